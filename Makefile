@@ -1,0 +1,47 @@
+# The project's verbs. Each sets up what it needs in .venv; nothing is installed elsewhere.
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+export HF_HUB_DISABLE_TELEMETRY := 1
+export TOKENIZERS_PARALLELISM ?= true
+
+.PHONY: help demo test lint bench docs clean
+
+help:
+	@echo "make demo    train on the standard library's documentation, show before and after, answer three queries"
+	@echo "make test    run the tests"
+	@echo "make lint    ruff, mypy, import-linter"
+	@echo "make bench   compare with sentence-transformers in one process (ratios)"
+	@echo "make docs    write docs/settings.md anew and check the links between the pages"
+
+$(VENV)/core: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt torch
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable .
+	@touch $@
+
+$(VENV)/dev: $(VENV)/core
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev,report]'
+	@touch $@
+
+demo: $(VENV)/core
+	$(BIN)/python -m isotrope.demo
+
+test: $(VENV)/dev
+	$(BIN)/python -m pytest -n 2 tests
+
+lint: $(VENV)/dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: $(VENV)/dev
+	$(BIN)/python benchmarks/encode.py
+	$(BIN)/python benchmarks/train_step.py
+
+docs: $(VENV)/dev
+	$(BIN)/python docs/build.py
+
+clean:
+	rm -rf $(VENV) build dist demo runs

@@ -1,0 +1,217 @@
+"""The public functions: each joins the rooms for one job."""
+
+from __future__ import annotations
+
+import copy
+import os
+import platform
+import sys
+import time
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from isotrope.data.batches import Rows, hold_out
+from isotrope.data.corpus import Corpus, open_corpus
+from isotrope.encoders.encoder import Encoder
+from isotrope.encoders.loading import load as load
+from isotrope.errors import InputError, nearest
+from isotrope.evaluation.label_free import label_free, natural_pairs
+from isotrope.evaluation.results import Results
+from isotrope.evaluation.sts import evaluate_sts, spearman_of_file
+from isotrope.methods.base import Method
+from isotrope.methods.mlm import MaskedLanguageModel, MLMSettings, WithMaskedLanguageModel
+from isotrope.methods.registry import find
+from isotrope.search.exact import Hit, index_file
+from isotrope.training.checkpoints import RunFolder
+from isotrope.training.loop import Judge, Judgement, TrainingWarning, make_accelerator, train_loop
+from isotrope.training.settings import LoopSettings, resolve
+from isotrope.version import __version__
+
+SUITES = ("sts",)
+
+
+@dataclass(frozen=True)
+class Run:
+    """A finished training run. ``encoder`` holds the weights of ``selected_step``; ``folder`` holds everything on disk."""
+
+    encoder: Encoder
+    history: list[dict[str, Any]]
+    selected_step: int
+    folder: Path
+    corpus: Corpus
+
+
+def train(
+    method: str,
+    data: str | os.PathLike[str] | Sequence[Any],
+    model: str | os.PathLike[str] | Encoder = "builtin-base",
+    output: str | os.PathLike[str] | None = None,
+    *,
+    pooling: str | None = None,
+    columns: Sequence[str] | None = None,
+    split: bool = False,
+    eval_data: str | os.PathLike[str] | None = None,
+    resume: bool = False,
+    **settings: Any,
+) -> Run:
+    """Train an encoder with a method on a file of text (or a list of records).
+
+    ``settings`` are the method's own and the loop's, by name (``isotrope methods NAME`` lists them). Checkpoints are chosen by Spearman on
+    ``eval_data`` (scored pairs) where it is given, otherwise without labels: how well held-out texts find their natural partner.
+    """
+    kind = find(method)
+    method_settings, loop_settings = resolve(settings, kind.Settings, LoopSettings)
+    kind.check(method_settings)
+    loop_settings.check()
+    folder = RunFolder(Path(output) if output is not None else _new_folder(method))
+    if resume and output is None:
+        raise InputError("To resume a run, name its folder with --output.")
+
+    accelerator = make_accelerator(loop_settings, folder)
+    encoder = _online(model, pooling, accelerator.device, kind.needs_language_head or loop_settings.mlm_weight > 0)
+    with accelerator.main_process_first():
+        corpus = _open(data, kind, encoder, columns, split)
+    batch_size = _check_size(corpus, loop_settings)
+    train_rows, held_rows = hold_out(corpus, loop_settings.held_out, loop_settings.seed)
+    if len(train_rows) < batch_size:
+        raise InputError(
+            f"{len(train_rows):,} records remain for training after {len(held_rows):,} were held out: fewer than batch_size "
+            f"({batch_size}); bring more text, or lower batch_size or held_out."
+        )
+    judge = make_judge(corpus, held_rows if len(held_rows) else train_rows, eval_data)
+
+    start = encoder.fingerprint()
+    facts = {
+        "method": method,
+        "data": {"fingerprint": corpus.fingerprint, "kind": corpus.kind.name, **asdict(corpus.counts)},
+        "model": {
+            "name": "an encoder in memory" if isinstance(model, Encoder) else str(model),
+            "fingerprint": start,
+            "pooling": encoder.pooling.name,
+        },
+        "settings": {**asdict(method_settings), **asdict(loop_settings)},
+        "source": str(data) if isinstance(data, str | os.PathLike) else "a list in memory",
+        "eval_data": str(eval_data) if eval_data else None,
+        "seed": loop_settings.seed,
+        "processes": accelerator.num_processes,
+        "versions": _versions(),
+        "machine": {"platform": platform.platform(), "python": platform.python_version(), "device": str(accelerator.device)},
+        "command": " ".join(sys.argv),
+        "started": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
+    }
+    if accelerator.is_main_process:
+        folder.begin(facts, resume)
+    accelerator.wait_for_everyone()
+
+    torch.manual_seed(loop_settings.seed)  # heads are drawn alike in every process
+    trained: Method = kind(method_settings, encoder, loop_settings.max_length)
+    if loop_settings.mlm_weight > 0 and not isinstance(trained, MaskedLanguageModel):
+        beside = MaskedLanguageModel(MLMSettings(), encoder, loop_settings.max_length)
+        trained = WithMaskedLanguageModel(trained, beside, loop_settings.mlm_weight)
+    finished = train_loop(trained, corpus, train_rows, loop_settings, folder, accelerator, judge, resume)
+
+    result = trained.export().eval()
+    result.facts = {"method": method, "settings": facts["settings"], "data": facts["data"], "selected_step": finished.selected_step}
+    if accelerator.is_main_process:
+        result.save(folder.model)
+        if kind.keeps == "best":
+            _say_if_no_better(finished.history)
+    accelerator.wait_for_everyone()
+    return Run(result, finished.history, finished.selected_step, folder.folder, corpus)
+
+
+def evaluate(
+    encoder: Encoder | str | os.PathLike[str],
+    suite: str = "sts",
+    data_dir: str | os.PathLike[str] | None = None,
+    seeds: int | Sequence[int] = 0,
+    aggregation: str = "all",
+) -> Results:
+    """Judge an encoder. STS has no chance in it but the bootstrap's, which takes the first of ``seeds``."""
+    if suite not in SUITES:
+        raise InputError(f"No suite is called '{suite}'{nearest(suite, SUITES)}.")
+    subject = encoder if isinstance(encoder, Encoder) else load(encoder)
+    seed = seeds if isinstance(seeds, int) else next(iter(seeds), 0)
+    return evaluate_sts(subject, data_dir, aggregation, seed)
+
+
+def search(
+    encoder: Encoder | str | os.PathLike[str], texts: str | os.PathLike[str], query: str, top: int = 5, columns: list[str] | None = None
+) -> list[Hit]:
+    """The sentences of a file that are nearest to a query."""
+    subject = encoder if isinstance(encoder, Encoder) else load(encoder)
+    return index_file(subject, texts, columns).search([query], top)[0]
+
+
+def make_judge(corpus: Corpus, held_rows: Rows, eval_data: str | os.PathLike[str] | None) -> Judge:
+    pairs = natural_pairs(corpus, held_rows)
+    if len(pairs[1]) < 2 and eval_data is None:
+        raise InputError("The texts are too short to hold anything out for choosing a checkpoint; give --eval-data with scored pairs.")
+
+    def judge(encoder: Encoder) -> Judgement:
+        measures: dict[str, float] = {}
+        chosen_by = "retrieval_mrr"
+        if len(pairs[1]) >= 2:
+            measures.update(label_free(encoder, pairs))
+        if eval_data is not None:
+            measures["spearman"] = 100 * spearman_of_file(encoder, eval_data)
+            chosen_by = "spearman"
+        return Judgement(measures, chosen_by)
+
+    return judge
+
+
+def _online(model: str | os.PathLike[str] | Encoder, pooling: str | None, device: Any, language_head: bool) -> Encoder:
+    if not isinstance(model, Encoder):
+        return load(model, pooling, device, language_head)
+    if language_head and model.language_model is None:
+        raise InputError("This needs the masked-language head; load the model with language_head=True.")
+    if pooling is not None:
+        raise InputError("The pooling of an encoder in memory is fixed; load it with the pooling you want.")
+    return copy.deepcopy(model).to(device)  # the caller's encoder stays as it is
+
+
+def _open(data: Any, kind: type[Method], encoder: Encoder, columns: Sequence[str] | None, split: bool) -> Corpus:
+    tokeniser = encoder.tokeniser
+    kinds = (kind.needs, *kind.accepts)
+    return open_corpus(data, kinds, tokeniser.flat, tokeniser.fingerprint(), tokeniser.vocabulary, columns, split)
+
+
+def _check_size(corpus: Corpus, settings: LoopSettings) -> int:
+    distinct = corpus.counts.distinct
+    if distinct < 2:
+        found = "one record" if corpus.counts.records == 1 else f"{corpus.counts.records:,} records that are all the same"
+        raise InputError(f"The data holds {found}; contrast needs at least two different ones.")
+    if distinct < settings.batch_size:
+        raise InputError(
+            f"The data holds {distinct:,} different records, fewer than batch_size ({settings.batch_size}); lower it or bring more text."
+        )
+    return settings.batch_size
+
+
+def _new_folder(method: str) -> Path:
+    stamp = time.strftime("%Y%m%d-%H%M%S")
+    return Path("runs") / f"{method}-{stamp}"
+
+
+def _say_if_no_better(history: Sequence[Mapping[str, Any]]) -> None:
+    scores = {line["step"]: line["score"] for line in history if "score" in line}
+    if 0 in scores and len(scores) > 1 and max(score for step, score in scores.items() if step) <= scores[0]:
+        by = next(line["chosen_by"] for line in history if "chosen_by" in line)
+        warnings.warn(
+            f"Training did not improve {by}: {scores[0]:.4f} before, at best {max(s for step, s in scores.items() if step):.4f} after; "
+            "try a lower learning rate, fewer steps, or other text.",
+            TrainingWarning,
+            stacklevel=3,
+        )
+
+
+def _versions() -> dict[str, str]:
+    from importlib.metadata import version
+
+    return {"isotrope": __version__, **{name: version(name) for name in ("torch", "transformers", "accelerate", "numpy")}}

@@ -1,0 +1,268 @@
+"""The command line: parses, calls the public functions, prints a table for people or JSON for programs."""
+
+from __future__ import annotations
+
+import json
+import sys
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from isotrope.errors import InputError
+
+app = typer.Typer(
+    name="isotrope",
+    help="Text in, a sentence encoder out: every contrastive method behind one command.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
+Columns = Annotated[str | None, typer.Option(help="Columns to use, by name, joined by commas.")]
+FREE = {"allow_extra_args": True, "ignore_unknown_options": True}
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command; bad input is one sentence and exit code 2, never a traceback."""
+    import click
+
+    warnings.showwarning = lambda message, *rest, **named: print(f"warning: {message}", file=sys.stderr)
+    warnings.filterwarnings("ignore", module=r"(torch|transformers|accelerate|huggingface_hub)\b")
+    try:
+        status = app(args=list(arguments) if arguments is not None else None, standalone_mode=False)
+    except InputError as error:
+        _fail(str(error))
+    except click.ClickException as error:
+        _fail(error.format_message())
+    except click.Abort:
+        sys.exit(130)
+    except KeyboardInterrupt as stop:
+        print(f"isotrope: {stop or 'stopped'}; the same command with --output and --resume goes on from here.", file=sys.stderr)
+        sys.exit(130)
+    except BrokenPipeError:
+        sys.stderr.close()
+        sys.exit(0)
+    sys.exit(status if isinstance(status, int) else 0)
+
+
+def _fail(sentence: str) -> None:
+    print(f"isotrope: {' '.join(sentence.split())}", file=sys.stderr)
+    sys.exit(2)
+
+
+@app.callback(invoke_without_command=True)
+def _version(version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False) -> None:
+    if version:
+        import isotrope
+
+        print(isotrope.__version__)
+        raise typer.Exit
+
+
+@app.command()
+def methods(name: Annotated[str | None, typer.Argument(help="Show this method's settings.")] = None, as_json: Json = False) -> None:
+    """List the methods, or the settings of one."""
+    from dataclasses import asdict, fields
+
+    from isotrope.methods.registry import cards, find
+    from isotrope.training.settings import LoopSettings
+
+    if name is None:
+        listed = [asdict(card) for card in cards()]
+        _print(listed, ("name", "title", "year", "needs", "kind"), listed, as_json)
+        return
+    kind = find(name)
+    rows = [
+        {"setting": field.name.replace("_", "-"), "default": field.default, "of": owner}
+        for owner, settings in ((name, kind.Settings), ("the loop", LoopSettings))
+        for field in fields(settings)
+    ]
+    _print({"card": asdict(kind.card()), "settings": rows}, ("setting", "default", "of"), rows, as_json)
+
+
+@app.command(context_settings=FREE)
+def train(
+    context: typer.Context,
+    method: Annotated[str, typer.Argument(help="A name that `isotrope methods` lists.")],
+    data: Annotated[str, typer.Argument(help="A .txt, .tsv, .csv, .jsonl or .parquet file, or one of these with .gz or .xz.")],
+    model: Annotated[str | None, typer.Option(help="The encoder to start from: builtin-base, a folder or a hub id.")] = None,
+    output: Annotated[Path | None, typer.Option(help="A new folder for the run.")] = None,
+    config: Annotated[Path | None, typer.Option(help="A recipe: settings in YAML; the command line wins over it.")] = None,
+    pooling: Annotated[str | None, typer.Option(help="cls, mean, max, first_last, embed_last or last2; default: the model's own.")] = None,
+    eval_data: Annotated[Path | None, typer.Option(help="Scored pairs to choose the checkpoint by; default: a label-free score.")] = None,
+    columns: Columns = None,
+    split: Annotated[bool, typer.Option("--split", help="Cut the texts into sentences first.")] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Continue the run in --output.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Train an encoder. Any setting of the method or the loop can be given as --SETTING VALUE."""
+    import isotrope
+
+    recipe = _recipe(config, method) if config else {}
+    settings = {**recipe.pop("settings", {}), **_extra(context.args)}
+    run = isotrope.train(
+        method,
+        data,
+        model=model or recipe.get("model", "builtin-base"),
+        output=output,
+        pooling=pooling or recipe.get("pooling"),
+        columns=columns.split(",") if columns else None,
+        split=split,
+        eval_data=eval_data,
+        resume=resume,
+        **settings,
+    )
+    evaluations = [line for line in run.history if "evaluation" in line]
+    summary = {
+        "folder": str(run.folder),
+        "model": str(run.folder / "model"),
+        "selected_step": run.selected_step,
+        "data": str(run.corpus.counts),
+        "evaluations": evaluations,
+    }
+    rows = [{"step": line["step"], **{k: f"{v:.4f}" for k, v in line["evaluation"].items()}} for line in evaluations]
+    _print(summary, tuple(rows[0]) if rows else (), rows, as_json)
+    if not as_json:
+        print(
+            f"data: {run.corpus.counts}\nchosen: step {run.selected_step}, by {evaluations[-1]['chosen_by']}\nmodel: {run.folder / 'model'}"
+        )
+
+
+@app.command()
+def evaluate(
+    model: Annotated[str, typer.Argument(help="A folder, a hub id, or builtin.")],
+    suite: Annotated[str, typer.Option(help="sts")] = "sts",
+    data_dir: Annotated[Path | None, typer.Option(help="The evaluation data; default: the variable ISOTROPE_DATA.")] = None,
+    aggregation: Annotated[str, typer.Option(help="all, mean or wmean over the subsets of STS12–16.")] = "all",
+    pooling: Annotated[str | None, typer.Option(help="For a plain Hugging Face folder, which stores none.")] = None,
+    seed: Annotated[int, typer.Option(help="Of the bootstrap.")] = 0,
+    json_file: Annotated[Path | None, typer.Option("--json", help="Write the results to this file as well.")] = None,
+) -> None:
+    """Judge an encoder."""
+    import isotrope
+
+    encoder = isotrope.load(model, pooling=pooling)
+    results = isotrope.evaluate(encoder, suite=suite, data_dir=data_dir, seeds=seed, aggregation=aggregation)
+    if json_file is not None:
+        results.to_json(json_file)
+    print(results.table())
+
+
+@app.command()
+def encode(
+    model: Annotated[str, typer.Argument(help="A folder, a hub id, or builtin.")],
+    text: Annotated[Path, typer.Argument(help="A file of sentences.")],
+    output: Annotated[Path, typer.Option(help="Where the vectors go (.npy).")],
+    columns: Columns = None,
+    normalize: Annotated[bool, typer.Option("--normalize", help="Unit length.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Write the vectors of a file's sentences, one row each, float32."""
+    import numpy as np
+
+    import isotrope
+    from isotrope.data.kinds import kind_named
+    from isotrope.data.readers import read
+    from isotrope.files import written_file
+
+    if output.suffix != ".npy":
+        raise InputError(f"{output}: vectors are written as .npy.")
+    records = list(read(text, kind_named("sentences"), columns.split(",") if columns else None))
+    texts = [record.texts[0] for record in records if record.texts[0]]
+    if not texts:
+        raise InputError(f"{text}: no sentences found.")
+    vectors = isotrope.load(model).encode(texts, normalize_embeddings=normalize)
+    with written_file(output) as temporary, open(temporary, "wb") as target:
+        np.save(target, vectors)
+    facts = {"output": str(output), "rows": len(vectors), "dimension": vectors.shape[1], "empty_left_out": len(records) - len(texts)}
+    _print(facts, tuple(facts), [facts], as_json)
+
+
+@app.command()
+def search(
+    model: Annotated[str, typer.Argument(help="A folder, a hub id, or builtin.")],
+    text: Annotated[Path, typer.Argument(help="A file of sentences; its vectors are kept beside it.")],
+    query: Annotated[str, typer.Argument(help="What to look for.")],
+    top: Annotated[int, typer.Option(help="How many.")] = 5,
+    columns: Columns = None,
+    as_json: Json = False,
+) -> None:
+    """Find the sentences nearest to a query."""
+    from isotrope import api
+
+    hits = api.search(model, text, query, top, columns.split(",") if columns else None)
+    rows = [{"score": round(hit.score, 4), "line": hit.line, "text": hit.text} for hit in hits]
+    _print(rows, ("score", "line", "text"), rows, as_json)
+
+
+@app.command()
+def doctor(as_json: Json = False) -> None:
+    """Say what this machine can do: threads, torch, bfloat16 (tried in a subprocess), offline."""
+    from isotrope.doctor import examine
+
+    facts = examine()
+    rows = [
+        {"what": name, "found": ", ".join(value) if isinstance(value, list) else value} for name, value in facts.items() if name != "advice"
+    ]
+    _print(facts, ("what", "found"), rows, as_json)
+    if not as_json:
+        for sentence in facts["advice"]:
+            print(f"advice: {sentence}")
+
+
+def _recipe(path: Path, method: str) -> dict[str, Any]:
+    import yaml
+
+    if not path.is_file():
+        raise InputError(f"{path}: no such recipe.")
+    try:
+        recipe = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise InputError(f"{path}: not a YAML file ({str(error).splitlines()[0]}).") from error
+    if not isinstance(recipe, dict):
+        raise InputError(f"{path}: a recipe is a mapping with method, model, pooling and settings.")
+    unknown = set(recipe) - {"method", "model", "pooling", "settings", "about"}
+    if unknown:
+        raise InputError(f"{path}: unknown keys {', '.join(sorted(unknown))}; a recipe has method, model, pooling, settings, about.")
+    if recipe.get("method", method) != method:
+        raise InputError(f"{path}: this recipe is for {recipe['method']}, not {method}.")
+    if not isinstance(recipe.get("settings", {}), dict):
+        raise InputError(f"{path}: settings is a mapping from name to value.")
+    return recipe
+
+
+def _extra(words: Sequence[str]) -> dict[str, str]:
+    """--name value and --name=value, for settings that only the method knows."""
+    settings: dict[str, str] = {}
+    rest = list(words)
+    while rest:
+        word = rest.pop(0)
+        if not word.startswith("--") or word == "--":
+            raise InputError(f"'{word}' was not understood; settings are given as --name value.")
+        name, equals, value = word[2:].partition("=")
+        if not equals:
+            if not rest or rest[0].startswith("--"):
+                raise InputError(f"--{name} needs a value.")
+            value = rest.pop(0)
+        settings[name.replace("-", "_")] = value
+    return settings
+
+
+def _print(value: Any, columns: Sequence[str], rows: Sequence[dict[str, Any]], as_json: bool) -> None:
+    if as_json:
+        print(json.dumps(value, ensure_ascii=False, indent=2))
+        return
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(*columns)
+    for row in rows:
+        table.add_row(*(str(row.get(column, "")) for column in columns))
+    Console().print(table)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""Files → records: readers, checks, sentence splitting, the token cache, batches without duplicates."""

@@ -1,0 +1,109 @@
+"""The kinds of record, and the column names by which each is recognised."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from isotrope.errors import InputError, nearest
+
+
+class Record(NamedTuple):
+    texts: tuple[str, ...]
+    value: str | None  # a score or a label, as written
+    document: int
+    line: int
+
+
+@dataclass(frozen=True)
+class Kind:
+    """``fields`` are our names for the text columns; ``known`` are the headers under which people publish them."""
+
+    name: str
+    fields: tuple[str, ...]
+    value: str | None
+    known: tuple[tuple[str, ...], ...]
+
+    @property
+    def width(self) -> int:
+        return len(self.fields) + (self.value is not None)
+
+
+KINDS = {
+    kind.name: kind
+    for kind in (
+        Kind("sentences", ("text",), None, (("text",), ("sentence",), ("sentences",), ("sent0",), ("content",), ("caption",))),
+        Kind("documents", ("text",), None, (("text",), ("document",), ("content",), ("sentences",))),
+        Kind(
+            "pairs",
+            ("anchor", "positive"),
+            None,
+            (
+                ("anchor", "positive"),
+                ("sent0", "sent1"),
+                ("premise", "entailment"),
+                ("query", "answer"),
+                ("question", "answer"),
+                ("query", "passage"),
+                ("sentence1", "sentence2"),
+            ),
+        ),
+        Kind(
+            "triples",
+            ("anchor", "positive", "negative"),
+            None,
+            (
+                ("anchor", "positive", "negative"),
+                ("sent0", "sent1", "hard_neg"),
+                ("premise", "entailment", "contradiction"),
+                ("query", "positive", "negative"),
+            ),
+        ),
+        Kind(
+            "scored-pairs",
+            ("sentence1", "sentence2"),
+            "score",
+            (
+                ("sentence1", "sentence2", "score"),
+                ("sent0", "sent1", "score"),
+                ("text1", "text2", "score"),
+                ("sentence1", "sentence2", "label"),
+                ("text1", "text2", "label"),
+            ),
+        ),
+        Kind("labelled", ("text",), "label", (("text", "label"), ("sentence", "label"))),
+    )
+}
+
+
+def kind_named(name: str) -> Kind:
+    if name not in KINDS:
+        raise InputError(f"No kind of record is called '{name}'{nearest(name, KINDS)}.")
+    return KINDS[name]
+
+
+def choose_columns(header: Sequence[str], kind: Kind, asked: Sequence[str] | None, where: str) -> tuple[str, ...]:
+    """The columns of ``header`` that hold this kind, by the user's choice or by name."""
+    if asked is not None:
+        missing = [name for name in asked if name not in header]
+        if missing:
+            raise InputError(f"{where}: no column {', '.join(repr(m) for m in missing)}; columns found: {', '.join(map(repr, header))}.")
+        if len(asked) != kind.width:
+            names = (*kind.fields, *([kind.value] if kind.value else []))
+            raise InputError(
+                f"{where}: {kind.name} take {kind.width} columns ({', '.join(names)}), "
+                f"and --columns gives {len(asked)} ({', '.join(asked)})."
+            )
+        return tuple(asked)
+    lowered = {name.strip().lower(): name for name in header}
+    for names in kind.known:
+        if all(name in lowered for name in names):
+            return tuple(lowered[name] for name in names)
+    if kind.width == 1 and len(header) == 1:
+        return (header[0],)
+    wanted = " or ".join("/".join(names) for names in kind.known)
+    raise InputError(
+        f"{where}: columns found: {', '.join(map(repr, header))}; {kind.name} need {wanted}. "
+        f"Name them with --columns {','.join(['COLUMN'] * kind.width)}."
+    )

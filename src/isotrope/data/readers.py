@@ -1,0 +1,212 @@
+"""Read .txt, .tsv, .csv, .jsonl and .parquet, plain or packed with gzip or xz, one record at a time."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import json
+import lzma
+import os
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, BinaryIO, cast
+
+from isotrope.data.kinds import Kind, Record, choose_columns
+from isotrope.data.sentences import split_sentences
+from isotrope.errors import InputError
+
+FORMATS = (".txt", ".tsv", ".csv", ".jsonl", ".parquet")
+PACKED = (".gz", ".xz")
+Rows = Iterator[tuple[int, dict[str, Any]]]  # line number, row by column
+
+
+def format_of(path: Path) -> str:
+    """The format a file's name states, without .gz or .xz."""
+    suffixes = [suffix.lower() for suffix in path.suffixes]
+    if suffixes and suffixes[-1] in PACKED:
+        suffixes.pop()
+    if not suffixes or suffixes[-1] not in FORMATS:
+        raise InputError(f"{path}: unknown file type; give one of {', '.join(FORMATS)}, or one of these with .gz or .xz.")
+    return suffixes[-1]
+
+
+def check_file(path: str | os.PathLike[str]) -> Path:
+    """The path of a readable, non-empty data file, or a sentence that says what it is instead."""
+    found = Path(path)
+    if not found.exists():
+        raise InputError(f"{found}: no such file.")
+    if found.is_dir():
+        raise InputError(f"{found}: this is a folder; give a file ({', '.join(FORMATS)}).")
+    if found.stat().st_size == 0:
+        raise InputError(f"{found}: the file is empty.")
+    format_of(found)
+    return found
+
+
+def read(path: str | os.PathLike[str], kind: Kind, columns: Sequence[str] | None = None, split: bool = False) -> Iterator[Record]:
+    """Records of ``kind`` in file order; blank texts are given too, for the caller to count.
+
+    ``split`` cuts each text into sentences (kinds with one text field only). Documents of a table are always cut.
+    """
+    source = check_file(path)
+    try:
+        if format_of(source) == ".txt":
+            records = _from_lines(source, kind)
+        else:
+            header, rows = _table(source)
+            records = from_rows(rows, header, kind, columns, str(source))
+        yield from _split(records, kind) if split else records
+    except (EOFError, gzip.BadGzipFile, lzma.LZMAError, zlib.error) as error:
+        raise InputError(f"{source}: the packed file is damaged or cut short ({error}).") from error
+    except csv.Error as error:
+        raise InputError(f"{source}: not a readable .csv file ({error}).") from error
+    except PermissionError as error:
+        raise InputError(f"{source}: permission to read it was refused.") from error
+
+
+def header_of(path: str | os.PathLike[str]) -> tuple[str, ...] | None:
+    """Column names of a table, None for a plain text file."""
+    source = check_file(path)
+    return None if format_of(source) == ".txt" else _table(source)[0]
+
+
+def from_rows(rows: Rows, header: Sequence[str], kind: Kind, columns: Sequence[str] | None, where: str) -> Iterator[Record]:
+    names = choose_columns(header, kind, columns, where)
+    for number, (line, row) in enumerate(rows):
+        cells = [row.get(name) for name in names]
+        if kind.name == "documents":
+            text = cells[0]
+            parts = [str(part) for part in text] if isinstance(text, list) else split_sentences(_text(text))
+            for part in parts or [""]:
+                yield Record((part,), None, number, line)
+            continue
+        texts = tuple(_text(cell) for cell in cells[: len(kind.fields)])
+        value = None if kind.value is None else _text(cells[-1])
+        yield Record(texts, value, number, line)
+
+
+def _text(cell: Any) -> str:
+    return "" if cell is None else " ".join(str(cell).split())
+
+
+def _split(records: Iterable[Record], kind: Kind) -> Iterator[Record]:
+    if len(kind.fields) != 1:
+        raise InputError(f"Splitting into sentences works for one text column; {kind.name} have {len(kind.fields)}.")
+    for record in records:
+        for sentence in split_sentences(record.texts[0]) or [""]:
+            yield record._replace(texts=(sentence,))
+
+
+def _opened(path: Path) -> BinaryIO:
+    opener: Any = {".gz": gzip.open, ".xz": lzma.open}.get(path.suffix.lower(), open)
+    return cast(BinaryIO, opener(path, "rb"))
+
+
+def _lines(path: Path) -> Iterator[tuple[int, str]]:
+    """Decoded lines with their numbers; a bad byte is reported with the line that holds it."""
+    with _opened(path) as source:
+        for number, raw in enumerate(source, 1):
+            if number == 1 and raw.startswith(b"\xef\xbb\xbf"):
+                raw = raw[3:]
+            try:
+                line = raw.decode("utf-8")
+            except UnicodeDecodeError as error:
+                bad = error.object[error.start]
+                raise InputError(
+                    f"{path}:{number}: byte 0x{bad:02x} is not UTF-8; convert the file, for example: "
+                    f"iconv -f latin1 -t utf-8 {path.name} > fixed{path.suffix}."
+                ) from error
+            if "\0" in line:
+                raise InputError(f"{path}:{number}: a NUL byte stands in the text; is this a binary or UTF-16 file?")
+            yield number, line.rstrip("\r\n")
+
+
+def _from_lines(path: Path, kind: Kind) -> Iterator[Record]:
+    if len(kind.fields) != 1 or kind.value is not None:
+        wanted = "/".join(kind.known[0])
+        raise InputError(
+            f"{path}: a .txt file holds one sentence a line, and {kind.name} were asked for; "
+            f"give a .tsv, .csv, .jsonl or .parquet file with columns {wanted}."
+        )
+    document = 0
+    for number, line in _lines(path):
+        text = " ".join(line.split())
+        if not text:
+            document += 1
+        yield Record((text,), None, document, number)
+
+
+def _table(path: Path) -> tuple[tuple[str, ...], Rows]:
+    return {".tsv": _tsv, ".csv": _csv, ".jsonl": _jsonl, ".parquet": _parquet}[format_of(path)](path)
+
+
+def _tsv(path: Path) -> tuple[tuple[str, ...], Rows]:
+    """Fields are split at tabs and nowhere else: quotes are text."""
+    lines = _lines(path)
+    header = tuple(next(lines)[1].split("\t"))
+    return header, _named(path, header, ((number, line.split("\t")) for number, line in lines if line.strip()))
+
+
+def _csv(path: Path) -> tuple[tuple[str, ...], Rows]:
+    reader = csv.reader(line + "\n" for _, line in _lines(path))
+    try:
+        header = tuple(next(reader))
+    except StopIteration as error:
+        raise InputError(f"{path}: the file has no header row.") from error
+    return header, _named(path, header, ((reader.line_num, cells) for cells in reader if cells))
+
+
+def _named(path: Path, header: Sequence[str], rows: Iterable[tuple[int, list[str]]]) -> Rows:
+    for number, cells in rows:
+        if len(cells) != len(header):
+            raise InputError(f"{path}:{number}: {len(cells)} fields found, and the header names {len(header)}.")
+        yield number, dict(zip(header, cells, strict=True))
+
+
+def _jsonl(path: Path) -> tuple[tuple[str, ...], Rows]:
+    def rows() -> Rows:
+        for number, line in _lines(path):
+            if not line.strip():
+                continue
+            try:
+                row = json.loads(line)
+            except json.JSONDecodeError as error:
+                raise InputError(f"{path}:{number}: not JSON ({error.msg}, column {error.colno}).") from error
+            if isinstance(row, str):
+                row = {"text": row}
+            if not isinstance(row, dict):
+                raise InputError(f'{path}:{number}: an object such as {{"text": …}} was expected, {type(row).__name__} found.')
+            yield number, row
+
+    first = next(rows(), None)
+    if first is None:
+        raise InputError(f"{path}: the file holds no rows.")
+    return tuple(first[1]), rows()
+
+
+def _parquet(path: Path) -> tuple[tuple[str, ...], Rows]:
+    try:
+        import pyarrow
+        import pyarrow.parquet as parquet
+    except ImportError as error:
+        raise InputError(f"{path}: reading parquet needs pyarrow; pip install pyarrow.") from error
+
+    try:
+        if path.suffix.lower() in PACKED:
+            with _opened(path) as packed:
+                file = parquet.ParquetFile(io.BytesIO(packed.read()))
+        else:
+            file = parquet.ParquetFile(path)
+    except pyarrow.ArrowInvalid as error:
+        raise InputError(f"{path}: not a parquet file, or a damaged one ({error}).") from error
+
+    def rows() -> Rows:
+        number = 0
+        for batch in file.iter_batches(batch_size=4096):
+            for row in batch.to_pylist():
+                number += 1
+                yield number, row
+
+    return tuple(file.schema_arrow.names), rows()

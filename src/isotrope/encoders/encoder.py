@@ -1,0 +1,188 @@
+"""The encoder: text in, vectors out, the same vectors whatever the batch."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import nn
+
+from isotrope.encoders.heads import Dense
+from isotrope.encoders.pooling import Pooling
+from isotrope.encoders.roles import evaluating
+from isotrope.errors import InputError
+from isotrope.files import digest
+from isotrope.progress import bar
+from isotrope.views.tokens import Lengths, Tokeniser, Tokens, join
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+Vectors = npt.NDArray[np.float32]
+TOKEN_BUDGET = {"cpu": 1024, "cuda": 65_536}  # tokens in one forward; small fits a CPU's cache
+
+
+def plan(lengths: Lengths, budget: int, rows: int | None = None) -> Iterator[npt.NDArray[np.int64]]:
+    """Row indices, longest first, in groups of at most ``budget`` padded tokens (and ``rows`` rows)."""
+    order = np.argsort(-lengths, kind="stable")
+    start = 0
+    while start < len(order):
+        width = max(int(lengths[order[start]]), 1)
+        count = max(budget // width, 1)
+        end = start + (min(count, rows) if rows else count)
+        yield order[start:end]
+        start = end
+
+
+class Encoder(nn.Module):
+    """A Hugging Face backbone, a pooling, and the modules after it."""
+
+    def __init__(
+        self,
+        backbone: PreTrainedModel,
+        tokenizer: PreTrainedTokenizerBase,
+        pooling: Pooling | str = "mean",
+        modules: Sequence[nn.Module] = (),
+        max_length: int | None = None,
+        prompt: str = "",
+        facts: dict[str, Any] | None = None,
+        language_model: PreTrainedModel | None = None,
+    ) -> None:
+        super().__init__()
+        self.backbone = backbone
+        self.tokenizer = tokenizer
+        self.tokeniser = Tokeniser(tokenizer)
+        self.pooling = Pooling.named(pooling, backbone.config.num_hidden_layers) if isinstance(pooling, str) else pooling
+        self.after = nn.ModuleList(modules)
+        self.max_length = min(max_length or 512, self._positions())
+        self.prompt = prompt
+        self.facts = dict(facts or {})
+        self._language_model = (language_model,)  # in a tuple: its backbone is ours already
+
+    @property
+    def device(self) -> torch.device:
+        return next(self.parameters()).device
+
+    @property
+    def width(self) -> int:
+        """Of the pooled vector, before the modules after it."""
+        return int(self.backbone.config.hidden_size) * len(self.pooling.modes)
+
+    @property
+    def dimension(self) -> int:
+        """Of the vectors that ``encode`` gives."""
+        sizes = [part.linear.out_features for part in self.after if isinstance(part, Dense)]
+        return sizes[-1] if sizes else self.width
+
+    @property
+    def language_model(self) -> PreTrainedModel | None:
+        """The backbone with its masked-language head, where it was loaded with it."""
+        return self._language_model[0]
+
+    def _positions(self) -> int:
+        config = self.backbone.config
+        limit = int(getattr(config, "max_position_embeddings", 0) or 512)
+        # RoBERTa's positions start behind the padding index.
+        offset = int(config.pad_token_id or 0) + 1 if config.model_type in ("roberta", "xlm-roberta", "camembert") else 0
+        return limit - offset
+
+    def fingerprint(self) -> str:
+        """Of everything that decides the vectors."""
+        state = [digest(name, value.detach().cpu().contiguous().numpy().tobytes()) for name, value in self.state_dict().items()]
+        pooling = f"{self.pooling} {[type(part).__name__ for part in self.after]} {self.max_length} {self.prompt}"
+        return digest(self.tokeniser.fingerprint(), pooling, *state)
+
+    def layers(self, tokens: Tokens) -> tuple[torch.Tensor, ...]:
+        """H_0 … H_L of one padded forward, each [rows, width, d]."""
+        return tuple(self.backbone(input_ids=tokens.ids, attention_mask=tokens.mask, output_hidden_states=True).hidden_states)
+
+    def pooled(self, tokens: Tokens) -> torch.Tensor:
+        """[rows, width]: pooled states, before the modules after the pooling."""
+        if self.pooling.needs_all_layers:
+            states: Sequence[torch.Tensor] = self.layers(tokens)
+        else:
+            states = (self.backbone(input_ids=tokens.ids, attention_mask=tokens.mask).last_hidden_state,)
+        return self.pooling(states, tokens.mask)
+
+    def embed(self, *views: Tokens) -> tuple[torch.Tensor, ...]:
+        """Pooled vectors of each view, all views in one forward, with gradient.
+
+        On a CPU the rows run in groups of like length: rows do not see each other, so this only saves padding.
+        """
+        tokens = join(views, self.tokeniser.pad)
+        if tokens.ids.device.type == "cpu":
+            groups = list(plan(tokens.lengths, 2 * TOKEN_BUDGET["cpu"]))
+            vectors = torch.cat([self.pooled(tokens.rows(rows)) for rows in groups])
+            vectors = vectors[torch.from_numpy(np.argsort(np.concatenate(groups), kind="stable"))]
+        else:
+            vectors = self.pooled(tokens)
+        return vectors.split([len(view) for view in views])
+
+    def forward(self, tokens: Tokens) -> torch.Tensor:
+        vectors = self.pooled(tokens)
+        for part in self.after:
+            vectors = part(vectors)
+        return vectors
+
+    def frame(self, sequences: Sequence[npt.NDArray[Any]], max_length: int | None = None) -> Tokens:
+        """Token ids → a padded view, on the host."""
+        return self.tokeniser.frame(sequences, min(max_length or self.max_length, self.max_length))
+
+    def encode(
+        self,
+        texts: str | Sequence[str],
+        batch_size: int | None = None,
+        normalize_embeddings: bool = False,
+        show_progress_bar: bool | None = None,
+        convert_to_numpy: bool = True,
+        convert_to_tensor: bool = False,
+    ) -> Any:
+        """Vectors of ``texts``, float32, in the order given; one text gives one vector.
+
+        Everything is tokenised first, sorted by true length and cut into batches of about equal work; ``batch_size`` only caps the
+        rows of one. The result does not depend on batch or order beyond rounding (1e-5).
+        """
+        single = isinstance(texts, str)
+        rows = [texts] if isinstance(texts, str) else list(texts)
+        for number, text in enumerate(rows):
+            if not isinstance(text, str):
+                raise InputError(f"encode takes texts; item {number} is {type(text).__name__}.")
+        if batch_size is not None and batch_size < 1:
+            raise InputError(f"batch_size must be at least 1, not {batch_size}.")
+        vectors = np.empty((len(rows), self.dimension), dtype=np.float32)
+        prompted = [self.prompt + text for text in rows] if self.prompt else rows
+        flat, lengths = self.tokeniser.flat(prompted)
+        ends = np.cumsum(lengths)
+        budget = TOKEN_BUDGET.get(self.device.type, TOKEN_BUDGET["cuda"])
+        extra = len(self.tokeniser.prefix) + len(self.tokeniser.suffix)
+        show = len(rows) > 2000 and None if show_progress_bar is None else show_progress_bar
+        with evaluating(self), bar("encoding", len(rows), show=show) as advance:
+            for group in plan(np.minimum(lengths + extra, self.max_length), budget, batch_size):
+                tokens = self.frame([flat[ends[i] - lengths[i] : ends[i]] for i in group])
+                output = self(tokens.to(self.device)).float()
+                if normalize_embeddings:
+                    output = nn.functional.normalize(output, dim=-1)
+                vectors[group] = output.cpu().numpy()
+                advance(len(group))
+        result = vectors[0] if single else vectors
+        return torch.from_numpy(result) if convert_to_tensor or not convert_to_numpy else result
+
+    def similarity(self, a: Any, b: Any) -> npt.NDArray[np.float32]:
+        """Cosine of every one of ``a`` with every one of ``b``; texts or vectors."""
+        left, right = (self._unit(side) for side in (a, b))
+        return left @ right.T
+
+    def _unit(self, side: Any) -> npt.NDArray[np.float32]:
+        is_text = isinstance(side, str) or (isinstance(side, list | tuple) and all(isinstance(item, str) for item in side))
+        vectors = np.atleast_2d(np.asarray(self.encode(side) if is_text else side, dtype=np.float32))
+        return vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
+
+    def save(self, folder: str | os.PathLike[str]) -> None:
+        """Write the sentence-transformers layout; see ``isotrope.encoders.saving``."""
+        from isotrope.encoders.saving import save
+
+        save(self, folder)

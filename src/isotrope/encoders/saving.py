@@ -1,0 +1,119 @@
+"""Write a folder that every reader of the sentence-transformers format loads, with stock modules only."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors.torch import save_file
+from torch import nn
+
+from isotrope.encoders.encoder import Encoder
+from isotrope.encoders.heads import Dense, Norm, Normalise
+from isotrope.encoders.pooling import MODES
+from isotrope.errors import InputError
+from isotrope.files import write_json, written_folder
+from isotrope.version import __version__
+
+# The old class paths and the old pooling keys stand beside the new ones: old and new readers both find what they know.
+STOCK = "sentence_transformers.models."
+OLD_KEYS = {
+    "cls": "pooling_mode_cls_token",
+    "max": "pooling_mode_max_tokens",
+    "mean": "pooling_mode_mean_tokens",
+    "mean_sqrt_len_tokens": "pooling_mode_mean_sqrt_len_tokens",
+    "weightedmean": "pooling_mode_weightedmean_tokens",
+    "lasttoken": "pooling_mode_lasttoken",
+}
+
+
+def save(encoder: Encoder, folder: str | os.PathLike[str]) -> None:
+    target = Path(folder)
+    if target.exists() and not target.is_dir():
+        raise InputError(f"{target}: a file stands where the model's folder should be; choose another name.")
+    if target.is_dir() and any(target.iterdir()) and not (target / "modules.json").is_file():
+        raise InputError(f"{target}: the folder holds something else; choose a new folder for the model.")
+    with written_folder(target) as temporary:
+        _write(encoder, temporary)
+
+
+def _write(encoder: Encoder, folder: Path) -> None:
+    model = encoder.language_model or encoder.backbone
+    before = model.config.output_hidden_states
+    model.config.output_hidden_states = encoder.pooling.needs_all_layers
+    try:
+        model.save_pretrained(folder)
+    finally:
+        model.config.output_hidden_states = before
+    encoder.tokenizer.save_pretrained(folder)
+
+    modules: list[dict[str, Any]] = []
+
+    def add(name: str, path: str = "") -> Path:
+        number = len(modules)
+        path = f"{number}_{name}" if number else ""
+        modules.append({"idx": number, "name": str(number), "path": path, "type": STOCK + name})
+        (folder / path).mkdir(exist_ok=True)
+        return folder / path
+
+    add("Transformer")
+    write_json(folder / "sentence_bert_config.json", {"max_seq_length": encoder.max_length, "do_lower_case": False})
+    if encoder.pooling.layer_weights is not None:
+        weights = encoder.pooling.layer_weights
+        place = add("WeightedLayerPooling")
+        width = int(encoder.backbone.config.hidden_size)
+        config = {"word_embedding_dimension": width, "layer_start": 0, "num_hidden_layers": len(weights) - 1}
+        write_json(place / "config.json", config)
+        save_file({"layer_weights": torch.tensor(weights)}, place / "model.safetensors")
+    _write_pooling(encoder, add("Pooling"))
+    for part in encoder.after:
+        _write_after(part, add)
+    write_json(folder / "modules.json", modules)
+    prompts = {"default": encoder.prompt} if encoder.prompt else {}
+    write_json(
+        folder / "config_sentence_transformers.json",
+        {
+            "__version__": {"isotrope": __version__},
+            "prompts": prompts,
+            "default_prompt_name": "default" if prompts else None,
+            "similarity_fn_name": "cosine",
+        },
+    )
+    facts = {**encoder.facts, "pooling": encoder.pooling.name, "max_length": encoder.max_length, "isotrope": __version__}
+    write_json(folder / "isotrope.json", facts)
+
+
+def _write_pooling(encoder: Encoder, place: Path) -> None:
+    modes = encoder.pooling.modes
+    if list(modes) != sorted(modes, key=MODES.index):
+        raise InputError(f"Poolings are joined in the order {', '.join(MODES)}; '{encoder.pooling.name}' is not.")
+    config: dict[str, Any] = {
+        "word_embedding_dimension": int(encoder.backbone.config.hidden_size),
+        "pooling_mode": modes[0] if len(modes) == 1 else list(modes),
+        "include_prompt": True,
+    }
+    config.update({key: mode in modes for mode, key in OLD_KEYS.items()})
+    write_json(place / "config.json", config)
+
+
+def _write_after(part: nn.Module, add: Any) -> None:
+    if isinstance(part, Dense):
+        place = add("Dense")
+        config = {
+            "in_features": part.linear.in_features,
+            "out_features": part.linear.out_features,
+            "bias": part.linear.bias is not None,
+            "activation_function": f"{type(part.activation).__module__}.{type(part.activation).__qualname__}",
+        }
+        write_json(place / "config.json", config)
+        save_file({f"linear.{n}": p.detach().cpu().contiguous() for n, p in part.linear.named_parameters()}, place / "model.safetensors")
+    elif isinstance(part, Normalise):
+        write_json(add("Normalize") / "config.json", {})
+    elif isinstance(part, Norm):
+        place = add("LayerNorm")
+        write_json(place / "config.json", {"dimension": part.norm.normalized_shape[0]})
+        save_file({f"norm.{n}": p.detach().cpu().contiguous() for n, p in part.norm.named_parameters()}, place / "model.safetensors")
+    else:
+        raise InputError(f"A {type(part).__name__} cannot be written as a stock module.")

@@ -1,0 +1,1 @@
+"""The judge: STS, geometry, label-free measures; every table names its protocol."""

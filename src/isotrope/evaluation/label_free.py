@@ -1,0 +1,71 @@
+"""Measures that need no labels: can a text find its other half, and is the space still open?"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from isotrope.data.batches import Rows
+from isotrope.data.corpus import Corpus
+from isotrope.encoders.encoder import Encoder
+from isotrope.evaluation.geometry import alignment, anisotropy, effective_rank, uniformity
+
+Pairs = tuple[str, list[str], list[str]]  # what the pairs are, first sides, second sides
+
+
+def natural_pairs(corpus: Corpus, rows: Rows, most: int = 1000) -> Pairs:
+    """Pairs that the text itself offers: positives where there are some, neighbours in a document, or the two halves of a sentence."""
+    fields = corpus.kind.fields
+    if len(fields) > 1:
+        chosen = list(rows)[:most]
+        return "pairs", [corpus.text(row, fields[0]) for row in chosen], [corpus.text(row, fields[1]) for row in chosen]
+    held = {int(row) for row in rows}
+    neighbours = [row for row in rows if int(row) + 1 in held and corpus.documents[row] == corpus.documents[row + 1]]
+    if len(neighbours) >= 20 and corpus.counts.documents > 1:
+        chosen = neighbours[::2][:most]
+        pairs = [(corpus.text(row), corpus.text(row + 1)) for row in chosen]
+        kind = "neighbours"
+    else:
+        pairs = [half for row in list(rows)[: 2 * most] if (half := halves(corpus.text(row)))][:most]
+        kind = "halves"
+    pairs = [(a, b) for a, b in pairs if a != b]
+    return kind, [a for a, _ in pairs], [b for _, b in pairs]
+
+
+def halves(text: str) -> tuple[str, str] | None:
+    """The two halves of a text, cut between words (or characters, where a script has no spaces); None if it is too short."""
+    words = text.split()
+    if len(words) >= 6:
+        return " ".join(words[: len(words) // 2]), " ".join(words[len(words) // 2 :])
+    if len(words) <= 2 and len(text) >= 12:
+        return text[: len(text) // 2], text[len(text) // 2 :]
+    return None
+
+
+def retrieval(first: npt.NDArray[Any], second: npt.NDArray[Any]) -> dict[str, float]:
+    """How row i of ``first`` ranks row i of ``second`` among all of them: mean reciprocal rank, and the share ranked first."""
+    a, b = (side / np.maximum(np.linalg.norm(side, axis=1, keepdims=True), 1e-12) for side in (first, second))
+    scores = a @ b.T
+    own = np.diag(scores)[:, None]
+    # Ties count half: a collapsed space must not look perfect.
+    ranks = 1 + (scores > own).sum(axis=1) + ((scores == own).sum(axis=1) - 1) / 2
+    return {"mrr": float((1 / ranks).mean()), "first": float((ranks < 1.5).mean())}
+
+
+def label_free(encoder: Encoder, pairs: Pairs) -> dict[str, float]:
+    """Retrieval, alignment, uniformity, effective rank and mean cosine on natural pairs."""
+    _, first, second = pairs
+    both = encoder.encode([*first, *second], show_progress_bar=False)
+    a, b = both[: len(first)], both[len(first) :]
+    distinct = both[np.unique([*first, *second], return_index=True)[1]]
+    found = retrieval(a, b)
+    return {
+        "retrieval_mrr": found["mrr"],
+        "retrieval_first": found["first"],
+        "alignment": alignment(a, b),
+        "uniformity": uniformity(distinct),
+        "effective_rank": effective_rank(distinct),
+        "mean_cosine": anisotropy(distinct),
+    }

@@ -1,0 +1,109 @@
+"""Files that are either whole or not there: written beside, then renamed."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from isotrope.errors import InputError
+
+
+def cache_folder() -> Path:
+    """Where token caches live: ISOTROPE_CACHE, or the user's cache folder."""
+    base = os.environ.get("ISOTROPE_CACHE")
+    if base:
+        return Path(base)
+    return Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "isotrope"
+
+
+@contextmanager
+def explained(target: Path) -> Iterator[None]:
+    """Turn the system's refusals to write into one sentence."""
+    try:
+        yield
+    except OSError as error:
+        reasons = {
+            errno.ENOSPC: "there is no space left on the disk; free some, or write elsewhere",
+            errno.EDQUOT: "your disk quota is used up; free some space, or write elsewhere",
+            errno.EACCES: "permission was refused; choose a folder you may write to",
+            errno.EROFS: "the disk is read-only; choose another place",
+            errno.ENOTDIR: "a part of this path is a file, not a folder; choose another place",
+        }
+        if error.errno in reasons:
+            raise InputError(f"Cannot write {target}: {reasons[error.errno]}.") from error
+        raise
+
+
+@contextmanager
+def written_file(path: str | os.PathLike[str]) -> Iterator[Path]:
+    """Yield a temporary path beside ``path``; on success it takes the name, on failure it disappears."""
+    target = Path(path)
+    with explained(target):
+        target.parent.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=target.suffix, dir=target.parent)
+        os.close(handle)
+        temporary = Path(name)
+        try:
+            yield temporary
+            os.chmod(temporary, 0o666 & ~_umask())
+            os.replace(temporary, target)
+        finally:
+            temporary.unlink(missing_ok=True)
+
+
+@contextmanager
+def written_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
+    """The same for a folder. A finished folder of that name is replaced only once the new one is whole."""
+    target = Path(path)
+    with explained(target):
+        target.parent.mkdir(parents=True, exist_ok=True)
+        temporary = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
+        try:
+            yield temporary
+            os.chmod(temporary, 0o777 & ~_umask())
+            if target.is_dir():
+                stale = temporary.with_name(temporary.name + ".old")
+                os.replace(target, stale)
+                os.replace(temporary, target)
+                shutil.rmtree(stale, ignore_errors=True)
+            else:
+                os.replace(temporary, target)
+        finally:
+            shutil.rmtree(temporary, ignore_errors=True)
+
+
+def write_json(path: str | os.PathLike[str], value: Any) -> None:
+    with written_file(path) as temporary:
+        temporary.write_text(json.dumps(value, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def digest(*parts: str | bytes) -> str:
+    """A short, stable name for some content."""
+    state = hashlib.blake2b(digest_size=16)
+    for part in parts:
+        raw = part.encode() if isinstance(part, str) else part
+        state.update(len(raw).to_bytes(8, "little"))
+        state.update(raw)
+    return state.hexdigest()
+
+
+def file_digest(path: str | os.PathLike[str]) -> str:
+    state = hashlib.blake2b(digest_size=16)
+    with open(path, "rb") as source:
+        while block := source.read(1 << 20):
+            state.update(block)
+    return state.hexdigest()
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask

@@ -1,0 +1,165 @@
+"""The frame that every method fills in.
+
+    record → views → roles → read-out → candidates → objective → update → what is kept
+
+``views`` runs while the previous step still computes; ``represent`` does everything that needs a forward pass; ``loss`` compares. They
+are apart so that the loop can gather representations across processes, and cut the forward into chunks, without a method's knowing:
+
+- a representation is a tensor whose first dimension runs over the records of this process (or over any part of them, such as
+  masked tokens); the loop gathers it, with gradient, in the order of the processes;
+- ``loss`` sees the representations of the whole batch and is computed alike in every process. It may use parameters (a head, a
+  distance to frozen weights), run an inner ascent on vectors, and draw noise from ``batch.generator``, the same everywhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from isotrope.data.corpus import Records
+from isotrope.encoders.encoder import Encoder
+from isotrope.encoders.roles import Momentum, Role, Trained
+from isotrope.views.tokens import Tokens
+
+
+class View(Protocol):
+    """Rows on the host that can be cut and moved: ``Tokens`` and ``Masked`` are such."""
+
+    def __len__(self) -> int: ...
+    def to(self, device: torch.device) -> View: ...
+    def rows(self, rows: slice) -> View: ...
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What a paper invented, with the paper's values. Frozen: a run cannot change its own terms."""
+
+
+@dataclass(frozen=True)
+class Card:
+    name: str
+    title: str
+    paper: str
+    year: int
+    needs: str
+    kind: str
+
+
+@dataclass(frozen=True)
+class Batch:
+    """The views of this process's records. ``seed`` is the same in every process, and another one each step."""
+
+    views: dict[str, View]
+    size: int
+    seed: int
+
+    def __getitem__(self, name: str) -> Any:
+        return self.views[name]
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.views
+
+    @property
+    def generator(self) -> torch.Generator:
+        return torch.Generator().manual_seed(self.seed)
+
+    def to(self, device: torch.device) -> Batch:
+        return replace(self, views={name: view.to(device) for name, view in self.views.items()})
+
+    def chunks(self, size: int | None) -> list[Batch]:
+        """Cut by records; a view with k rows a record is cut into k times as many rows."""
+        if size is None or size >= self.size:
+            return [self]
+        parts = []
+        for start in range(0, self.size, size):
+            end = min(start + size, self.size)
+            per = {name: len(view) // self.size for name, view in self.views.items()}
+            views = {name: view.rows(slice(start * per[name], end * per[name])) for name, view in self.views.items()}
+            parts.append(Batch(views, end - start, self.seed))
+        return parts
+
+
+class Method(nn.Module):
+    """A paper: class attributes for its card, ``Settings`` for its numbers, and the steps that are its own."""
+
+    name: ClassVar[str] = ""
+    title: ClassVar[str] = ""
+    paper: ClassVar[str] = ""
+    year: ClassVar[int] = 0
+    needs: ClassVar[str] = "sentences"
+    accepts: ClassVar[tuple[str, ...]] = ()  # other kinds of record that will do
+    batches: ClassVar[str] = "unique"
+    ragged: tuple[str, ...] = ()  # representations whose rows are not the batch's records
+    kind: ClassVar[str] = "training"
+    keeps: ClassVar[str] = "best"  # "last" where the score of an evaluation says nothing about the method's progress
+    needs_language_head: ClassVar[bool] = False
+    Settings: ClassVar[type[Settings]] = Settings
+
+    def __init__(self, settings: Any, encoder: Encoder, max_length: int | None = None) -> None:
+        super().__init__()
+        self.settings = settings
+        self.encoder = encoder
+        self.max_length = max_length
+        self.role = nn.ModuleDict(self.roles(encoder))
+
+    @classmethod
+    def card(cls) -> Card:
+        return Card(cls.name, cls.title, cls.paper, cls.year, cls.needs, cls.kind)
+
+    @classmethod
+    def check(cls, settings: Any) -> None:
+        """Raise ``InputError`` for values that cannot work."""
+
+    def roles(self, encoder: Encoder) -> dict[str, Role]:
+        """Towers and modules besides the online encoder, each ``Trained``, ``Frozen`` or ``Momentum``."""
+        return {}
+
+    def views(self, records: Records, rng: np.random.Generator) -> dict[str, View]:
+        """Records → tokenised views, on the host. All chance comes from ``rng``, which is keyed by seed, step and process."""
+        raise NotImplementedError
+
+    def represent(self, batch: Batch) -> dict[str, Tensor]:
+        """Views → the tensors that ``loss`` compares."""
+        raise NotImplementedError
+
+    def loss(self, representations: dict[str, Tensor], batch: Batch) -> dict[str, Tensor]:
+        """Named terms; the sum of each times its weight is minimised."""
+        raise NotImplementedError
+
+    def weights(self) -> dict[str, float]:
+        """Of the terms that do not count once."""
+        return {}
+
+    def candidates(self, representations: dict[str, Tensor]) -> int:
+        """How many candidates an anchor is compared with, its positive among them; 0: no contrast."""
+        return 0
+
+    def after_step(self, representations: dict[str, Tensor]) -> None:
+        """Queues and the like; ``representations`` are those of the whole batch, without gradient."""
+
+    def export(self) -> Encoder:
+        """What inference keeps."""
+        return self.encoder
+
+    def frame(self, sequences: Sequence[Any]) -> Tokens:
+        return self.encoder.frame(sequences, self.max_length)
+
+    def total(self, terms: dict[str, Tensor]) -> Tensor:
+        weights = self.weights()
+        return torch.stack([weights.get(name, 1.0) * term for name, term in terms.items()]).sum()
+
+    def finish_step(self, representations: dict[str, Tensor]) -> None:
+        """Called by the loop after each update: momentum towers follow, then the method's own turn."""
+        for role in self.role.values():
+            if isinstance(role, Momentum):
+                role.follow()
+        self.after_step(representations)
+
+    def rate_of(self) -> dict[int, float]:
+        """Multiple of the learning rate for the parameters (by identity) of roles that have one."""
+        return {id(p): r.learning_rate for r in self.role.values() if isinstance(r, Trained) for p in r.parameters()}

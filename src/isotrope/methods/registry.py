@@ -1,0 +1,35 @@
+"""Find the methods: every ``Method`` with a name in a module of this folder."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from functools import cache
+
+import isotrope.methods
+from isotrope.errors import InputError, nearest
+from isotrope.methods.base import Card, Method
+
+
+@cache
+def registry() -> dict[str, type[Method]]:
+    for module in pkgutil.iter_modules(isotrope.methods.__path__):
+        importlib.import_module(f"isotrope.methods.{module.name}")
+    found: dict[str, type[Method]] = {}
+    waiting = Method.__subclasses__()
+    while waiting:
+        method = waiting.pop()
+        waiting.extend(method.__subclasses__())
+        if method.name and method.__module__.startswith("isotrope.methods."):
+            found[method.name] = method
+    return dict(sorted(found.items()))
+
+
+def find(name: str) -> type[Method]:
+    if name not in registry():
+        raise InputError(f"No method is called '{name}'{nearest(name, registry())}.")
+    return registry()[name]
+
+
+def cards() -> list[Card]:
+    return [method.card() for method in registry().values()]

@@ -1,0 +1,124 @@
+"""SimCSE (Gao, Yao, Chen 2021): a sentence and itself under another dropout mask are a positive pair."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, cast
+
+import numpy as np
+from torch import Tensor
+
+from isotrope.data.corpus import Records
+from isotrope.encoders.encoder import Encoder
+from isotrope.encoders.heads import tanh_head
+from isotrope.encoders.roles import Role, Trained, set_dropout
+from isotrope.errors import InputError
+from isotrope.methods.base import Batch, Method, Settings, View
+from isotrope.objectives import info_nce
+
+HEADS = ("auto", "train-only", "kept", "none")
+
+
+@dataclass(frozen=True)
+class SimCSESettings(Settings):
+    """``head`` auto: Linear + tanh on cls pooling, none on the others, as released. ``dropout`` None: the model's own (0.1 for BERT)."""
+
+    temperature: float = 0.05
+    dropout: float | None = None
+    head: str = "auto"
+
+
+class SimCSE(Method):
+    """ℓ_i = −log exp(cos(h_i, h'_i)/τ) / Σ_j exp(cos(h_i, h'_j)/τ); h, h' the same text under two dropout masks."""
+
+    name = "simcse"
+    title = "SimCSE, unsupervised"
+    paper = "Gao, Yao, Chen. SimCSE: Simple Contrastive Learning of Sentence Embeddings. EMNLP 2021"
+    year = 2021
+    needs = "sentences"
+    Settings = SimCSESettings
+    auto_head = "train-only"
+
+    @classmethod
+    def check(cls, settings: Any) -> None:
+        if not settings.temperature > 0:
+            raise InputError(f"temperature must be above 0; {settings.temperature} was given.")
+        if settings.dropout is not None and not 0 <= settings.dropout < 1:
+            raise InputError(f"dropout must lie between 0 and 1; {settings.dropout} was given.")
+        if settings.head not in HEADS:
+            raise InputError(f"head is one of {', '.join(HEADS)}; '{settings.head}' was given.")
+
+    def roles(self, encoder: Encoder) -> dict[str, Role]:
+        if self.settings.dropout is not None:
+            set_dropout(encoder.backbone, self.settings.dropout)
+        self.head_kept = self._head() == "kept"
+        return {} if self._head() == "none" else {"head": Trained(tanh_head(encoder.width))}
+
+    def _head(self) -> str:
+        if self.settings.head != "auto":
+            return str(self.settings.head)
+        return self.auto_head if self.encoder.pooling.name == "cls" else "none"
+
+    def views(self, records: Records, rng: np.random.Generator) -> dict[str, View]:
+        return {"sentences": self.frame(records.tokens())}
+
+    def represent(self, batch: Batch) -> dict[str, Tensor]:
+        # The same rows twice in one forward: each row draws its own dropout mask.
+        first, second = self.encoder.embed(batch["sentences"], batch["sentences"])
+        return {"first": self.read(first), "second": self.read(second)}
+
+    def read(self, vectors: Tensor) -> Tensor:
+        return self.role["head"](vectors) if "head" in self.role else vectors
+
+    def loss(self, representations: dict[str, Tensor], batch: Batch) -> dict[str, Tensor]:
+        return {"contrastive": info_nce(representations["first"], representations["second"], self.settings.temperature)}
+
+    def candidates(self, representations: dict[str, Tensor]) -> int:
+        return len(representations["second"])
+
+    def export(self) -> Encoder:
+        online = self.encoder
+        head = [cast(Trained, self.role["head"]).module] if self.head_kept else []
+        return Encoder(
+            online.backbone, online.tokenizer, online.pooling, head, online.max_length, online.prompt, online.facts, online.language_model
+        )
+
+
+@dataclass(frozen=True)
+class SupervisedSettings(SimCSESettings):
+    """``hard_negative_weight`` is α itself; the released code's flag of that name is log α."""
+
+    hard_negative_weight: float = 1.0
+
+
+class SupervisedSimCSE(SimCSE):
+    """ℓ_i = −log exp(s_ii⁺) / Σ_j [exp(s_ij⁺) + α^{1[i=j]} exp(s_ij⁻)]; entailments attract, contradictions are hard negatives."""
+
+    name = "simcse-supervised"
+    title = "SimCSE, supervised"
+    needs = "triples"
+    accepts = ("pairs",)
+    Settings = SupervisedSettings
+    auto_head = "kept"
+
+    @classmethod
+    def check(cls, settings: Any) -> None:
+        super().check(settings)
+        if settings.hard_negative_weight < 0:
+            raise InputError(f"hard_negative_weight is the weight α itself, not its logarithm; {settings.hard_negative_weight} was given.")
+
+    def views(self, records: Records, rng: np.random.Generator) -> dict[str, View]:
+        return {field: self.frame(records.tokens(field)) for field in records.fields}
+
+    def represent(self, batch: Batch) -> dict[str, Tensor]:
+        vectors = self.encoder.embed(*(batch[field] for field in batch.views))
+        return {field: self.read(part) for field, part in zip(batch.views, vectors, strict=True)}
+
+    def loss(self, representations: dict[str, Tensor], batch: Batch) -> dict[str, Tensor]:
+        settings = self.settings
+        negatives = representations.get("negative")
+        pair = representations["anchor"], representations["positive"]
+        return {"contrastive": info_nce(*pair, settings.temperature, negatives, settings.hard_negative_weight)}
+
+    def candidates(self, representations: dict[str, Tensor]) -> int:
+        return len(representations["positive"]) + len(representations.get("negative", ()))

@@ -1,0 +1,91 @@
+"""The one equation, and the two forms of it that papers call "the contrastive loss".
+
+    L_i = − Σ_j t_ij · [ s_ij − log Σ_k w_ik · exp(s_ik) ]
+
+Every function works in float32 at least, whatever it is given: half precision cannot hold exp(20).
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+from torch.nn.functional import normalize
+
+
+def contrast(scores: Tensor, targets: Tensor, weights: Tensor | None = None, reduction: str = "mean") -> Tensor:
+    """Cross-entropy between ``targets`` and the weighted softmax of ``scores`` over the candidates of each row.
+
+    ``scores`` [rows, candidates] are similarities divided by the temperature; −inf leaves a candidate out, and so does weight 0.
+    ``targets``: rows that sum to 1, or the index of the one right candidate (int64). ``reduction``: "mean", "sum" or "none".
+    A weight multiplies exp(score), so it is the weight itself, not its logarithm.
+    """
+    scores = _wide(scores)
+    weighted = scores if weights is None else scores + weights.to(scores.dtype).log()
+    total = torch.logsumexp(weighted, dim=-1)
+    if targets.dtype.is_floating_point:
+        # A candidate that is left out has score −inf and target 0: 0 · inf must stay 0.
+        log_ratio = (scores - total.unsqueeze(-1)).masked_fill(targets == 0, 0.0)
+        losses = -(targets.to(scores.dtype) * log_ratio).sum(dim=-1)
+    else:
+        losses = total - scores.gather(-1, targets.unsqueeze(-1)).squeeze(-1)
+    if reduction == "none":
+        return losses
+    if reduction not in ("mean", "sum"):
+        raise ValueError(f"reduction is 'mean', 'sum' or 'none', not {reduction!r}")
+    return losses.mean() if reduction == "mean" else losses.sum()
+
+
+def info_nce(
+    anchors: Tensor,
+    candidates: Tensor,
+    temperature: float = 0.05,
+    negatives: Tensor | None = None,
+    negative_weight: float = 1.0,
+) -> Tensor:
+    """SimCSE's loss: anchor i must find candidate i among all candidates, one way.
+
+        ℓ_i = −log  exp(cos(a_i, c_i)/τ) / Σ_j [ exp(cos(a_i, c_j)/τ) + α^{1[i=j]} exp(cos(a_i, n_j)/τ) ]
+
+    ``negatives`` [N, d]: one hard negative a row, a candidate of every row. ``negative_weight`` is α, the weight of the row's own
+    negative in the denominator; the released SimCSE flag of a similar name is log α.
+    """
+    _check_temperature(temperature)
+    anchors, candidates = _unit(anchors), _unit(candidates)
+    scores = anchors @ candidates.T / temperature
+    targets = torch.arange(len(anchors), device=anchors.device)
+    if negatives is None:
+        return contrast(scores, targets)
+    if negative_weight < 0:
+        raise ValueError(f"negative_weight is the weight itself and cannot be negative; {negative_weight} was given")
+    scores = torch.cat([scores, anchors @ _unit(negatives).T / temperature], dim=1)
+    weights = torch.ones_like(scores)
+    weights[targets, len(candidates) + targets] = negative_weight
+    return contrast(scores, targets, None if negative_weight == 1.0 else weights)
+
+
+def nt_xent(first: Tensor, second: Tensor, temperature: float = 0.1) -> Tensor:
+    """SimCLR's loss: 2N anchors, each against the 2N − 1 others, the positive among them.
+
+    The mean over the 2N anchors; the released code gives twice this.
+    """
+    _check_temperature(temperature)
+    views = _unit(torch.cat([first, second]))
+    scores = views @ views.T / temperature
+    scores = scores.masked_fill(torch.eye(len(views), dtype=torch.bool, device=scores.device), -math.inf)
+    targets = torch.arange(len(views), device=scores.device).roll(len(first))
+    return contrast(scores, targets)
+
+
+def _wide(tensor: Tensor) -> Tensor:
+    return tensor if tensor.dtype == torch.float64 else tensor.float()
+
+
+def _unit(tensor: Tensor) -> Tensor:
+    return normalize(_wide(tensor), dim=-1)
+
+
+def _check_temperature(temperature: float) -> None:
+    if not temperature > 0:
+        raise ValueError(f"temperature must be above 0; {temperature} was given")

@@ -1,0 +1,43 @@
+"""A bar with rate and time left, for people at a terminal only."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Protocol
+
+
+class Advance(Protocol):
+    def __call__(self, amount: int = 1, note: str = "") -> None: ...
+
+
+@contextmanager
+def bar(label: str, total: int | None, start: int = 0, show: bool | None = None) -> Iterator[Advance]:
+    """Yield a function that moves the bar. ``show=None``: only where standard error is a terminal."""
+    if not (sys.stderr.isatty() if show is None else show):
+        yield lambda amount=1, note="": None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=30),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[rate]}"),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+        TextColumn("{task.fields[note]}"),
+    )
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task(label, total=total, completed=start, rate="", note="")
+
+        def advance(amount: int = 1, note: str = "") -> None:
+            speed = progress.tasks[0].speed
+            fields: dict[str, Any] = {"rate": f"{speed:,.0f}/s" if speed else ""}
+            if note:
+                fields["note"] = note
+            progress.update(task, advance=amount, **fields)
+
+        yield advance

@@ -1,0 +1,94 @@
+"""Exact search in memory; the vectors of a text file are kept beside it and made anew when the text or the model changes."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from isotrope.data.kinds import kind_named
+from isotrope.data.readers import check_file, read
+from isotrope.encoders.encoder import Encoder
+from isotrope.errors import InputError
+from isotrope.files import cache_folder, digest, file_digest, written_file
+
+
+@dataclass(frozen=True)
+class Hit:
+    text: str
+    score: float
+    line: int
+
+
+class ExactIndex:
+    """Texts with unit vectors; a query is one matrix product."""
+
+    def __init__(self, encoder: Encoder, texts: list[str], vectors: npt.NDArray[np.float32], lines: list[int] | None = None) -> None:
+        self.encoder = encoder
+        self.texts = texts
+        self.vectors = vectors
+        self.lines = lines or list(range(1, len(texts) + 1))
+
+    def search(self, queries: list[str], top: int = 5) -> list[list[Hit]]:
+        """The ``top`` nearest texts of each query by cosine; equal texts are given once."""
+        if top < 1:
+            raise InputError(f"top must be at least 1; {top} was given.")
+        for query in queries:
+            if not query.strip():
+                raise InputError("The query is empty.")
+        scores = self.encoder.encode(queries, normalize_embeddings=True) @ self.vectors.T
+        results = []
+        for row in scores:
+            hits: dict[str, Hit] = {}
+            for place in np.argsort(-row, kind="stable"):
+                text = self.texts[place]
+                if text not in hits:
+                    hits[text] = Hit(text, float(row[place]), self.lines[place])
+                if len(hits) == top:
+                    break
+            results.append(list(hits.values()))
+        return results
+
+
+def index_file(encoder: Encoder, path: str | os.PathLike[str], columns: list[str] | None = None) -> ExactIndex:
+    """The index of a file's sentences, from the cache beside it where that still fits."""
+    source = check_file(path)
+    records = [record for record in read(source, kind_named("sentences"), columns) if record.texts[0]]
+    if not records:
+        raise InputError(f"{source}: no sentences found.")
+    texts = [record.texts[0] for record in records]
+    key = digest(file_digest(source), encoder.fingerprint(), ",".join(columns or ()))
+    vectors = _cached(source, key, len(texts), encoder.dimension)
+    if vectors is None:
+        vectors = encoder.encode(texts, normalize_embeddings=True)
+        _keep(source, key, vectors)
+    return ExactIndex(encoder, texts, vectors, [record.line for record in records])
+
+
+def _places(source: Path) -> list[Path]:
+    """Beside the text; in the user's cache where that folder cannot be written."""
+    return [source.with_name(source.name + ".isotrope.npz"), cache_folder() / "vectors" / f"{digest(str(source.resolve()))}.npz"]
+
+
+def _cached(source: Path, key: str, rows: int, dimension: int) -> npt.NDArray[np.float32] | None:
+    for place in _places(source):
+        try:
+            with np.load(place, allow_pickle=False) as kept:
+                if str(kept["key"]) == key and kept["vectors"].shape == (rows, dimension):
+                    return np.asarray(kept["vectors"], dtype=np.float32)
+        except (OSError, ValueError, KeyError, EOFError):
+            continue
+    return None
+
+
+def _keep(source: Path, key: str, vectors: npt.NDArray[np.float32]) -> None:
+    for place in _places(source):
+        try:
+            with written_file(place) as temporary, open(temporary, "wb") as target:
+                np.savez(target, key=np.array(key), vectors=vectors)
+            return
+        except (InputError, OSError):
+            continue

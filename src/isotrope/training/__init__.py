@@ -1,0 +1,1 @@
+"""The loop on accelerate: optimiser, gathering, checkpoints, selection, alarms."""

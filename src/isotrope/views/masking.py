@@ -1,0 +1,57 @@
+"""Hide some tokens and remember what stood there."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from isotrope.views.tokens import Tokeniser, Tokens
+
+
+@dataclass(frozen=True)
+class Masked:
+    """Masked rows with labels [rows, width], −100 where nothing is asked.
+
+    ``asked`` are the flat positions of the questions, found on the host: asking the device for them would stop it.
+    """
+
+    tokens: Tokens
+    labels: torch.Tensor
+    asked: torch.Tensor
+
+    @classmethod
+    def of(cls, tokens: Tokens, labels: torch.Tensor) -> Masked:
+        return cls(tokens, labels, torch.nonzero(labels.flatten() >= 0).squeeze(1))
+
+    def __len__(self) -> int:
+        return len(self.tokens)
+
+    def to(self, device: torch.device) -> Masked:
+        moved = (tensor.to(device, non_blocking=True) for tensor in (self.labels, self.asked))
+        return Masked(self.tokens.to(device), *moved)
+
+    def rows(self, rows: slice) -> Masked:
+        tokens = self.tokens.rows(rows)
+        return Masked.of(tokens, self.labels[rows, : tokens.ids.shape[1]])
+
+
+def mask_tokens(
+    tokens: Tokens, tokeniser: Tokeniser, rng: np.random.Generator, rate: float = 0.15, keep: float = 0.1, replace: float = 0.1
+) -> Masked:
+    """BERT's masking: each ordinary token is chosen with probability ``rate``; of the chosen, ``keep`` stay as they are, ``replace``
+    become a random token, the rest become [MASK].
+
+    At least one token of a row is chosen, or short sentences would never be asked anything.
+    """
+    ids = tokens.ids.numpy().copy()
+    ordinary = (tokens.mask.numpy() > 0) & ~np.isin(ids, list(tokeniser.specials))
+    dice = np.where(ordinary, rng.random(ids.shape), 2.0)
+    chosen = ordinary & ((dice < rate) | (dice == dice.min(axis=1, keepdims=True)))
+    labels = np.where(chosen, ids, -100)
+    fate = rng.random(ids.shape)
+    ids[chosen & (fate < 1 - keep - replace)] = tokeniser.mask
+    randomised = chosen & (fate >= 1 - replace)
+    ids[randomised] = rng.integers(0, tokeniser.vocabulary, size=int(randomised.sum()))
+    return Masked.of(Tokens(torch.from_numpy(ids), tokens.mask, tokens.lengths), torch.from_numpy(labels))

@@ -1,0 +1,113 @@
+"""Token sequences: from texts, framed with special tokens, padded once."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from isotrope.files import digest
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
+
+Lengths = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Tokens:
+    """A view of some rows. ``lengths`` stay on the host, so that nobody has to ask the device for them."""
+
+    ids: torch.Tensor  # [rows, width]
+    mask: torch.Tensor  # [rows, width], 1 where a token stands
+    lengths: Lengths
+
+    def __len__(self) -> int:
+        return len(self.lengths)
+
+    def to(self, device: torch.device) -> Tokens:
+        return Tokens(self.ids.to(device, non_blocking=True), self.mask.to(device, non_blocking=True), self.lengths)
+
+    def pin(self) -> Tokens:
+        return Tokens(self.ids.pin_memory(), self.mask.pin_memory(), self.lengths)
+
+    def rows(self, rows: slice | npt.NDArray[np.int64]) -> Tokens:
+        """Some rows, without the padding they do not need."""
+        lengths = self.lengths[rows]
+        width = int(lengths.max(initial=1))
+        index = rows if isinstance(rows, slice) else torch.as_tensor(rows, device=self.ids.device)
+        return Tokens(self.ids[index, :width], self.mask[index, :width], lengths)
+
+
+def join(views: Sequence[Tokens], pad: int) -> Tokens:
+    """Several views as one, for one forward pass."""
+    if len(views) == 1:
+        return views[0]
+    width = max(view.ids.shape[1] for view in views)
+
+    def widened(tensors: list[torch.Tensor], fill: int) -> torch.Tensor:
+        return torch.cat([torch.nn.functional.pad(t, (0, width - t.shape[1]), value=fill) for t in tensors])
+
+    return Tokens(
+        widened([view.ids for view in views], pad),
+        widened([view.mask for view in views], 0),
+        np.concatenate([view.lengths for view in views]),
+    )
+
+
+class Tokeniser:
+    """A Hugging Face tokeniser seen as two steps: text → ids (done once), ids → framed and padded rows (done each batch)."""
+
+    def __init__(self, tokenizer: PreTrainedTokenizerBase) -> None:
+        self.tokenizer = tokenizer
+        bare = self._ids(["a"])[0]
+        framed = list(tokenizer("a", add_special_tokens=True)["input_ids"])
+        start = next((i for i in range(len(framed)) if framed[i : i + len(bare)] == bare), 0)
+        self.prefix: list[int] = framed[:start]
+        self.suffix: list[int] = framed[start + len(bare) :]
+        self.pad: int = tokenizer.pad_token_id if tokenizer.pad_token_id is not None else 0
+        self.mask: int | None = tokenizer.mask_token_id
+
+    @property
+    def vocabulary(self) -> int:
+        return len(self.tokenizer)
+
+    @property
+    def specials(self) -> frozenset[int]:
+        return frozenset(self.tokenizer.all_special_ids)
+
+    def fingerprint(self) -> str:
+        backend = getattr(self.tokenizer, "backend_tokenizer", None)
+        content = backend.to_str() if backend is not None else json.dumps(sorted(self.tokenizer.get_vocab().items()))
+        return digest(content)
+
+    def flat(self, texts: list[str]) -> tuple[npt.NDArray[np.int32], Lengths]:
+        """All ids one after another, without special tokens, and the length of each text."""
+        sequences = self._ids(texts)
+        lengths = np.fromiter((len(s) for s in sequences), dtype=np.int64, count=len(sequences))
+        ids = np.fromiter((i for s in sequences for i in s), dtype=np.int32, count=int(lengths.sum()))
+        return ids, lengths
+
+    def _ids(self, texts: list[str]) -> list[list[int]]:
+        backend = getattr(self.tokenizer, "backend_tokenizer", None)
+        if backend is None:
+            return [list(ids) for ids in self.tokenizer(texts, add_special_tokens=False)["input_ids"]]
+        backend.no_truncation()
+        backend.no_padding()
+        return [encoding.ids for encoding in backend.encode_batch_fast(texts, add_special_tokens=False)]
+
+    def frame(self, sequences: Sequence[npt.NDArray[Any]], max_length: int) -> Tokens:
+        """Cut each to ``max_length``, special tokens counted, and pad to the longest."""
+        room = max(max_length - len(self.prefix) - len(self.suffix), 1)
+        rows = [[*self.prefix, *sequence[:room].tolist(), *self.suffix] for sequence in sequences]
+        lengths = np.fromiter((len(row) for row in rows), dtype=np.int64, count=len(rows))
+        width = max(int(lengths.max(initial=1)), 1)
+        ids = np.full((len(rows), width), self.pad, dtype=np.int64)
+        present = np.arange(width) < lengths[:, None]
+        ids[present] = [i for row in rows for i in row]
+        return Tokens(torch.from_numpy(ids), torch.from_numpy(present.astype(np.int64)), lengths)
