@@ -41,8 +41,8 @@ def spectrum(x: Any) -> list[float]:
 
 
 def _tensor(x: Any, rows: int) -> torch.Tensor:
-    array: npt.NDArray[np.float64] = np.asarray(x, dtype=np.float64)
-    if array.ndim != 2 or len(array) < rows:
+    array: npt.NDArray[np.float64] = np.ascontiguousarray(x, dtype=np.float64)
+    if np.ndim(x) != 2 or len(array) < rows:
         raise InputError(f"At least {rows} vectors in rows were expected; an array of shape {array.shape} was given.")
     if not np.isfinite(array).all():
         raise InputError("The vectors hold NaN or infinite values.")

@@ -26,6 +26,7 @@ from torch import Tensor
 from isotrope.data.batches import Rows, batches
 from isotrope.data.corpus import Corpus, Records
 from isotrope.encoders.encoder import Encoder
+from isotrope.encoders.loading import default_device
 from isotrope.errors import InputError
 from isotrope.methods.base import Batch, Method
 from isotrope.progress import bar
@@ -72,6 +73,7 @@ def make_accelerator(settings: LoopSettings, folder: RunFolder | None = None) ->
         raise InputError(f"report_to {tracker} needs the package {tracker}; pip install {tracker}.")
     AcceleratorState._reset_state()
     return Accelerator(
+        cpu=default_device().type == "cpu",  # without it, torchrun on a machine with no GPU starts processes that never meet
         mixed_precision={"float32": "no", "bfloat16": "bf16", "float16": "fp16"}[precision],
         log_with=tracker,
         project_dir=str(folder.folder / "trackers") if tracker and folder else None,

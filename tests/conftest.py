@@ -1,0 +1,67 @@
+"""What tests share: a tiny real encoder, a small real text, a cache of their own."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+SHARED_DATA = Path(__file__).parents[2] / "shared" / "data"
+TOPICS = {
+    "cooking": ("chef", "bakes", "bread", "in the warm kitchen", "salt", "soup"),
+    "sailing": ("sailor", "steers", "boat", "across the windy bay", "anchor", "mast"),
+    "music": ("pianist", "plays", "sonata", "in the quiet hall", "violin", "chord"),
+    "garden": ("farmer", "waters", "roses", "behind the old house", "spade", "seeds"),
+    "space": ("pilot", "lands", "rocket", "near the dusty crater", "orbit", "comet"),
+}
+
+
+def topic_sentences(count: int = 400) -> list[str]:
+    """Different sentences about five topics; neighbours in the list share their topic."""
+    found = []
+    for number in range(count):
+        who, does, what, where, first, second = TOPICS[list(TOPICS)[(number // 8) % 5]]
+        found.append(f"the {who} {does} the {what} number {number} {where} with {first} and {second} on day {number % 31}")
+    return found
+
+
+@pytest.fixture(scope="session", autouse=True)
+def own_cache(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Tests neither use nor fill the cache of the person who runs them."""
+    os.environ["ISOTROPE_CACHE"] = str(tmp_path_factory.mktemp("cache"))
+
+
+@pytest.fixture(scope="session")
+def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a tiny BERT with random weights and its masked-language head."""
+    from isotrope.encoders.fresh import fresh_encoder
+
+    folder = tmp_path_factory.mktemp("models") / "tiny"
+    fresh_encoder(topic_sentences(), vocabulary=300, layers=2, width=32, heads=2, max_length=64).save(folder)
+    return folder
+
+
+@pytest.fixture
+def sentences(tmp_path: Path) -> Path:
+    """A .txt file of 400 sentences in documents of eight."""
+    lines = topic_sentences()
+    path = tmp_path / "sentences.txt"
+    path.write_text("\n\n".join("\n".join(lines[i : i + 8]) for i in range(0, len(lines), 8)) + "\n", encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def triples(tmp_path: Path) -> Path:
+    lines = topic_sentences()
+    path = tmp_path / "triples.tsv"
+    rows = [f"{lines[i]}\t{lines[i + 1]} again\t{lines[(i + 40) % 400]} never" for i in range(0, 398, 2)]
+    path.write_text("sent0\tsent1\thard_neg\n" + "\n".join(rows) + "\n", encoding="utf-8")
+    return path
+
+
+@pytest.fixture(scope="session")
+def shared_data() -> Path:
+    if not SHARED_DATA.is_dir():
+        pytest.skip("the benchmark data (../shared/data) is not on this machine")
+    return SHARED_DATA

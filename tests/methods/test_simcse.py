@@ -1,0 +1,144 @@
+"""SimCSE: what is compared, what is trained, what is kept."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+import isotrope
+from isotrope.data.corpus import Records, open_corpus
+from isotrope.encoders.encoder import Encoder
+from isotrope.encoders.heads import Dense
+from isotrope.errors import InputError
+from isotrope.methods.base import Batch, Method
+from isotrope.methods.registry import find
+from isotrope.methods.simcse import SimCSE, SupervisedSimCSE
+from isotrope.objectives import info_nce
+
+
+def build(name: str, folder: Path, pooling: str = "cls", **settings: object) -> Method:
+    kind = find(name)
+    chosen = kind.Settings(**settings)  # type: ignore[arg-type]
+    kind.check(chosen)
+    torch.manual_seed(0)
+    return kind(chosen, isotrope.load(folder, pooling=pooling, device="cpu"), 64).train()
+
+
+def batch_of(method: Method, source: Path, rows: range = range(8)) -> Batch:
+    tokeniser = method.encoder.tokeniser
+    corpus = open_corpus(source, (method.needs, *method.accepts), tokeniser.flat, tokeniser.fingerprint(), tokeniser.vocabulary)
+    return Batch(method.views(Records(corpus, list(rows)), np.random.default_rng(0)), len(rows), 0)
+
+
+def test_cards_carry_the_paper() -> None:
+    cards = {card.name: card for card in isotrope.methods()}
+    assert cards["simcse"].needs == "sentences"
+    assert cards["simcse-supervised"].needs == "triples"
+    assert cards["simcse"].year == 2021
+    assert cards["simcse"].kind == "training"
+    assert "Gao" in cards["simcse"].paper
+
+
+def test_defaults_are_the_papers() -> None:
+    assert SimCSE.Settings().temperature == 0.05
+    assert SupervisedSimCSE.Settings().hard_negative_weight == 1.0
+
+
+def test_the_two_views_differ_under_dropout_and_agree_without(tiny: Path, sentences: Path) -> None:
+    with_dropout = build("simcse", tiny)
+    found = with_dropout.represent(batch_of(with_dropout, sentences))
+    assert not torch.allclose(found["first"], found["second"], atol=1e-4)
+    without = build("simcse", tiny, dropout=0.0)
+    found = without.represent(batch_of(without, sentences))
+    assert torch.allclose(found["first"], found["second"], atol=1e-6)
+    cosines = torch.nn.functional.cosine_similarity(found["first"], found["second"])
+    assert torch.allclose(cosines, torch.ones(8), atol=1e-5)
+
+
+def test_the_loss_is_one_way_info_nce_over_the_batch(tiny: Path, sentences: Path) -> None:
+    method = build("simcse", tiny, temperature=0.2)
+    batch = batch_of(method, sentences)
+    found = method.represent(batch)
+    assert float(method.loss(found, batch)["contrastive"]) == pytest.approx(float(info_nce(found["first"], found["second"], 0.2)))
+    assert method.candidates(found) == 8
+
+
+def test_the_unsupervised_head_trains_and_is_dropped(tiny: Path, sentences: Path) -> None:
+    method = build("simcse", tiny)
+    batch = batch_of(method, sentences)
+    method.total(method.loss(method.represent(batch), batch)).backward()
+    assert method.role["head"].module.linear.weight.grad.abs().sum() > 0  # type: ignore[union-attr]
+    exported = method.export()
+    assert len(exported.after) == 0
+    raw = isotrope.load(tiny, pooling="cls").encode("the chef bakes")
+    assert np.allclose(exported.encode("the chef bakes"), raw, atol=1e-6)
+
+
+def test_the_supervised_head_is_kept(tiny: Path, tmp_path: Path) -> None:
+    method = build("simcse-supervised", tiny)
+    exported = method.export()
+    assert isinstance(exported.after[0], Dense)
+    exported.save(tmp_path / "model")
+    again = isotrope.load(tmp_path / "model")
+    assert np.allclose(again.encode("the chef bakes"), exported.encode("the chef bakes"), atol=1e-5)
+    assert np.abs(again.encode("the chef bakes")).max() < 1  # tanh is still there
+
+
+@pytest.mark.parametrize(("pooling", "head", "expected"), [("mean", "auto", 0), ("mean", "kept", 1), ("cls", "none", 0), ("cls", "kept", 1)])
+def test_head_policy(tiny: Path, pooling: str, head: str, expected: int) -> None:
+    assert len(build("simcse", tiny, pooling, head=head).export().after) == expected
+
+
+def test_hard_negatives_are_candidates_of_every_row_and_alpha_weighs_the_own_one(tiny: Path, triples: Path) -> None:
+    method = build("simcse-supervised", tiny, hard_negative_weight=4.0)
+    batch = batch_of(method, triples)
+    found = method.represent(batch)
+    assert set(found) == {"anchor", "positive", "negative"}
+    assert method.candidates(found) == 16
+    expected = info_nce(found["anchor"], found["positive"], 0.05, found["negative"], 4.0)
+    assert float(method.loss(found, batch)["contrastive"]) == pytest.approx(float(expected))
+
+
+def test_pairs_will_do_for_supervised(tiny: Path, tmp_path: Path) -> None:
+    file = tmp_path / "pairs.csv"
+    file.write_text("premise,entailment\n" + "\n".join(f"text {i},same text {i}" for i in range(8)), encoding="utf-8")
+    method = build("simcse-supervised", tiny)
+    batch = batch_of(method, file)
+    found = method.represent(batch)
+    assert method.candidates(found) == 8
+    assert torch.isfinite(method.loss(found, batch)["contrastive"])
+
+
+def test_batch_order_does_not_matter(tiny: Path, triples: Path) -> None:
+    method = build("simcse-supervised", tiny, dropout=0.0)
+    forward, backward = batch_of(method, triples), batch_of(method, triples, range(7, -1, -1))
+    first, second = (method.loss(method.represent(b), b)["contrastive"] for b in (forward, backward))
+    assert float(first) == pytest.approx(float(second), abs=1e-5)
+
+
+def test_dropout_is_set_in_attention_too(tiny: Path) -> None:
+    method = build("simcse", tiny, dropout=0.37)
+    rates = {module.p for module in method.encoder.backbone.modules() if isinstance(module, torch.nn.Dropout)}
+    assert rates == {0.37}
+
+
+@pytest.mark.parametrize(
+    "bad", [{"temperature": 0.0}, {"temperature": -1.0}, {"temperature": float("nan")}, {"dropout": 1.5}, {"head": "tail"}]
+)
+def test_settings_that_cannot_work_are_refused(bad: dict[str, float]) -> None:
+    with pytest.raises(InputError):
+        SimCSE.check(SimCSE.Settings(**bad))  # type: ignore[arg-type]
+    with pytest.raises(InputError):
+        SupervisedSimCSE.check(replace(SupervisedSimCSE.Settings(), hard_negative_weight=-1.0))
+
+
+def test_export_shares_no_mode_with_training(tiny: Path) -> None:
+    method = build("simcse", tiny)
+    exported: Encoder = method.export()
+    first, second = exported.encode("the chef bakes"), exported.encode("the chef bakes")
+    assert np.array_equal(first, second)  # dropout was off inside
+    assert method.encoder.backbone.training  # and is on again outside

@@ -1,0 +1,158 @@
+"""Cached gradients, optimiser groups, and what the step must not touch. Dropout is on throughout: for SimCSE it is the view."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+
+import isotrope
+from isotrope.data.corpus import Records, open_corpus
+from isotrope.encoders.encoder import Encoder
+from isotrope.encoders.roles import Frozen, Momentum, Role, Trained
+from isotrope.methods.base import Batch, Method, Settings, View
+from isotrope.methods.mlm import MaskedLanguageModel, MLMSettings, WithMaskedLanguageModel
+from isotrope.methods.registry import find
+from isotrope.training.loop import make_accelerator
+from isotrope.training.optimiser import build_optimiser, build_schedule
+from isotrope.training.settings import LoopSettings
+from isotrope.training.step import _represent, compute_gradient
+
+KEY = (42, 3, 0)
+
+
+def build(name: str, folder: Path, mlm: bool = False) -> Method:
+    torch.manual_seed(0)
+    encoder = isotrope.load(folder, pooling="cls", device="cpu", language_head=mlm)
+    method: Method = find(name)(find(name).Settings(), encoder, 64)
+    if mlm:
+        method = WithMaskedLanguageModel(method, MaskedLanguageModel(MLMSettings(), encoder, 64), 0.1)
+    return method.train()
+
+
+def batch_of(method: Method, source: Path, needs: tuple[str, ...], count: int = 12) -> Batch:
+    tokeniser = method.encoder.tokeniser
+    corpus = open_corpus(source, needs, tokeniser.flat, tokeniser.fingerprint(), tokeniser.vocabulary)
+    return Batch(method.views(Records(corpus, list(range(count))), np.random.default_rng(0)), count, 7)
+
+
+def gradients(method: Method) -> dict[str, Tensor]:
+    return {name: p.grad.clone() for name, p in method.named_parameters() if p.grad is not None}
+
+
+@pytest.mark.parametrize(("name", "fixture", "mlm"), [("simcse", "sentences", False), ("simcse-supervised", "triples", False), ("simcse", "sentences", True)])
+def test_cached_gradients_equal_plain_ones_with_dropout_on(
+    tiny: Path, name: str, fixture: str, mlm: bool, request: pytest.FixtureRequest
+) -> None:
+    accelerator = make_accelerator(LoopSettings())
+    source = request.getfixturevalue(fixture)
+    cached, plain = build(name, tiny, mlm), build(name, tiny, mlm)
+    kinds = (find(name).needs,)
+    outcome = compute_gradient(cached, batch_of(cached, source, kinds), accelerator, KEY, chunk_size=5)
+    # The same chunks under the same masks, all kept for one backward.
+    batch = batch_of(plain, source, kinds)
+    parts = [_represent(plain, chunk, accelerator, (*KEY, number)) for number, chunk in enumerate(batch.chunks(5))]
+    assert len(parts) == 3
+    terms = plain.loss({name: torch.cat([part[name] for part in parts]) for name in parts[0]}, batch)
+    plain.total(terms).backward()
+    assert float(outcome.loss) == pytest.approx(float(plain.total(terms).detach()), abs=1e-6)
+    expected, found = gradients(plain), gradients(cached)
+    assert found.keys() == expected.keys()
+    for key, gradient in expected.items():
+        assert torch.allclose(found[key], gradient, atol=1e-6), key
+    assert max(float(g.abs().max()) for g in expected.values()) > 1e-3
+
+
+def test_the_same_key_gives_the_same_masks_and_another_key_others(tiny: Path, sentences: Path) -> None:
+    accelerator = make_accelerator(LoopSettings())
+    method = build("simcse", tiny)
+    batch = batch_of(method, sentences, ("sentences",))
+    first, again, other = (compute_gradient(method, batch, accelerator, key).loss for key in (KEY, KEY, (42, 4, 0)))
+    assert float(first) == float(again)
+    assert float(first) != float(other)
+
+
+def test_decay_falls_on_matrices_only_and_every_tensor_is_in_one_group(tiny: Path) -> None:
+    method = build("simcse", tiny)
+    groups = build_optimiser(method, LoopSettings(weight_decay=0.3)).param_groups
+    names = {id(p): name for name, p in method.named_parameters()}
+    listed = [id(p) for group in groups for p in group["params"]]
+    assert sorted(listed) == sorted(names)
+    decayed = {names[id(p)] for group in groups if group["weight_decay"] == 0.3 for p in group["params"]}
+    assert {name for name in decayed if "bias" in name or "LayerNorm" in name} == set()
+    assert any("head" in name for name in decayed)
+
+
+class Towers(Method):
+    """A method with every kind of role, to hold the frame against."""
+
+    Settings = Settings
+
+    def roles(self, encoder: Encoder) -> dict[str, Role]:
+        return {
+            "frozen": Frozen.copy_of(encoder),
+            "momentum": Momentum(encoder, 0.9),
+            "head": Trained(nn.Linear(encoder.width, 4), learning_rate=100.0),
+        }
+
+    def views(self, records: Records, rng: np.random.Generator) -> dict[str, View]:
+        return {"text": self.frame(records.tokens())}
+
+    def represent(self, batch: Batch) -> dict[str, Tensor]:
+        (online,) = self.encoder.embed(batch["text"])
+        return {
+            "online": self.role["head"](online),
+            "frozen": self.role["head"](self.role["frozen"](batch["text"])),
+            "key": self.role["momentum"](batch["text"]),
+        }
+
+    def loss(self, representations: dict[str, Tensor], batch: Batch) -> dict[str, Tensor]:
+        noise = torch.randn(4, generator=batch.generator)
+        return {"apart": (representations["online"] - representations["frozen"] + noise).pow(2).mean()}
+
+    def after_step(self, representations: dict[str, Tensor]) -> None:
+        self.seen = representations["key"]
+
+
+def test_the_frame_carries_frozen_momentum_and_trained_roles(tiny: Path, sentences: Path) -> None:
+    accelerator = make_accelerator(LoopSettings())
+    torch.manual_seed(0)
+    method = Towers(Settings(), isotrope.load(tiny, device="cpu"), 64).train()
+    frozen, momentum = method.role["frozen"], method.role["momentum"]
+    assert not any(module.training for module in frozen.module.modules())
+    before = {name: p.clone() for name, p in frozen.named_parameters()}
+    settings = LoopSettings(learning_rate=1e-3)
+    optimiser = build_optimiser(method, settings)
+    assert {group["lr"] for group in optimiser.param_groups} == {1e-3, 1e-1}
+    outcome = compute_gradient(method, batch_of(method, sentences, ("sentences",)), accelerator, KEY, chunk_size=4)
+    optimiser.step()
+    method.finish_step(outcome.representations)
+    for name, parameter in frozen.named_parameters():
+        assert torch.equal(parameter, before[name]), name
+        assert parameter.grad is None
+    moved = [
+        torch.allclose(m, 0.9 * f + 0.1 * o, atol=1e-7) and not torch.equal(m, f)
+        for m, f, o in zip(momentum.parameters(), frozen.parameters(), method.encoder.parameters(), strict=True)
+        if o.grad is not None and o.grad.abs().sum() > 0
+    ]
+    assert moved
+    assert all(moved)
+    assert method.seen.shape == (12, method.encoder.width)
+
+
+def test_the_rate_rises_then_falls_to_zero(tiny: Path) -> None:
+    settings = LoopSettings(learning_rate=1.0, warmup_ratio=0.2)
+    optimiser = build_optimiser(build("simcse", tiny), settings)
+    schedule = build_schedule(optimiser, settings, 10)
+    rates = []
+    for _ in range(11):
+        rates.append(schedule.get_last_lr()[0])
+        optimiser.step()
+        schedule.step()
+    assert rates[0] > 0
+    assert rates[2] == max(rates) == 1.0
+    assert rates[10] == 0.0
+    assert rates[2:] == sorted(rates[2:], reverse=True)
