@@ -22,22 +22,22 @@ app = typer.Typer(
 )
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 Columns = Annotated[str | None, typer.Option(help="Columns to use, by name, joined by commas.")]
+# typer carries its own copy of click or imports it, depending on its version; this is the base of its usage errors in both.
+UsageProblem: type[Exception] = next(base for base in typer.BadParameter.__mro__ if base.__name__ == "ClickException")
 FREE = {"allow_extra_args": True, "ignore_unknown_options": True}
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command; bad input is one sentence and exit code 2, never a traceback."""
-    import click
-
     warnings.showwarning = lambda message, *rest, **named: print(f"warning: {message}", file=sys.stderr)
     warnings.filterwarnings("ignore", module=r"(torch|transformers|accelerate|huggingface_hub)\b")
     try:
         status = app(args=list(arguments) if arguments is not None else None, standalone_mode=False)
     except InputError as error:
         _fail(str(error))
-    except click.ClickException as error:
-        _fail(error.format_message())
-    except click.Abort:
+    except UsageProblem as error:
+        _fail(error.format_message())  # type: ignore[attr-defined]
+    except typer.Abort:
         sys.exit(130)
     except KeyboardInterrupt as stop:
         print(f"isotrope: {stop or 'stopped'}; the same command with --output and --resume goes on from here.", file=sys.stderr)

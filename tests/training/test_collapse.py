@@ -34,3 +34,5 @@ def test_a_model_that_starts_as_a_needle_and_opens_is_not_scolded() -> None:
     alarm = CollapseAlarm()
     assert not alarm.after_evaluation(0, {"effective_rank": 20.0, "mean_cosine": 0.98})
     assert not alarm.after_evaluation(10, {"effective_rank": 30.0, "mean_cosine": 0.96})
+    assert not alarm.after_evaluation(20, {"effective_rank": 30.0, "mean_cosine": 0.981})
+    assert "needle" in alarm.after_evaluation(30, {"effective_rank": 30.0, "mean_cosine": 0.999})[0]

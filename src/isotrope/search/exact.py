@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import zipfile
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -79,7 +80,7 @@ def _cached(source: Path, key: str, rows: int, dimension: int) -> npt.NDArray[np
             with np.load(place, allow_pickle=False) as kept:
                 if str(kept["key"]) == key and kept["vectors"].shape == (rows, dimension):
                     return np.asarray(kept["vectors"], dtype=np.float32)
-        except (OSError, ValueError, KeyError, EOFError):
+        except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
             continue
     return None
 
