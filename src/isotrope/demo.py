@@ -56,3 +56,76 @@ def write_corpus(path: Path) -> tuple[int, int]:
     with written_file(path) as temporary:
         temporary.write_text("\n\n".join("\n".join(document) for document in documents) + "\n", encoding="utf-8")
     return len(documents), sum(len(document) for document in documents)
+
+
+def starting_point(corpus: Path, folder: Path) -> str:
+    """The built-in encoder, or, where this version ships none, a small one pre-trained on the spot."""
+    import isotrope
+    from isotrope.encoders.fresh import fresh_encoder
+    from isotrope.encoders.loading import find_folder
+    from isotrope.errors import InputError
+
+    try:
+        find_folder("builtin-base")
+        return "builtin-base"
+    except InputError:
+        print("This version ships no built-in encoder; pre-training a small one on the same text first.")
+    lines = [line for line in corpus.read_text(encoding="utf-8").splitlines() if line]
+    fresh = fresh_encoder(lines, vocabulary=8192, layers=2, width=128, heads=4, max_length=64)
+    run = isotrope.train("mlm", corpus, model=fresh, output=folder, max_steps=150, learning_rate=5e-4, eval_steps=150, max_length=48)
+    return str(run.folder / "model")
+
+
+def main(output: Annotated[Path, typer.Option(help="Where the demo works; each run gets a folder of its own.")] = Path("demo")) -> None:
+    """Gather text, train, compare, search."""
+    from rich.console import Console
+    from rich.table import Table
+
+    import isotrope
+    from isotrope.search.exact import index_file
+
+    warnings.filterwarnings("ignore", module=r"(torch|transformers|accelerate)\b")
+    console = Console()
+    begun = time.perf_counter()
+    place = output / time.strftime("%Y%m%d-%H%M%S")
+    corpus = place / "standard-library.txt"
+    documents, count = write_corpus(corpus)
+    console.print(f"Text: {count:,} sentences of {documents:,} documentation strings of the standard library → {corpus}")
+
+    start = starting_point(corpus, place / "start")
+    run = isotrope.train(
+        "simcse",
+        corpus,
+        model=start,
+        output=place / "simcse",
+        max_steps=100,
+        batch_size=64,
+        learning_rate=1e-4,
+        eval_steps=20,
+        max_length=48,
+    )
+    evaluations = {line["step"]: line["evaluation"] for line in run.history if "evaluation" in line}
+    table = Table("held-out text, no labels", "before", "after", "better", title=f"SimCSE, step {run.selected_step} of 100")
+    rows = {
+        "finds its neighbour in the document (MRR)": ("retrieval_mrr", "higher"),
+        "neighbour ranked first": ("retrieval_first", "higher"),
+        "alignment of neighbours": ("alignment", "lower"),
+        "uniformity": ("uniformity", "lower"),
+        "effective rank": ("effective_rank", "higher"),
+        "mean cosine of random sentences": ("mean_cosine", "near 0"),
+    }
+    for label, (name, better) in rows.items():
+        table.add_row(label, f"{evaluations[0][name]:.3f}", f"{evaluations[run.selected_step][name]:.3f}", better)
+    console.print(table)
+
+    index = index_file(run.encoder, corpus)
+    for query, hits in zip(QUERIES, index.search(list(QUERIES), top=3), strict=True):
+        console.print(f"\n[bold]{query}[/bold]")
+        for hit in hits:
+            console.print(f"  {hit.score:.3f}  {hit.text}", highlight=False, markup=False)
+    console.print(f'\nThe encoder is in {run.folder / "model"}; try: isotrope search {run.folder / "model"} {corpus} "your query"')
+    console.print(f"{time.perf_counter() - begun:.0f} seconds")
+
+
+if __name__ == "__main__":
+    typer.run(main)

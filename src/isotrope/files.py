@@ -36,6 +36,9 @@ def explained(target: Path) -> Iterator[None]:
             errno.EACCES: "permission was refused; choose a folder you may write to",
             errno.EROFS: "the disk is read-only; choose another place",
             errno.ENOTDIR: "a part of this path is a file, not a folder; choose another place",
+            errno.EEXIST: "a part of this path is a file, not a folder; choose another place",
+            errno.EISDIR: "a folder of this name is in the way; choose another name",
+            errno.ENAMETOOLONG: "the name is too long; choose a shorter one",
         }
         if error.errno in reasons:
             raise InputError(f"Cannot write {target}: {reasons[error.errno]}.") from error

@@ -100,12 +100,19 @@ def test_temperature_and_learning_rate_must_be_above_zero(fails: Fails, tiny: Pa
 def test_an_output_folder_that_holds_something_else(fails: Fails, tiny: Path, sentences: Path, tmp_path: Path) -> None:
     file(tmp_path, "thesis.txt", "years of work")
     assert "holds something else" in fails("train", "simcse", sentences, "--model", tiny, "--output", tmp_path, "--batch-size", 16)
-    assert "a file stands where" in fails("train", "simcse", sentences, "--model", tiny, "--output", tmp_path / "thesis.txt", "--batch-size", 16)
-    assert "no run to resume" in fails("train", "simcse", sentences, "--model", tiny, "--output", tmp_path / "x", "--batch-size", 16, "--resume")
+    assert "a file stands where" in fails(
+        "train", "simcse", sentences, "--model", tiny, "--output", tmp_path / "thesis.txt", "--batch-size", 16
+    )
+    assert "no run to resume" in fails(
+        "train", "simcse", sentences, "--model", tiny, "--output", tmp_path / "x", "--batch-size", 16, "--resume"
+    )
     assert "--output" in fails("train", "simcse", sentences, "--model", tiny, "--resume")
 
 
-@pytest.mark.parametrize(("removed", "said"), [("tokenizer.json", "tokeniser is missing"), ("model.safetensors", "weights are missing"), ("config.json", "config.json")])
+@pytest.mark.parametrize(
+    ("removed", "said"),
+    [("tokenizer.json", "tokeniser is missing"), ("model.safetensors", "weights are missing"), ("config.json", "config.json")],
+)
 def test_a_model_folder_with_a_part_missing(fails: Fails, tiny: Path, sentences: Path, tmp_path: Path, removed: str, said: str) -> None:
     broken = tmp_path / "broken"
     shutil.copytree(tiny, broken)

@@ -54,7 +54,7 @@ def test_from_a_text_file_to_a_judged_saved_usable_encoder(
     assert len(hits) == 2
 
 
-@pytest.mark.filterwarnings("ignore:Training did not improve")
+@pytest.mark.filterwarnings("ignore::isotrope.training.loop.TrainingWarning")
 def test_a_recipe_sets_and_the_command_line_wins(capsys: pytest.CaptureFixture[str], tiny: Path, triples: Path, tmp_path: Path) -> None:
     recipe = tmp_path / "recipe.yaml"
     recipe.write_text(

@@ -25,8 +25,8 @@ def test_two_processes_equal_one(tiny: Path, sentences: Path, triples: Path, tmp
     assert (tmp_path / "two" / "agreed").exists()
 
     alone = isotrope.train(
-        "simcse-supervised", triples, model=tiny, output=tmp_path / "one", pooling="cls", max_steps=6, batch_size=16, eval_steps=3, held_out=20,
-        learning_rate=1e-3, dropout=0.0, logging_steps=1,
+        "simcse-supervised", triples, model=tiny, output=tmp_path / "one", pooling="cls", max_steps=6, batch_size=16, eval_steps=3,
+        held_out=20, learning_rate=1e-3, dropout=0.0, logging_steps=1,
     )  # fmt: skip
     logged = [json.loads(line) for line in (tmp_path / "two" / "metrics.jsonl").read_text().splitlines()]
     pairs = list(zip((line for line in logged if "loss" in line), (line for line in alone.history if "loss" in line), strict=True))

@@ -1,6 +1,6 @@
 """Run by torchrun in two processes: is what they compute together what one process computes alone?
 
-    torchrun --nproc-per-node 2 worker.py MODEL SENTENCES TRIPLES OUTPUT
+torchrun --nproc-per-node 2 worker.py MODEL SENTENCES TRIPLES OUTPUT
 """
 
 from __future__ import annotations

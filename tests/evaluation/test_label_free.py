@@ -37,7 +37,11 @@ def test_documents_give_neighbours_pairs_give_pairs_and_loose_sentences_give_hal
     assert kind == "neighbours"
     position = {corpus.text(row): row for row in range(80)}
     assert all(position[b] == position[a] + 1 and position[a] // 8 == position[b] // 8 for a, b in zip(first, second, strict=True))
-    assert natural_pairs(open_with(tiny, [("a b", "b c"), ("d e", "f g")], ("pairs",)), np.arange(2)) == ("pairs", ["a b", "d e"], ["b c", "f g"])
+    assert natural_pairs(open_with(tiny, [("a b", "b c"), ("d e", "f g")], ("pairs",)), np.arange(2)) == (
+        "pairs",
+        ["a b", "d e"],
+        ["b c", "f g"],
+    )
     loose = [f"one two three four five number {i}" for i in range(30)]
     assert natural_pairs(open_with(tiny, loose, ("sentences",)), np.arange(30))[0] == "halves"
 

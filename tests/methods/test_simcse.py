@@ -88,7 +88,9 @@ def test_the_supervised_head_is_kept(tiny: Path, tmp_path: Path) -> None:
     assert np.abs(again.encode("the chef bakes")).max() < 1  # tanh is still there
 
 
-@pytest.mark.parametrize(("pooling", "head", "expected"), [("mean", "auto", 0), ("mean", "kept", 1), ("cls", "none", 0), ("cls", "kept", 1)])
+@pytest.mark.parametrize(
+    ("pooling", "head", "expected"), [("mean", "auto", 0), ("mean", "kept", 1), ("cls", "none", 0), ("cls", "kept", 1)]
+)
 def test_head_policy(tiny: Path, pooling: str, head: str, expected: int) -> None:
     assert len(build("simcse", tiny, pooling, head=head).export().after) == expected
 

@@ -47,7 +47,9 @@ def test_the_weight_is_not_its_logarithm() -> None:
     assert float(contrast(torch.cat([C, D], dim=1) / 0.5, ROWS, with_own_weight(1.0))) != pytest.approx(1.284264, abs=1e-3)
 
 
-@pytest.mark.parametrize(("count", "temperature", "expected"), [(4, 1.0, 0.743668), (4, 0.1, 1.36191e-4), (4, 0.07, 1.87462e-6), (8, 1.0, 1.274009)])
+@pytest.mark.parametrize(
+    ("count", "temperature", "expected"), [(4, 1.0, 0.743668), (4, 0.1, 1.36191e-4), (4, 0.07, 1.87462e-6), (8, 1.0, 1.274009)]
+)
 def test_info_nce_of_orthonormal_rows(count: int, temperature: float, expected: float) -> None:
     rows = torch.eye(count, dtype=torch.float64)
     assert float(info_nce(rows, rows, temperature)) == pytest.approx(expected, rel=1e-5)
@@ -95,7 +97,12 @@ def naive_nt_xent(first: torch.Tensor, second: torch.Tensor, temperature: float)
 
 
 @settings(max_examples=25, deadline=None)
-@given(seed=st.integers(0, 10_000), rows=st.integers(2, 6), temperature=st.sampled_from([0.05, 0.1, 1.0]), alpha=st.sampled_from([0.5, 1.0, 3.0]))
+@given(
+    seed=st.integers(0, 10_000),
+    rows=st.integers(2, 6),
+    temperature=st.sampled_from([0.05, 0.1, 1.0]),
+    alpha=st.sampled_from([0.5, 1.0, 3.0]),
+)
 def test_equal_to_the_naive_twin(seed: int, rows: int, temperature: float, alpha: float) -> None:
     generator = torch.Generator().manual_seed(seed)
     a, c, n = torch.randn(3, rows, 5, dtype=torch.float64, generator=generator)

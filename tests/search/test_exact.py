@@ -31,7 +31,9 @@ def test_results_equal_a_full_sort_by_cosine(tiny: Path, sentences: Path) -> Non
     assert [hit.score for hit in hits] == pytest.approx(np.sort(cosines)[::-1][:10].tolist(), abs=1e-5)
 
 
-def test_vectors_are_made_once_and_made_anew_when_text_or_model_changes(tiny: Path, sentences: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_vectors_are_made_once_and_made_anew_when_text_or_model_changes(
+    tiny: Path, sentences: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     encoder = isotrope.load(tiny)
     encoded: list[int] = []
     plain = type(encoder).encode

@@ -43,7 +43,9 @@ def gradients(method: Method) -> dict[str, Tensor]:
     return {name: p.grad.clone() for name, p in method.named_parameters() if p.grad is not None}
 
 
-@pytest.mark.parametrize(("name", "fixture", "mlm"), [("simcse", "sentences", False), ("simcse-supervised", "triples", False), ("simcse", "sentences", True)])
+@pytest.mark.parametrize(
+    ("name", "fixture", "mlm"), [("simcse", "sentences", False), ("simcse-supervised", "triples", False), ("simcse", "sentences", True)]
+)
 def test_cached_gradients_equal_plain_ones_with_dropout_on(
     tiny: Path, name: str, fixture: str, mlm: bool, request: pytest.FixtureRequest
 ) -> None:

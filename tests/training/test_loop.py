@@ -132,7 +132,7 @@ def test_a_loss_that_is_not_a_number_stops_and_keeps_the_last_good_checkpoint(
         return {name: term * factor for name, term in plain(self, representations, batch).items()}
 
     monkeypatch.setattr(SimCSE, "loss", poisoned)
-    with pytest.raises(InputError, match="step 7.*step-4"):
+    with pytest.raises(InputError, match=r"step 7.*step-4"):
         isotrope.train("simcse", sentences, model=tiny, output=tmp_path / "run", max_steps=12, **SHORT)
     kept = load_file(tmp_path / "run" / "checkpoints" / "step-4" / "weights.safetensors")
     assert all(torch.isfinite(tensor).all() for tensor in kept.values())
@@ -187,7 +187,7 @@ def test_a_second_run_or_a_changed_setting_does_not_overwrite_the_first(tiny: Pa
     isotrope.train("simcse", sentences, **common)
     with pytest.raises(InputError, match="--resume"):
         isotrope.train("simcse", sentences, **common)
-    with pytest.raises(InputError, match="temperature was 0.05 and is 0.2"):
+    with pytest.raises(InputError, match=r"temperature was 0\.05 and is 0\.2"):
         isotrope.train("simcse", sentences, temperature=0.2, resume=True, **common)
     with pytest.raises(InputError, match="no run to resume"):
         isotrope.train("simcse", sentences, resume=True, **{**common, "output": tmp_path / "nothing"})

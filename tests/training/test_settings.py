@@ -20,7 +20,9 @@ def test_an_unknown_name_gets_its_nearest() -> None:
         resolve({"temprature": 1}, SimCSESettings, LoopSettings)
 
 
-@pytest.mark.parametrize(("name", "value"), [("batch_size", "many"), ("batch_size", 1.5), ("temperature", "warm"), ("epochs", None), ("seed", [1])])
+@pytest.mark.parametrize(
+    ("name", "value"), [("batch_size", "many"), ("batch_size", 1.5), ("temperature", "warm"), ("epochs", None), ("seed", [1])]
+)
 def test_a_value_of_another_kind_is_refused_by_name(name: str, value: object) -> None:
     with pytest.raises(InputError, match=name):
         resolve({name: value}, SimCSESettings, LoopSettings)
@@ -29,8 +31,9 @@ def test_a_value_of_another_kind_is_refused_by_name(name: str, value: object) ->
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        ("learning_rate", 0.0), ("learning_rate", -1.0), ("learning_rate", float("nan")), ("batch_size", 0), ("batch_size", 1), ("epochs", 0.0),
-        ("warmup_ratio", 1.0), ("max_steps", 0), ("precision", "float8"), ("report_to", "paper"), ("weight_decay", -0.1), ("eval_steps", 0),
+        ("learning_rate", 0.0), ("learning_rate", -1.0), ("learning_rate", float("nan")), ("batch_size", 0), ("batch_size", 1),
+        ("epochs", 0.0), ("warmup_ratio", 1.0), ("max_steps", 0), ("precision", "float8"), ("report_to", "paper"), ("weight_decay", -0.1),
+        ("eval_steps", 0),
     ],
 )  # fmt: skip
 def test_values_that_cannot_work_are_refused_by_name(name: str, value: object) -> None:

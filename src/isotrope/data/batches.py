@@ -21,7 +21,7 @@ def unique(corpus: Corpus, rows: Rows, size: int, seed: int, epoch: int) -> Iter
     order = rows[np.random.default_rng([seed, epoch]).permutation(np.arange(len(rows), dtype=np.int32))]
     waiting: dict[int, list[int]] = {}  # by the text they clashed on: however often it repeats, one look a batch
     position = 0
-    while position < len(order):
+    while True:
         batch: list[int] = []
         seen: set[int] = set()
         for key in list(waiting):
@@ -34,8 +34,9 @@ def unique(corpus: Corpus, rows: Rows, size: int, seed: int, epoch: int) -> Iter
         while len(batch) < size and position < len(order):
             _place(corpus, int(order[position]), batch, seen, waiting)
             position += 1
-        if len(batch) == size:
-            yield np.array(batch, dtype=np.int64)
+        if len(batch) < size:
+            return  # the order is used up, and what is left fills no whole batch
+        yield np.array(batch, dtype=np.int64)
 
 
 def consecutive(corpus: Corpus, rows: Rows, size: int, seed: int, epoch: int) -> Iterator[Rows]:
@@ -55,26 +56,47 @@ def batches(order: str, corpus: Corpus, rows: Rows, size: int, seed: int, epoch:
 
 
 def hold_out(corpus: Corpus, count: int, seed: int) -> tuple[Rows, Rows]:
-    """(rows to train on, rows kept aside): about ``count`` records in whole documents, no text on both sides.
+    """(rows to train on, rows kept aside): at most about ``count`` records, in whole documents where there are some.
 
-    A small corpus keeps a tenth aside; one of fewer than 40 records keeps nothing.
+    No text stands on both sides: a record drawn to be kept aside that shares a text with the rest is left out of both. A small corpus
+    keeps a tenth aside; where fewer than 20 records could be kept, none are.
     """
     total = len(corpus)
-    if total < 40:
-        return np.arange(total, dtype=np.int64), np.empty(0, dtype=np.int64)
-    many_documents = corpus.counts.documents >= 20
-    share = min(count, total // 10) / total
-    aside = np.concatenate(
-        [
-            start + np.flatnonzero(_dice(corpus.documents[start:end] if many_documents else np.arange(start, end), seed) < share)
-            for start, end in _blocks(total)
-        ]
-    )
-    kept_texts = np.unique(corpus.keys[aside])
-    train = np.concatenate(
-        [start + np.flatnonzero(~np.isin(corpus.keys[start:end], kept_texts).any(axis=1)) for start, end in _blocks(total)]
-    )
-    return train, aside
+    nothing = np.arange(total, dtype=np.int64), np.empty(0, dtype=np.int64)
+    count = min(count, total // 10)
+    drawn = _draw_documents(corpus, count, seed)
+    if len(drawn) < count // 2:
+        drawn = _draw_rows(total, count, seed)
+    rest = np.delete(nothing[0], drawn)
+    texts = np.unique(corpus.keys[drawn])
+    shared = np.zeros(len(texts), dtype=bool)
+    for start, end in _blocks(len(rest)):
+        shared |= np.isin(texts, corpus.keys[rest[start:end]])
+    aside = drawn[~np.isin(corpus.keys[drawn], texts[shared]).any(axis=1)]
+    return (rest, aside) if len(aside) >= 20 else nothing
+
+
+def _draw_documents(corpus: Corpus, count: int, seed: int) -> Rows:
+    """Rows of documents taken in random order until ``count`` is reached; a document too long for what is left is passed over."""
+    if not 1 < corpus.counts.documents < 1_000_000:
+        return np.empty(0, dtype=np.int64)
+    starts = np.flatnonzero(np.diff(corpus.documents, prepend=corpus.documents[0] - 1))
+    ends = np.append(starts[1:], len(corpus))
+    taken: list[Rows] = []
+    left = count
+    for document in np.argsort(_dice(np.arange(len(starts)), seed), kind="stable"):
+        size = int(ends[document] - starts[document])
+        if size <= left:
+            taken.append(np.arange(starts[document], ends[document]))
+            left -= size
+        if left <= 0:
+            break
+    return np.sort(np.concatenate(taken)) if taken else np.empty(0, dtype=np.int64)
+
+
+def _draw_rows(total: int, count: int, seed: int) -> Rows:
+    share = count / max(total, 1)
+    return np.concatenate([start + np.flatnonzero(_dice(np.arange(start, end), seed) < share) for start, end in _blocks(total)])
 
 
 def _blocks(total: int, size: int = 1 << 18) -> list[tuple[int, int]]:

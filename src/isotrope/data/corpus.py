@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from isotrope.data.kinds import Kind, Record, choose_columns, kind_named
-from isotrope.data.readers import check_file, from_rows, header_of, read
+from isotrope.data.readers import PACKED, check_file, format_of, from_rows, header_of, read
 from isotrope.errors import InputError
 from isotrope.files import cache_folder, digest, file_digest, written_folder
 from isotrope.progress import bar
@@ -126,13 +126,16 @@ def open_corpus(
 
     ``kinds`` are tried in order: the first whose columns the file has is taken.
     """
-    in_memory = not isinstance(source, str | os.PathLike)
-    kind, records, content = _in_memory(source, kinds) if in_memory else _in_file(source, kinds, columns, split)  # type: ignore[arg-type]
+    if isinstance(source, str | os.PathLike):
+        where = str(source)
+        kind, records, content = _in_file(source, kinds, columns, split)
+    else:
+        where = "the given list"
+        kind, records, content = _in_memory(source, kinds, columns, split)
     settings = json.dumps([kind.name, list(columns or ()), split])
     fingerprint = digest(FORMAT, content, tokeniser_digest, settings)
     folder = cache_folder() / "corpora" / fingerprint
     if not (folder / "corpus.json").is_file():
-        where = "the given list" if in_memory else str(source)
         with written_folder(folder) as temporary:
             _build(temporary, records, kind, tokenise, vocabulary, fingerprint, where)
     return Corpus(folder)
@@ -143,33 +146,42 @@ def _in_file(
 ) -> tuple[Kind, Iterable[Record], str]:
     path = check_file(source)
     header = header_of(path)
-    kind = kind_named(kinds[0])
-    if header is not None:
-        kind = _first_that_fits(header, kinds, columns, str(path))
-    return kind, read(path, kind, columns, split), file_digest(path)
+    kind = _first_of_width(1, kinds) or kind_named(kinds[0]) if header is None else _first_that_fits(header, kinds, columns, str(path))
+    packing = path.suffix.lower() if path.suffix.lower() in PACKED else ""
+    content = digest(file_digest(path), format_of(path), packing)  # the same bytes mean other records under another suffix
+    return kind, read(path, kind, columns, split), content
 
 
-def _in_memory(source: Sequence[Any], kinds: Sequence[str]) -> tuple[Kind, Iterable[Record], str]:
+def _in_memory(
+    source: Sequence[Any], kinds: Sequence[str], columns: Sequence[str] | None, split: bool
+) -> tuple[Kind, Iterable[Record], str]:
     rows = list(source)
     if not rows:
         raise InputError("The given list of records is empty.")
-    if all(isinstance(row, str) for row in rows) and len(kind_named(kinds[0]).fields) == 1:
-        kind, named = kind_named(kinds[0]), [{kind_named(kinds[0]).known[0][0]: row} for row in rows]
-    elif all(isinstance(row, dict) for row in rows):
-        kind, named = _first_that_fits(tuple(rows[0]), kinds, None, "the given list"), rows
+    kind: Kind | None
+    if all(isinstance(row, dict) for row in rows):
+        kind, named = _first_that_fits(tuple(rows[0]), kinds, columns, "the given list"), rows
+    elif all(isinstance(row, str) for row in rows) and (kind := _first_of_width(1, kinds)):
+        columns, named = None, [{kind.known[0][0]: row} for row in rows]
     elif all(isinstance(row, tuple | list) for row in rows):
         width = len(rows[0])
-        fitting = [kind_named(name) for name in kinds if kind_named(name).width == width]
-        if not fitting or any(len(row) != width for row in rows):
+        odd = next((number for number, row in enumerate(rows, 1) if len(row) != width), None)
+        if odd is not None:
+            raise InputError(f"The given list: record {odd} has {len(rows[odd - 1])} fields, and the first has {width}.")
+        kind = _first_of_width(width, kinds)
+        if kind is None:
             raise InputError(f"The given list holds tuples of {width}; {' or '.join(kinds)} were wanted.")
-        kind = fitting[0]
-        named = [dict(zip(kind.known[0], row, strict=True)) for row in rows]
+        columns, named = None, [dict(zip(kind.known[0], row, strict=True)) for row in rows]
     else:
         raise InputError(
             f"{kinds[0]} were wanted; give a list of tuples, or of dictionaries with the keys {'/'.join(kind_named(kinds[0]).known[0])}."
         )
-    content = digest(json.dumps(named, ensure_ascii=False, default=str))
-    return kind, from_rows(iter(enumerate(named, 1)), tuple(named[0]), kind, None, "the given list"), content
+    content = digest(json.dumps(named, default=str))
+    return kind, from_rows(iter(enumerate(named, 1)), tuple(named[0]), kind, columns, "the given list", split), content
+
+
+def _first_of_width(width: int, kinds: Sequence[str]) -> Kind | None:
+    return next((kind_named(name) for name in kinds if kind_named(name).width == width), None)
 
 
 def _first_that_fits(header: Sequence[str], kinds: Sequence[str], columns: Sequence[str] | None, where: str) -> Kind:

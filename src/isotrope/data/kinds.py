@@ -104,6 +104,6 @@ def choose_columns(header: Sequence[str], kind: Kind, asked: Sequence[str] | Non
         return (header[0],)
     wanted = " or ".join("/".join(names) for names in kind.known)
     raise InputError(
-        f"{where}: columns found: {', '.join(map(repr, header))}; {kind.name} need {wanted}. "
-        f"Name them with --columns {','.join(['COLUMN'] * kind.width)}."
+        f"{where}: columns found: {', '.join(map(repr, header))}; {kind.name} need {wanted}; "
+        f"name them with --columns {','.join(['COLUMN'] * kind.width)}."
     )

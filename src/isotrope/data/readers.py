@@ -10,6 +10,7 @@ import lzma
 import os
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
@@ -41,6 +42,8 @@ def check_file(path: str | os.PathLike[str]) -> Path:
         raise InputError(f"{found}: this is a folder; give a file ({', '.join(FORMATS)}).")
     if found.stat().st_size == 0:
         raise InputError(f"{found}: the file is empty.")
+    if not os.access(found, os.R_OK):
+        raise InputError(f"{found}: permission to read it was refused.")
     format_of(found)
     return found
 
@@ -51,49 +54,76 @@ def read(path: str | os.PathLike[str], kind: Kind, columns: Sequence[str] | None
     ``split`` cuts each text into sentences (kinds with one text field only). Documents of a table are always cut.
     """
     source = check_file(path)
-    try:
+    with _unpacking(source):
         if format_of(source) == ".txt":
             records = _from_lines(source, kind)
+            yield from _split(records) if split else records
         else:
             header, rows = _table(source)
-            records = from_rows(rows, header, kind, columns, str(source))
-        yield from _split(records, kind) if split else records
-    except (EOFError, gzip.BadGzipFile, lzma.LZMAError, zlib.error) as error:
-        raise InputError(f"{source}: the packed file is damaged or cut short ({error}).") from error
-    except csv.Error as error:
-        raise InputError(f"{source}: not a readable .csv file ({error}).") from error
-    except PermissionError as error:
-        raise InputError(f"{source}: permission to read it was refused.") from error
+            yield from from_rows(rows, header, kind, columns, str(source), split)
+
+
+def column(path: str | os.PathLike[str], name: str) -> list[str]:
+    """One column of a table, row by row; empty strings where the table has no such column."""
+    source = check_file(path)
+    with _unpacking(source):
+        return [_folded(_text(row.get(name), str(source), line)) for line, row in _table(source)[1]]
 
 
 def header_of(path: str | os.PathLike[str]) -> tuple[str, ...] | None:
     """Column names of a table, None for a plain text file."""
     source = check_file(path)
-    return None if format_of(source) == ".txt" else _table(source)[0]
+    with _unpacking(source):
+        return None if format_of(source) == ".txt" else _table(source)[0]
 
 
-def from_rows(rows: Rows, header: Sequence[str], kind: Kind, columns: Sequence[str] | None, where: str) -> Iterator[Record]:
+def from_rows(
+    rows: Rows, header: Sequence[str], kind: Kind, columns: Sequence[str] | None, where: str, split: bool = False
+) -> Iterator[Record]:
+    """Records of a table. A list in the only column is a document already cut into sentences."""
     names = choose_columns(header, kind, columns, where)
+    if split and len(kind.fields) != 1:
+        raise InputError(f"{where}: splitting into sentences works for one text column; {kind.name} have {len(kind.fields)}.")
     for number, (line, row) in enumerate(rows):
         cells = [row.get(name) for name in names]
-        if kind.name == "documents":
-            text = cells[0]
-            parts = [str(part) for part in text] if isinstance(text, list) else split_sentences(_text(text))
-            for part in parts or [""]:
-                yield Record((part,), None, number, line)
+        value = None if kind.value is None else _folded(_text(cells[-1], where, line))
+        if kind.width == 1 and isinstance(cells[0], list):
+            sentences = [_folded(_text(part, where, line)) for part in cells[0]]
+        elif split or kind.name == "documents":
+            sentences = split_sentences(_text(cells[0], where, line))
+        else:
+            yield Record(tuple(_folded(_text(cell, where, line)) for cell in cells[: len(kind.fields)]), value, number, line)
             continue
-        texts = tuple(_text(cell) for cell in cells[: len(kind.fields)])
-        value = None if kind.value is None else _text(cells[-1])
-        yield Record(texts, value, number, line)
+        for sentence in sentences or [""]:
+            yield Record((sentence,), value, number, line)
 
 
-def _text(cell: Any) -> str:
-    return "" if cell is None else " ".join(str(cell).split())
+@contextmanager
+def _unpacking(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except (EOFError, gzip.BadGzipFile, lzma.LZMAError, zlib.error) as error:
+        raise InputError(f"{path}: the packed file is damaged or cut short ({error}).") from error
 
 
-def _split(records: Iterable[Record], kind: Kind) -> Iterator[Record]:
-    if len(kind.fields) != 1:
-        raise InputError(f"Splitting into sentences works for one text column; {kind.name} have {len(kind.fields)}.")
+def _text(cell: Any, where: str, line: int) -> str:
+    if cell is None:
+        return ""
+    if isinstance(cell, list | dict):
+        raise InputError(f"{where}:{line}: a text was expected, and a {type(cell).__name__} found.")
+    try:
+        text = cell.decode("utf-8") if isinstance(cell, bytes) else str(cell)
+        text.encode("utf-8")  # JSON can spell half a character (\ud83d), which no tokeniser takes
+    except (UnicodeDecodeError, UnicodeEncodeError) as error:
+        raise InputError(f"{where}:{line}: the text holds half a character or bytes that are not UTF-8 ({error.reason}).") from error
+    return text
+
+
+def _folded(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _split(records: Iterable[Record]) -> Iterator[Record]:
     for record in records:
         for sentence in split_sentences(record.texts[0]) or [""]:
             yield record._replace(texts=(sentence,))
@@ -132,7 +162,7 @@ def _from_lines(path: Path, kind: Kind) -> Iterator[Record]:
         )
     document = 0
     for number, line in _lines(path):
-        text = " ".join(line.split())
+        text = _folded(line)
         if not text:
             document += 1
         yield Record((text,), None, document, number)
@@ -144,18 +174,40 @@ def _table(path: Path) -> tuple[tuple[str, ...], Rows]:
 
 def _tsv(path: Path) -> tuple[tuple[str, ...], Rows]:
     """Fields are split at tabs and nowhere else: quotes are text."""
-    lines = _lines(path)
-    header = tuple(next(lines)[1].split("\t"))
-    return header, _named(path, header, ((number, line.split("\t")) for number, line in lines if line.strip()))
+    return _headed(path, ((number, line.split("\t")) for number, line in _lines(path) if line.strip() or "\t" in line))
 
 
 def _csv(path: Path) -> tuple[tuple[str, ...], Rows]:
-    reader = csv.reader(line + "\n" for _, line in _lines(path))
-    try:
-        header = tuple(next(reader))
-    except StopIteration as error:
-        raise InputError(f"{path}: the file has no header row.") from error
-    return header, _named(path, header, ((reader.line_num, cells) for cells in reader if cells))
+    """Fields may be quoted, and then hold commas, quotes and line ends."""
+    all_read = False
+
+    def lines() -> Iterator[str]:
+        nonlocal all_read
+        for _, line in _lines(path):
+            yield line + "\n"
+        all_read = True
+
+    def rows() -> Iterator[tuple[int, list[str]]]:
+        reader = csv.reader(lines())
+        start = 1
+        try:
+            for cells in reader:
+                if all_read:  # the reader asks for a line beyond the last one only while a quote is open
+                    raise InputError(f"{path}:{start}: a quote is opened in this row and never closed.")
+                if cells:
+                    yield reader.line_num, cells
+                start = reader.line_num + 1
+        except csv.Error as error:
+            raise InputError(f"{path}:{start}: not a readable .csv row ({error}).") from error
+
+    return _headed(path, rows())
+
+
+def _headed(path: Path, rows: Iterator[tuple[int, list[str]]]) -> tuple[tuple[str, ...], Rows]:
+    header = next((tuple(cells) for _, cells in rows if any(cell.strip() for cell in cells)), None)
+    if header is None:
+        raise InputError(f"{path}: no header row found; the file holds nothing but white space.")
+    return header, _named(path, header, rows)
 
 
 def _named(path: Path, header: Sequence[str], rows: Iterable[tuple[int, list[str]]]) -> Rows:
@@ -193,20 +245,24 @@ def _parquet(path: Path) -> tuple[tuple[str, ...], Rows]:
     except ImportError as error:
         raise InputError(f"{path}: reading parquet needs pyarrow; pip install pyarrow.") from error
 
+    source: Any = path
+    if path.suffix.lower() in PACKED:
+        with _opened(path) as packed:
+            source = io.BytesIO(packed.read())
+    broken = (pyarrow.ArrowException, OSError, UnicodeDecodeError)
     try:
-        if path.suffix.lower() in PACKED:
-            with _opened(path) as packed:
-                file = parquet.ParquetFile(io.BytesIO(packed.read()))
-        else:
-            file = parquet.ParquetFile(path)
-    except pyarrow.ArrowInvalid as error:
-        raise InputError(f"{path}: not a parquet file, or a damaged one ({error}).") from error
+        file = parquet.ParquetFile(source)
+    except broken as error:
+        raise InputError(f"{path}: not a parquet file, or a damaged one.") from error
 
     def rows() -> Rows:
         number = 0
-        for batch in file.iter_batches(batch_size=4096):
-            for row in batch.to_pylist():
-                number += 1
-                yield number, row
+        try:
+            for batch in file.iter_batches(batch_size=4096):
+                for row in batch.to_pylist():
+                    number += 1
+                    yield number, row
+        except broken as error:
+            raise InputError(f"{path}: the parquet file is damaged after row {number:,}.") from error
 
     return tuple(file.schema_arrow.names), rows()

@@ -4,23 +4,30 @@ from __future__ import annotations
 
 import re
 
-# A full stop after one of these ends no sentence.
-_ABBREVIATIONS = frozenset(
-    """mr mrs ms dr prof sr jr st mt rev hon gen col maj capt lt sgt gov sen rep pres
-    inc ltd co corp dept univ assn bros vs etc cf al eg ie approx est fig figs eq eqs no nos vol vols pp ed eds ch sec
-    jan feb mar apr jun jul aug sep sept oct nov dec mon tue wed thu fri sat sun
-    e.g i.e a.m p.m u.s u.k u.n ph.d m.d b.a m.a d.c""".split()
+# A full stop after one of these ends no sentence,
+_ABBREVIATIONS = frozenset("vs etc cf al eg ie approx est e.g i.e a.m p.m u.s u.k u.n ph.d m.d b.a m.a d.c".split())
+# nor after one of these where it has a capital (the sun sets, a cat sat),
+_CAPITALISED = frozenset(
+    """Mr Mrs Ms Dr Prof Sr Jr St Mt Rev Hon Gen Col Maj Capt Lt Sgt Gov Sen Rep Pres Inc Ltd Co Corp Dept Univ Assn Bros
+    Jan Feb Mar Apr Jun Jul Aug Sep Sept Oct Nov Dec Mon Tue Wed Thu Fri Sat Sun""".split()
 )
+# nor after one of these where a number follows (No. 5, but: He said no.).
+_NUMBERED = frozenset("fig figs eq eqs no nos vol vols p pp ed eds ch sec".split())
+_LAST_WORD = re.compile(r"[^\s\u2e80-\uffff]*$")  # Chinese letters touch the word before or after them
+_INITIALS = re.compile(r"(?:[A-Z]\.)*[A-Z]")
 _CLOSERS = "\"'”’」』）)】》］]"
-_WIDE_END = re.compile(rf"(?<=[。！？])[{re.escape(_CLOSERS)}]*|(?<=…)…*[{re.escape(_CLOSERS)}]*(?=[^…])")
-_END = re.compile(rf"[.!?]+[{re.escape(_CLOSERS)}]*(?=\s+\S)")
+_CLOSING = f"[{re.escape(_CLOSERS)}]"
+# An ellipsis goes on where a comma, another stop or a lower-case word follows.
+_WIDE_END = re.compile(rf"[。！？]+{_CLOSING}*|…+{_CLOSING}*(?!…|{_CLOSING}|[。！？，、；：,.!?;:]| ?[a-z])")
+_END = re.compile(rf"[.!?]+{_CLOSING}*(?=\s+\S)")
 _OPENERS = "\"'“‘(［[「『（"
 
 
 def split_sentences(text: str) -> list[str]:
     """Sentences of ``text`` in order, white space folded; nothing but white space is lost.
 
-    A blank line always ends a sentence. A full stop does not after an abbreviation, an initial or before a lower-case word.
+    A blank line always ends a sentence. A full stop does not after an abbreviation, an initial or before a lower-case word;
+    nor does a quoted question before one ("Why?" she asked).
     """
     sentences: list[str] = []
     for paragraph in re.split(r"\n\s*\n", text):
@@ -33,9 +40,8 @@ def _split_wide(text: str) -> list[str]:
     """Cut after 。！？ and …, which need no space behind them."""
     pieces, start = [], 0
     for match in _WIDE_END.finditer(text):
-        if match.end() > start:
-            pieces.append(text[start : match.end()])
-            start = match.end()
+        pieces.append(text[start : match.end()])
+        start = match.end()
     pieces.append(text[start:])
     return [piece.strip() for piece in pieces if piece.strip()]
 
@@ -43,8 +49,8 @@ def _split_wide(text: str) -> list[str]:
 def _split_spaced(text: str) -> list[str]:
     pieces, start = [], 0
     for match in _END.finditer(text):
-        before, after = text[start : match.start()], text[match.end() :].lstrip()
-        if match.group()[0] == "." and not _ends_here(before, after):
+        before = text[max(start, match.start() - 24) : match.start()]  # a few letters are enough, and the text may be a book
+        if not _ends_here(before, match.group(), text[match.end() + 1 : match.end() + 9]):
             continue
         pieces.append(text[start : match.end()].strip())
         start = match.end()
@@ -52,9 +58,13 @@ def _split_spaced(text: str) -> list[str]:
     return [piece for piece in pieces if piece]
 
 
-def _ends_here(before: str, after: str) -> bool:
-    word = before.rsplit(maxsplit=1)[-1].lstrip(_OPENERS) if before.strip() else ""
-    following = after.lstrip(_OPENERS)
-    if word.lower() in _ABBREVIATIONS or (len(word) == 1 and word.isupper() and word != "I"):
+def _ends_here(before: str, stop: str, after: str) -> bool:
+    following = after.lstrip(_OPENERS)[:1]
+    if stop[0] != ".":
+        return not (stop[-1] in _CLOSERS and following.islower())
+    word = _LAST_WORD.findall(before)[0].lstrip(_OPENERS)
+    if word.lower() in _ABBREVIATIONS or word in _CAPITALISED or (_INITIALS.fullmatch(word) and word != "I"):
         return False
-    return not following[:1].islower()
+    if word.lower() in _NUMBERED and following.isdigit():
+        return False
+    return not following.islower()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -38,6 +38,19 @@ def plan(lengths: Lengths, budget: int, rows: int | None = None) -> Iterator[npt
         start = end
 
 
+def _checked(texts: str | Iterable[str]) -> list[str]:
+    """A list of texts that the tokeniser takes."""
+    if isinstance(texts, Mapping) or not isinstance(texts, Iterable):
+        raise InputError(f"encode takes a text or a list of texts, not {type(texts).__name__}.")
+    rows = [texts] if isinstance(texts, str) else list(texts)
+    for number, text in enumerate(rows):
+        if not isinstance(text, str):
+            raise InputError(f"encode takes texts; item {number} is {type(text).__name__}.")
+        if not text.isascii() and any("\ud800" <= letter <= "\udfff" for letter in text):
+            raise InputError(f"encode takes texts; item {number} holds half a character (a lone surrogate), which is no text.")
+    return rows
+
+
 class Encoder(nn.Module):
     """A Hugging Face backbone, a pooling, and the modules after it."""
 
@@ -58,7 +71,8 @@ class Encoder(nn.Module):
         self.tokeniser = Tokeniser(tokenizer)
         self.pooling = Pooling.named(pooling, backbone.config.num_hidden_layers) if isinstance(pooling, str) else pooling
         self.after = nn.ModuleList(modules)
-        self.max_length = min(max_length or 512, self._positions())
+        positions = self._positions()
+        self.max_length = min(max_length or positions, positions)
         self.prompt = prompt
         self.facts = dict(facts or {})
         self._language_model = (language_model,)  # in a tuple: its backbone is ours already
@@ -84,11 +98,11 @@ class Encoder(nn.Module):
         return self._language_model[0]
 
     def _positions(self) -> int:
-        config = self.backbone.config
-        limit = int(getattr(config, "max_position_embeddings", 0) or 512)
-        # RoBERTa's positions start behind the padding index.
-        offset = int(config.pad_token_id or 0) + 1 if config.model_type in ("roberta", "xlm-roberta", "camembert") else 0
-        return limit - offset
+        limit = int(getattr(self.backbone.config, "max_position_embeddings", 0) or 0)
+        table = getattr(getattr(self.backbone, "embeddings", None), "position_embeddings", None)
+        # RoBERTa and its kin start counting behind the padding index.
+        behind = getattr(table, "padding_idx", None)
+        return (limit if limit > 0 else 512) - (behind + 1 if behind is not None else 0)
 
     def fingerprint(self) -> str:
         """Of everything that decides the vectors."""
@@ -147,10 +161,7 @@ class Encoder(nn.Module):
         rows of one. The result does not depend on batch or order beyond rounding (1e-5).
         """
         single = isinstance(texts, str)
-        rows = [texts] if isinstance(texts, str) else list(texts)
-        for number, text in enumerate(rows):
-            if not isinstance(text, str):
-                raise InputError(f"encode takes texts; item {number} is {type(text).__name__}.")
+        rows = _checked(texts)
         if batch_size is not None and batch_size < 1:
             raise InputError(f"batch_size must be at least 1, not {batch_size}.")
         vectors = np.empty((len(rows), self.dimension), dtype=np.float32)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Callable, Iterable
 
 import torch
 
@@ -10,6 +11,7 @@ from isotrope.encoders.encoder import Encoder
 from isotrope.errors import InputError
 
 SPECIALS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+ALPHABET = 1000  # letters; rarer ones become [UNK]
 
 
 def fresh_encoder(
@@ -25,8 +27,7 @@ def fresh_encoder(
     from tokenizers.implementations import BertWordPieceTokenizer
     from transformers import BertConfig, BertForMaskedLM, BertTokenizerFast
 
-    pieces = BertWordPieceTokenizer(lowercase=True)
-    pieces.train_from_iterator(texts, vocab_size=vocabulary, special_tokens=SPECIALS, show_progress=False)
+    pieces = BertWordPieceTokenizer(vocab=_word_pieces(list(texts), vocabulary), lowercase=True)
     if pieces.get_vocab_size() < len(SPECIALS) + 26:
         raise InputError("The text is too small to learn a vocabulary from; bring more of it.")
     tokenizer = BertTokenizerFast(tokenizer_object=pieces._tokenizer, model_max_length=max_length)
@@ -44,3 +45,36 @@ def fresh_encoder(
             )
         )
     return Encoder(model.bert, tokenizer, "mean", max_length=max_length, language_model=model)
+
+
+def _word_pieces(texts: list[str], size: int) -> dict[str, int]:
+    """The vocabulary of some texts, the same each time.
+
+    The trainer numbers the inner letters (##a) in the order of a hash table, and that number decides between pieces of equal count;
+    given as if they were special tokens, they are numbered in our order.
+    """
+    from tokenizers.implementations import BertWordPieceTokenizer
+
+    trainer = BertWordPieceTokenizer(lowercase=True)
+    chunks: Counter[str] = Counter()
+    for text in texts:
+        chunks.update(trainer.normalize(text).split())
+    first, inner = _letters(chunks, trainer.pre_tokenizer.pre_tokenize_str)
+    letters = sorted(sorted(first | inner), key=lambda letter: -(first[letter] + inner[letter]))[:ALPHABET]
+    pinned = [*SPECIALS, *(f"##{letter}" for letter in sorted(letters) if letter in inner)]
+    trainer.train_from_iterator(
+        texts, vocab_size=size, special_tokens=pinned, initial_alphabet=letters, limit_alphabet=len(letters), show_progress=False
+    )
+    return trainer.get_vocab()
+
+
+def _letters(chunks: Counter[str], split: Callable[[str], list[tuple[str, tuple[int, int]]]]) -> tuple[Counter[str], Counter[str]]:
+    """How often each letter begins a word, and how often it stands inside one."""
+    first: Counter[str] = Counter()
+    inner: Counter[str] = Counter()
+    for chunk, count in chunks.items():
+        for word, _ in split(chunk):
+            first[word[0]] += count
+            for letter in word[1:]:
+                inner[letter] += count
+    return first, inner

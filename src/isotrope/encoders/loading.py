@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from safetensors.torch import load_file
@@ -16,9 +15,11 @@ from torch import nn
 from isotrope.encoders.encoder import Encoder
 from isotrope.encoders.heads import Dense, Norm, Normalise
 from isotrope.encoders.pooling import Pooling
+from isotrope.encoders.quiet import quiet
 from isotrope.encoders.saving import OLD_KEYS
 from isotrope.errors import InputError
 
+ModuleT = TypeVar("ModuleT", bound=nn.Module)
 BUILTIN = ("builtin", "builtin-base")
 TOKENIZER_FILES = ("tokenizer.json", "vocab.txt", "vocab.json", "spiece.model", "sentencepiece.bpe.model", "tokenizer.model")
 WEIGHT_FILES = ("model.safetensors", "model.safetensors.index.json")
@@ -37,19 +38,17 @@ def load(
     ``language_head`` keeps the masked-language head, for methods that train it.
     """
     folder = find_folder(str(name_or_path))
-    _check(folder)
     parts = _modules(folder)
-    max_length = _max_length(folder)
-    tokenizer = _tokenizer(folder)
-    backbone, language_model = _backbone(folder, language_head)
+    # Folders of the first sentence-transformers keep the backbone in 0_Transformer.
+    inner = next((place for name, place in parts if name == "Transformer"), folder)
+    _check(inner)
+    tokenizer = _tokenizer(inner)
+    max_length = _fit_to_config(tokenizer, inner)
+    backbone, language_model = _backbone(inner, language_head)
+    facts = _facts(folder / "isotrope.json")
+    stored, after = _after_backbone(folder, parts, backbone.config, str(facts.get("pooling", "")))
     layers = int(backbone.config.num_hidden_layers)
-    stored, after = _after_backbone(folder, parts, layers)
     chosen = Pooling.named(pooling, layers) if pooling is not None else stored or Pooling.named("mean", layers)
-    facts_file = folder / "isotrope.json"
-    facts = json.loads(facts_file.read_text(encoding="utf-8")) if facts_file.is_file() else {}
-    limit = getattr(tokenizer, "model_max_length", None)
-    if max_length is None and limit is not None and limit < 1 << 20:
-        max_length = int(limit)
     encoder = Encoder(backbone, tokenizer, chosen, after, max_length, _prompt(folder), facts, language_model)
     return encoder.to(torch.device(device) if device is not None else default_device()).eval()
 
@@ -68,9 +67,9 @@ def find_folder(name: str) -> Path:
             raise InputError(f"This version of isotrope ships no '{name}' yet; give a model folder or a hub id with --model.")
         return folder
     folder = Path(name).expanduser()
-    if folder.is_dir():
+    if name and folder.is_dir():  # an empty name would be the folder one stands in
         return folder
-    if folder.exists():
+    if name and folder.exists():
         raise InputError(f"{name}: this is a file; give the model's folder.")
     if name.startswith((".", "/", "~")) or name.count("/") > 1 or "\\" in name or not name:
         raise InputError(f"{name!r}: no such model folder.")
@@ -112,44 +111,58 @@ def _json(path: Path) -> Any:
         raise InputError(f"{path}: cannot be read as JSON ({error}).") from error
 
 
-@contextmanager
-def _quiet() -> Iterator[None]:
-    from transformers.utils import logging
-
-    level = logging.get_verbosity()
-    logging.set_verbosity_error()
-    logging.disable_progress_bar()
-    try:
-        yield
-    finally:
-        logging.set_verbosity(level)
+def _facts(path: Path) -> dict[str, Any]:
+    """A JSON object, empty where there is no such file."""
+    facts = _json(path) if path.is_file() else {}
+    if not isinstance(facts, dict):
+        raise InputError(f"{path}: a JSON object was expected, not a {type(facts).__name__}.")
+    return facts
 
 
 def _tokenizer(folder: Path) -> Any:
     from transformers import AutoTokenizer
 
     try:
-        with _quiet():
+        with quiet():
             return AutoTokenizer.from_pretrained(folder, local_files_only=True)
-    except (OSError, ValueError, KeyError) as error:
-        raise InputError(f"{folder}: the tokeniser cannot be loaded ({_first_line(error)}).") from error
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise InputError(f"{folder}: the tokeniser cannot be loaded ({_gist(error)}).") from error
 
 
 def _backbone(folder: Path, language_head: bool) -> tuple[Any, Any]:
     from safetensors import SafetensorError
     from transformers import AutoModel, AutoModelForMaskedLM
 
+    choose = AutoModelForMaskedLM if language_head else AutoModel
+    settings = {"local_files_only": True, "use_safetensors": True, "dtype": torch.float32}
     try:
-        with _quiet():
-            choose = AutoModelForMaskedLM if language_head else AutoModel
-            model = choose.from_pretrained(folder, local_files_only=True, use_safetensors=True, dtype=torch.float32)
-    except (OSError, ValueError, KeyError, RuntimeError, SafetensorError) as error:
-        raise InputError(f"{folder}: the model cannot be loaded ({_first_line(error)}).") from error
+        with quiet():
+            model, report = choose.from_pretrained(folder, ignore_mismatched_sizes=True, output_loading_info=True, **settings)
+    except (OSError, ValueError, KeyError, TypeError, RuntimeError, SafetensorError) as error:
+        raise InputError(f"{folder}: the model cannot be loaded ({_gist(error)}).") from error
+    _check_weights(folder, model, report, language_head)
     return (model.base_model, model) if language_head else (model, None)
 
 
-def _first_line(error: Exception) -> str:
-    return (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
+def _check_weights(folder: Path, model: Any, report: dict[str, Any], language_head: bool) -> None:
+    """Transformers draws at random what the file does not hold; a backbone of noise must not pass for the model."""
+    own = f"{model.base_model_prefix}." if language_head else ""
+    missing = {name for name in report["missing_keys"] if name.startswith(own)}
+    if not language_head and any(name.startswith("pooler.") for name in missing):
+        # Nobody reads the pooler; a random one would give the same folder another fingerprint at each load.
+        model.pooler = None
+        missing = {name for name in missing if not name.startswith("pooler.")}
+    wrong = sorted(missing | {name for name, *_ in report["mismatched_keys"]})
+    if wrong:
+        raise InputError(
+            f"{folder}: the weights do not fit config.json: {len(wrong)} tensors are missing or of another size, such as {wrong[0]}."
+        )
+
+
+def _gist(error: Exception) -> str:
+    """Of another library's message: its first sentence, to stand inside one of ours."""
+    line = (str(error).strip().splitlines() or [type(error).__name__])[0]
+    return line.split(". ")[0].rstrip(".")
 
 
 def _modules(folder: Path) -> list[tuple[str, Path]]:
@@ -157,72 +170,108 @@ def _modules(folder: Path) -> list[tuple[str, Path]]:
     listing = folder / "modules.json"
     if not listing.is_file():
         return []
-    return [(str(entry["type"]).rsplit(".", 1)[-1], folder / str(entry["path"])) for entry in _json(listing)]
+    try:
+        return [(str(entry["type"]).rsplit(".", 1)[-1], folder / str(entry["path"])) for entry in _json(listing)]
+    except (KeyError, TypeError) as error:
+        raise InputError(f"{listing}: a list of modules, each with its type and path, was expected.") from error
 
 
-def _max_length(folder: Path) -> int | None:
-    config = folder / "sentence_bert_config.json"
-    value = _json(config).get("max_seq_length") if config.is_file() else None
-    return int(value) if value else None
+def _fit_to_config(tokenizer: Any, folder: Path) -> int | None:
+    """What sentence_bert_config.json (or sentence_roberta_config.json …) says of the tokeniser; gives the length to cut at."""
+    configs = [_facts(file) for file in sorted(folder.glob("sentence_*_config.json"))]
+    if any(config.get("do_lower_case") for config in configs):
+        _lower_case(tokenizer)
+    lengths = [config["max_seq_length"] for config in configs if config.get("max_seq_length")]
+    limit = lengths[0] if lengths else tokenizer.model_max_length
+    if not isinstance(limit, int | float) or limit < 1:
+        raise InputError(f"{folder}: max_seq_length must be a number above 0, not {limit!r}.")
+    return int(limit) if limit < 1 << 20 else None  # a tokeniser without a limit says 10³⁰
+
+
+def _lower_case(tokenizer: Any) -> None:
+    from tokenizers.normalizers import Lowercase, Sequence
+
+    normalizer = tokenizer.backend_tokenizer.normalizer
+    tokenizer.backend_tokenizer.normalizer = Sequence([Lowercase(), *([normalizer] if normalizer is not None else [])])
 
 
 def _prompt(folder: Path) -> str:
-    config = folder / "config_sentence_transformers.json"
-    if not config.is_file():
-        return ""
-    facts = _json(config)
+    facts = _facts(folder / "config_sentence_transformers.json")
     return str((facts.get("prompts") or {}).get(facts.get("default_prompt_name") or "", "") or "")
 
 
-def _after_backbone(folder: Path, parts: list[tuple[str, Path]], layers: int) -> tuple[Pooling | None, list[nn.Module]]:
+def _after_backbone(folder: Path, parts: list[tuple[str, Path]], backbone: Any, called: str) -> tuple[Pooling | None, list[nn.Module]]:
     pooling: Pooling | None = None
     weights: list[float] | None = None
     after: list[nn.Module] = []
+    layers = int(backbone.num_hidden_layers)
     for name, place in parts:
         if name == "Transformer":
             continue
-        config = _json(place / "config.json") if (place / "config.json").is_file() else {}
+        config = _facts(place / "config.json")
         if name == "WeightedLayerPooling":
-            start = int(config.get("layer_start", 4))
-            weights = [0.0] * start + _weights(place)["layer_weights"].tolist()
+            # sentence-transformers leaves the layers alone where the backbone's config keeps them to itself.
+            weights = _layer_weights(place, config, layers) if backbone.output_hidden_states else None
         elif name == "Pooling":
-            pooling = _pooling(place, config, layers, weights, bool(_prompt(folder)))
+            pooling = _pooling(place, config, layers, bool(_prompt(folder)))
+            pooling = Pooling.weighted(pooling.modes, weights, called) if weights else pooling
         elif name == "Dense":
             after.append(_dense(place, config))
         elif name == "Normalize":
             after.append(Normalise())
         elif name == "LayerNorm":
-            norm = Norm(int(config["dimension"]))
-            norm.load_state_dict(_weights(place))
-            after.append(norm)
+            after.append(_filled(place, lambda config=config: Norm(int(config["dimension"]))))  # type: ignore[misc]
         elif name != "Dropout":
             raise InputError(f"{folder}: modules.json names a {name} module, which isotrope does not know.")
     return pooling, after
 
 
-def _pooling(place: Path, config: dict[str, Any], layers: int, weights: list[float] | None, prompted: bool) -> Pooling:
+def _pooling(place: Path, config: dict[str, Any], layers: int, prompted: bool) -> Pooling:
     modes = config.get("pooling_mode") or [mode for mode, key in OLD_KEYS.items() if config.get(key)] or "mean"
     names = (modes,) if isinstance(modes, str) else tuple(modes)
     if not config.get("include_prompt", True) and prompted:
         raise InputError(f"{place}: this model leaves its prompt out of the pooling, which isotrope does not do.")
-    pooling = Pooling.named("+".join(names), layers)
-    return Pooling.weighted(pooling.modes, weights) if weights else pooling
+    return Pooling.named("+".join(names), layers)
 
 
 def _dense(place: Path, config: dict[str, Any]) -> Dense:
     if config.get("use_residual"):
         raise InputError(f"{place}: a Dense module with a residual connection is not supported.")
+    if {config.get(f"module_{end}_name") or "sentence_embedding" for end in ("input", "output")} != {"sentence_embedding"}:
+        raise InputError(f"{place}: a Dense module on anything but the sentence embedding is not supported.")
     path = str(config.get("activation_function", "torch.nn.modules.activation.Tanh"))
     activation = getattr(nn, path.rsplit(".", 1)[-1], None) if path.startswith("torch.nn.") else None
     if activation is None or not issubclass(activation, nn.Module):
         raise InputError(f"{place}: the activation '{path}' is not one of torch.nn.")
-    dense = Dense(int(config["in_features"]), int(config["out_features"]), bool(config.get("bias", True)), activation())
-    dense.load_state_dict(_weights(place))
-    return dense
+    return _filled(
+        place, lambda: Dense(int(config["in_features"]), int(config["out_features"]), bool(config.get("bias", True)), activation())
+    )
+
+
+def _layer_weights(place: Path, config: dict[str, Any], layers: int) -> list[float]:
+    weights = [0.0] * int(config.get("layer_start", 4)) + _weights(place)["layer_weights"].tolist()
+    if len(weights) != layers + 1:
+        raise InputError(f"{place}: weights of {len(weights)} layers were found; the backbone has {layers + 1}, the embeddings included.")
+    return weights
+
+
+def _filled(place: Path, build: Callable[[], ModuleT]) -> ModuleT:
+    weights = _weights(place)
+    try:
+        module = build()
+        module.load_state_dict(weights)
+    except (KeyError, TypeError, ValueError, RuntimeError) as error:
+        raise InputError(f"{place}: config.json and model.safetensors do not fit together ({_gist(error)}).") from error
+    return module
 
 
 def _weights(place: Path) -> dict[str, torch.Tensor]:
+    from safetensors import SafetensorError
+
     file = place / "model.safetensors"
     if not file.is_file():
         raise InputError(f"{place}: model.safetensors is missing (pickled weights are not read).")
-    return load_file(file)
+    try:
+        return load_file(file)
+    except (OSError, SafetensorError) as error:
+        raise InputError(f"{file}: cannot be read ({_gist(error)}).") from error

@@ -42,14 +42,14 @@ class Pooling:
         modes = tuple(name.split("+"))
         for mode in modes:
             if mode not in MODES:
-                raise InputError(f"No pooling is called '{mode}'{nearest(mode, (*POOLINGS, *MODES))}.")
+                raise InputError(f"No pooling is called '{mode}'{nearest(mode, {*POOLINGS, *MODES})}.")
         return cls(name, modes)
 
     @classmethod
-    def weighted(cls, modes: tuple[str, ...], weights: Sequence[float]) -> Pooling:
-        """Any mix of layers; takes the plain name where it is one of ours."""
+    def weighted(cls, modes: tuple[str, ...], weights: Sequence[float], called: str = "") -> Pooling:
+        """Any mix of layers; takes the plain name where it is one of ours, ``called`` before others: with two layers, two names fit."""
         layers = len(weights) - 1
-        for name in LAYERED:
+        for name in sorted(LAYERED, key=lambda name: name != called):
             known = cls.named(name, layers)
             if modes == known.modes and tuple(weights) == known.layer_weights:
                 return known
@@ -79,7 +79,7 @@ def pool(mode: str, states: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
     present = mask.unsqueeze(-1)
     if mode == "max":
         return states.masked_fill(present == 0, float("-inf")).amax(dim=1)
-    weights = present.float()
+    weights = present.to(torch.promote_types(states.dtype, torch.float32))  # half precision would lose count
     if mode == "weightedmean":
         weights = weights * torch.arange(1, states.shape[1] + 1, device=states.device).view(1, -1, 1)
     total = weights.sum(dim=1).clamp(min=1e-9)

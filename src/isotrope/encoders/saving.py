@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +16,7 @@ from torch import nn
 from isotrope.encoders.encoder import Encoder
 from isotrope.encoders.heads import Dense, Norm, Normalise
 from isotrope.encoders.pooling import MODES
+from isotrope.encoders.quiet import quiet
 from isotrope.errors import InputError
 from isotrope.files import write_json, written_folder
 from isotrope.version import __version__
@@ -35,8 +39,20 @@ def save(encoder: Encoder, folder: str | os.PathLike[str]) -> None:
         raise InputError(f"{target}: a file stands where the model's folder should be; choose another name.")
     if target.is_dir() and any(target.iterdir()) and not (target / "modules.json").is_file():
         raise InputError(f"{target}: the folder holds something else; choose a new folder for the model.")
-    with written_folder(target) as temporary:
+    with written_folder(target) as temporary, _system_errors():
         _write(encoder, temporary)
+
+
+@contextmanager
+def _system_errors() -> Iterator[None]:
+    """The Rust libraries tell of a full disk in words and by classes of their own; say it as the system does."""
+    try:
+        yield
+    except Exception as error:
+        number = re.search(r"\(os error (\d+)\)", str(error))
+        if number is None:
+            raise
+        raise OSError(int(number[1]), str(error)) from error
 
 
 def _write(encoder: Encoder, folder: Path) -> None:
@@ -44,14 +60,15 @@ def _write(encoder: Encoder, folder: Path) -> None:
     before = model.config.output_hidden_states
     model.config.output_hidden_states = encoder.pooling.needs_all_layers
     try:
-        model.save_pretrained(folder)
+        with quiet():
+            model.save_pretrained(folder)
     finally:
         model.config.output_hidden_states = before
     encoder.tokenizer.save_pretrained(folder)
 
     modules: list[dict[str, Any]] = []
 
-    def add(name: str, path: str = "") -> Path:
+    def add(name: str) -> Path:
         number = len(modules)
         path = f"{number}_{name}" if number else ""
         modules.append({"idx": number, "name": str(number), "path": path, "type": STOCK + name})

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from scipy import stats
 
 from isotrope.data.kinds import kind_named
-from isotrope.data.readers import header_of, read
+from isotrope.data.readers import column, read
 from isotrope.encoders.encoder import Encoder
 from isotrope.errors import InputError, nearest
 from isotrope.evaluation.geometry import alignment, uniformity
@@ -157,24 +157,15 @@ def _find(folder: Path, name: str, needed: bool = True) -> Any:
 
 
 def _pairs(path: Path) -> tuple[list[str], list[str], Floats, list[str]]:
-    kind = kind_named("scored-pairs")
-    records = [record for record in read(path, kind) if all(record.texts) and record.value]
-    if len(records) < 2:
-        raise InputError(f"{path}: at least two scored pairs were expected, {len(records)} found.")
+    rows = list(zip(read(path, kind_named("scored-pairs")), column(path, "subset"), strict=True))
+    rows = [(record, subset) for record, subset in rows if all(record.texts) and record.value]
+    if len(rows) < 2:
+        raise InputError(f"{path}: at least two scored pairs were expected, {len(rows)} found.")
     gold = []
-    for record in records:
+    for record, _ in rows:
         try:
             gold.append(float(str(record.value)))
         except ValueError as error:
             raise InputError(f"{path}:{record.line}: the score {record.value!r} is not a number.") from error
-    subsets = _column(path, "subset", len(records))
-    return [r.texts[0] for r in records], [r.texts[1] for r in records], np.array(gold), subsets
-
-
-def _column(path: Path, name: str, count: int) -> list[str]:
-    if name not in (header_of(path) or ()):
-        return [""] * count
-    kind = kind_named("scored-pairs")
-    columns = [name, "sentence2", "score"]
-    values = [record.texts[0] for record in read(path, kind, columns) if record.texts[1] and record.value]
-    return values if len(values) == count else [""] * count
+    first, second = ([record.texts[side] for record, _ in rows] for side in (0, 1))
+    return first, second, np.array(gold), [subset for _, subset in rows]

@@ -7,13 +7,9 @@ from __future__ import annotations
 
 import importlib.util
 import math
-import queue
-import signal
-import threading
 import time
 import warnings
-from collections.abc import Callable, Generator, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -23,7 +19,7 @@ from accelerate import Accelerator
 from accelerate.state import AcceleratorState
 from torch import Tensor
 
-from isotrope.data.batches import Rows, batches
+from isotrope.data.batches import Rows
 from isotrope.data.corpus import Corpus, Records
 from isotrope.encoders.encoder import Encoder
 from isotrope.encoders.loading import default_device
@@ -36,6 +32,7 @@ from isotrope.training.gathering import average_gradients
 from isotrope.training.optimiser import build_optimiser, build_schedule, trainable
 from isotrope.training.settings import LoopSettings
 from isotrope.training.step import compute_gradient, keyed_seed
+from isotrope.training.supply import interruptible, prefetched, stream
 
 
 @dataclass(frozen=True)
@@ -189,10 +186,10 @@ def train_loop(
         rng = np.random.default_rng([settings.seed, number, accelerator.process_index])
         return Batch(method.views(records, rng), len(records), keyed_seed(settings.seed, number))
 
-    source = _prefetched(make, _stream(method.batches, corpus, rows, settings), skip=step * accumulation)
+    source = prefetched(make, stream(method.batches, corpus, rows, settings), skip=step * accumulation)
     label = f"training {method.name}" if method.name else "training"
     candidates = 0
-    with bar(label, steps, start=step, show=None if accelerator.is_main_process else False) as advance, _interruptible() as interrupted:
+    with bar(label, steps, start=step, show=None if accelerator.is_main_process else False) as advance, interruptible() as interrupted:
         while step < steps and not stopped:
             losses, terms = [], []
             for _ in range(accumulation):
@@ -239,75 +236,6 @@ def count_steps(records: int, settings: LoopSettings) -> int:
         return settings.max_steps
     per_epoch = records // settings.batch_size / settings.gradient_accumulation_steps
     return max(math.ceil(settings.epochs * per_epoch), 1)
-
-
-def _stream(order: str, corpus: Corpus, rows: Rows, settings: LoopSettings) -> Iterator[Rows]:
-    """Batches of row numbers, epoch after epoch."""
-    epoch = 0
-    while True:
-        empty = True
-        for batch in batches(order, corpus, rows, settings.batch_size, settings.seed, epoch):
-            empty = False
-            yield batch
-        if empty:
-            raise InputError(
-                f"No batch of {settings.batch_size} different records can be made of {len(rows):,}; lower batch_size or bring more text."
-            )
-        epoch += 1
-
-
-def _prefetched(
-    make: Callable[[int, Rows], Batch], stream: Iterator[Rows], skip: int, ahead: int = 2
-) -> Generator[tuple[int, Batch], None, None]:
-    """(number, batch), made in a thread while the previous step computes."""
-    ready: queue.Queue[tuple[int, Batch] | Exception] = queue.Queue(maxsize=ahead)
-    done = threading.Event()
-
-    def offer(item: tuple[int, Batch] | Exception) -> None:
-        while not done.is_set():
-            with suppress(queue.Full):
-                ready.put(item, timeout=0.1)
-                return
-
-    def work() -> None:
-        try:
-            for number, rows in enumerate(stream):
-                if done.is_set():
-                    return
-                if number >= skip:
-                    offer((number, make(number, rows)))
-        except Exception as error:  # handed to the thread that waits for batches
-            offer(error)
-
-    threading.Thread(target=work, daemon=True).start()
-    try:
-        while True:
-            item = ready.get()
-            if isinstance(item, Exception):
-                raise item
-            yield item
-    finally:
-        done.set()
-
-
-@contextmanager
-def _interruptible() -> Iterator[Callable[[], bool]]:
-    """The first Ctrl-C lets the step finish and be saved; the second one stops at once."""
-    if threading.current_thread() is not threading.main_thread():
-        yield lambda: False
-        return
-    asked = False
-
-    def note(number: int, frame: Any) -> None:
-        nonlocal asked
-        asked = True
-        signal.signal(signal.SIGINT, before)
-
-    before = signal.signal(signal.SIGINT, note)
-    try:
-        yield lambda: asked
-    finally:
-        signal.signal(signal.SIGINT, before)
 
 
 def _stop_at_nan(folder: RunFolder, step: int, best_step: int) -> None:

@@ -1,0 +1,203 @@
+"""Files that are either whole or not there, and names made of content."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from pathlib import Path
+
+import pytest
+
+from isotrope.errors import InputError
+from isotrope.files import cache_folder, digest, explained, file_digest, write_json, written_file, written_folder
+
+
+class Failure(Exception):
+    pass
+
+
+def fail_half_way(writing: AbstractContextManager[Path], write: Callable[[Path], object], stop: type[BaseException]) -> None:
+    with writing as temporary:
+        write(temporary)
+        raise stop
+
+
+def names_in(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+# ---- a file
+
+
+def test_a_file_appears_with_its_folders(tmp_path: Path) -> None:
+    target = tmp_path / "new" / "deep" / "a.txt"
+    with written_file(target) as temporary:
+        temporary.write_text("whole")
+        assert not target.exists()
+        assert temporary.suffix == ".txt"  # writers such as numpy add a suffix that is missing
+    assert target.read_text() == "whole"
+    assert names_in(target.parent) == ["a.txt"]
+
+
+def test_a_failure_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> None:
+    target = tmp_path / "a.txt"
+    target.write_text("old")
+    with pytest.raises(Failure):
+        fail_half_way(written_file(target), lambda temporary: temporary.write_text("half"), Failure)
+    assert target.read_text() == "old"
+    assert names_in(tmp_path) == ["a.txt"]
+
+
+def test_a_file_has_the_permissions_any_new_file_has(tmp_path: Path) -> None:
+    # Temporary files are made for their owner alone; a shared cache would be of no use to others.
+    (tmp_path / "plain").touch()
+    with written_file(tmp_path / "ours"):
+        pass
+    assert (tmp_path / "ours").stat().st_mode == (tmp_path / "plain").stat().st_mode
+
+
+def test_json_is_readable_by_people(tmp_path: Path) -> None:
+    write_json(tmp_path / "a.json", {"name": "句子", "n": 1})
+    text = (tmp_path / "a.json").read_text(encoding="utf-8")
+    assert json.loads(text) == {"name": "句子", "n": 1}
+    assert "句子" in text
+    assert text.endswith("}\n")
+
+
+def test_what_is_no_json_leaves_the_old_file(tmp_path: Path) -> None:
+    write_json(tmp_path / "a.json", 1)
+    with pytest.raises(TypeError):
+        write_json(tmp_path / "a.json", object())
+    assert (tmp_path / "a.json").read_text() == "1\n"
+    assert names_in(tmp_path) == ["a.json"]
+
+
+# ---- a folder
+
+
+def test_a_folder_appears_whole(tmp_path: Path) -> None:
+    target = tmp_path / "new" / "run"
+    with written_folder(target) as temporary:
+        (temporary / "a").write_text("1")
+        assert not target.exists()
+    assert (target / "a").read_text() == "1"
+    assert names_in(target.parent) == ["run"]
+
+
+def test_a_folder_is_replaced_whole(tmp_path: Path) -> None:
+    for name in ("old", "new"):
+        with written_folder(tmp_path / "run") as temporary:
+            (temporary / name).touch()
+    assert names_in(tmp_path / "run") == ["new"]
+    assert names_in(tmp_path) == ["run"]
+
+
+@pytest.mark.parametrize("stop", [Failure, KeyboardInterrupt])
+def test_a_failure_leaves_the_old_folder_and_nothing_else(tmp_path: Path, stop: type[BaseException]) -> None:
+    with written_folder(tmp_path / "run") as temporary:
+        (temporary / "old").touch()
+    with pytest.raises(stop):
+        fail_half_way(written_folder(tmp_path / "run"), lambda temporary: (temporary / "half").touch(), stop)
+    assert names_in(tmp_path / "run") == ["old"]
+    assert names_in(tmp_path) == ["run"]
+
+
+def test_two_who_build_the_same_folder_do_not_trip(tmp_path: Path) -> None:
+    target = tmp_path / "run"
+    with written_folder(target) as slow:
+        (slow / "slow").touch()
+        with written_folder(target) as quick:
+            (quick / "quick").touch()
+        assert names_in(target) == ["quick"]
+    assert names_in(target) == ["slow"]
+    assert names_in(tmp_path) == ["run"]
+
+
+def test_a_folder_has_the_permissions_any_new_folder_has(tmp_path: Path) -> None:
+    (tmp_path / "plain").mkdir()
+    with written_folder(tmp_path / "ours"):
+        pass
+    assert (tmp_path / "ours").stat().st_mode == (tmp_path / "plain").stat().st_mode
+
+
+# ---- refusals
+
+
+@pytest.mark.parametrize("writer", [written_file, written_folder])
+@pytest.mark.parametrize("below", ["a", "a/b"])
+def test_a_path_through_a_file_is_one_sentence(tmp_path: Path, writer: type, below: str) -> None:
+    (tmp_path / "occupied").write_text("a file")
+    target = tmp_path / "occupied" / below
+    with pytest.raises(InputError) as caught, writer(target):
+        pytest.fail("there is nothing to write to")
+    assert str(caught.value) == f"Cannot write {target}: a part of this path is a file, not a folder; choose another place."
+
+
+def test_a_folder_in_the_place_of_a_file_is_one_sentence(tmp_path: Path) -> None:
+    (tmp_path / "a.json").mkdir()
+    with pytest.raises(InputError, match="a folder of this name is in the way"):
+        write_json(tmp_path / "a.json", 1)
+    assert names_in(tmp_path) == ["a.json"]
+
+
+def test_a_file_in_the_place_of_a_folder_is_one_sentence(tmp_path: Path) -> None:
+    (tmp_path / "run").write_text("a file")
+    with pytest.raises(InputError, match="a file, not a folder"), written_folder(tmp_path / "run"):
+        pass
+    assert (tmp_path / "run").read_text() == "a file"
+    assert names_in(tmp_path) == ["run"]
+
+
+def test_a_name_too_long_is_one_sentence(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="too long"):
+        write_json(tmp_path / ("x" * 300), 1)
+
+
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [(errno.ENOSPC, "no space left"), (errno.EDQUOT, "quota"), (errno.EACCES, "permission"), (errno.EROFS, "read-only")],
+)
+@pytest.mark.parametrize("writer", [written_file, written_folder])
+def test_a_refusal_while_writing_is_one_sentence_and_leaves_nothing(tmp_path: Path, writer: type, code: int, words: str) -> None:
+    with pytest.raises(InputError, match=words) as caught, writer(tmp_path / "a"):
+        raise OSError(code, os.strerror(code))
+    assert str(caught.value).startswith(f"Cannot write {tmp_path / 'a'}: ")
+    assert names_in(tmp_path) == []
+
+
+def test_other_troubles_are_not_explained_away(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError), explained(tmp_path):
+        open(tmp_path / "none")  # noqa: SIM115
+
+
+# ---- names
+
+
+def test_a_digest_tells_parts_apart() -> None:
+    assert digest("ab", "c") != digest("a", "bc") != digest("abc")
+    assert digest("é") == digest("é".encode())
+
+
+def test_a_digest_is_the_same_everywhere() -> None:
+    # Caches outlive processes and machines: a change here makes every one of them useless.
+    assert digest("isotrope") == "f86da0f360a866cc2d45144b1ee126ce"
+
+
+def test_a_file_is_named_by_its_content(tmp_path: Path) -> None:
+    for name, content in (("a", b"x" * 3_000_000), ("b", b"x" * 3_000_000), ("c", b"x" * 2_999_999 + b"y")):
+        (tmp_path / name).write_bytes(content)
+    assert file_digest(tmp_path / "a") == file_digest(tmp_path / "b") != file_digest(tmp_path / "c")
+
+
+def test_where_the_cache_lies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ISOTROPE_CACHE", str(tmp_path / "own"))
+    assert cache_folder() == tmp_path / "own"
+    monkeypatch.setenv("ISOTROPE_CACHE", "")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
+    assert cache_folder() == tmp_path / "xdg" / "isotrope"
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    assert cache_folder() == tmp_path / "home" / ".cache" / "isotrope"
