@@ -1,6 +1,6 @@
 """Isotrope's encode against sentence-transformers' on the same folder and the same real sentences.
 
-    python benchmarks/encode.py [--quick] [--json]
+    python benchmarks/encode.py [--quick] [--json] [--threads N]
 
 Both run in this process, in turns, so that a busy machine slows both alike; the ratio is the median over the turns. Times are printed,
 never asserted. Memory is the growth of the process's resident set over one encode, in a process of its own.
@@ -13,16 +13,18 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
-from workbench import Contest, make_model, print_result, real_sentences, resident_growth
+from workbench import Contest, make_model, print_result, real_sentences, resident_growth, use_threads
 
 
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     options.add_argument("--quick", action="store_true", help="300 sentences and 3 turns instead of 2,000 and 7")
     options.add_argument("--json", action="store_true", help="for machines")
+    options.add_argument("--threads", type=int, help="of torch; 1 is the steadiest where others use the machine")
     options.add_argument("--memory-of", choices=CONTESTANTS, help=argparse.SUPPRESS)  # how this script calls itself
     options.add_argument("--folder", help=argparse.SUPPRESS)
     chosen = options.parse_args()
+    use_threads(chosen.threads)
     sentences = real_sentences(300 if chosen.quick else 2000)
     if chosen.memory_of:
         encode = CONTESTANTS[chosen.memory_of](chosen.folder)

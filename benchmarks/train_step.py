@@ -1,6 +1,6 @@
 """One SimCSE step (tokenise, two dropout views, loss, backward) against sentence-transformers doing the same work.
 
-    python benchmarks/train_step.py [--quick] [--json] [--batch-size 64]
+    python benchmarks/train_step.py [--quick] [--json] [--threads N] [--batch-size 64]
 
 Theirs: MultipleNegativesRankingLoss, scale 20, the sentence in both columns, tokenised by its collator. Ours tokenises its batch inside
 the step too, though the training loop does so once for a whole corpus. No optimiser on either side: it is the same one.
@@ -14,7 +14,7 @@ from itertools import cycle
 from pathlib import Path
 
 import numpy as np
-from workbench import Contest, make_model, print_result, real_sentences, resident_growth
+from workbench import Contest, make_model, print_result, real_sentences, resident_growth, use_threads
 
 
 def main() -> None:
@@ -22,9 +22,11 @@ def main() -> None:
     options.add_argument("--quick", action="store_true", help="3 turns instead of 15")
     options.add_argument("--json", action="store_true", help="for machines")
     options.add_argument("--batch-size", type=int, default=64)
+    options.add_argument("--threads", type=int, help="of torch; 1 is the steadiest where others use the machine")
     options.add_argument("--memory-of", choices=CONTESTANTS, help=argparse.SUPPRESS)  # how this script calls itself
     options.add_argument("--folder", help=argparse.SUPPRESS)
     chosen = options.parse_args()
+    use_threads(chosen.threads)
     size = chosen.batch_size
     sentences = real_sentences(max(20 * size, 1500))
     if chosen.memory_of:
@@ -61,7 +63,7 @@ def isotrope(folder: str):
         method.zero_grad(set_to_none=False)
         flat, lengths = method.encoder.tokeniser.flat(sentences)
         view = method.frame(np.split(flat, np.cumsum(lengths)[:-1]))
-        outcome = compute_gradient(method, Batch({"sentences": view}, len(sentences), 0), accelerator, (0, next(numbers)))
+        outcome = compute_gradient(method, Batch({"first": view, "second": view}, len(sentences), 0), accelerator, (0, next(numbers)))
         return float(outcome.loss)
 
     return step
@@ -69,8 +71,8 @@ def isotrope(folder: str):
 
 def sentence_transformers(folder: str):
     from sentence_transformers import SentenceTransformer
-    from sentence_transformers.losses import MultipleNegativesRankingLoss
     from sentence_transformers.sentence_transformer.data_collator import SentenceTransformerDataCollator
+    from sentence_transformers.sentence_transformer.losses import MultipleNegativesRankingLoss
 
     model = SentenceTransformer(folder, device="cpu").train()
     criterion = MultipleNegativesRankingLoss(model, scale=20.0)

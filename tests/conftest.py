@@ -42,6 +42,11 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.fixture(scope="session")
+def topics() -> list[str]:
+    return topic_sentences(1200)
+
+
 @pytest.fixture
 def sentences(tmp_path: Path) -> Path:
     """A .txt file of 400 sentences in documents of eight."""

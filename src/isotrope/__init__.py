@@ -17,6 +17,7 @@ from isotrope.version import __version__
 _PLACES = {
     "load": "isotrope.api",
     "train": "isotrope.api",
+    "pretrain": "isotrope.api",
     "evaluate": "isotrope.api",
     "Encoder": "isotrope.encoders.encoder",
     "InputError": "isotrope.errors",
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from isotrope import methods as methods
     from isotrope.api import evaluate as evaluate
     from isotrope.api import load as load
+    from isotrope.api import pretrain as pretrain
     from isotrope.api import train as train
     from isotrope.encoders.encoder import Encoder as Encoder
     from isotrope.errors import InputError as InputError

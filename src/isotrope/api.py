@@ -29,6 +29,8 @@ from isotrope.methods.registry import find
 from isotrope.search.exact import Hit, index_file
 from isotrope.training.checkpoints import RunFolder
 from isotrope.training.loop import Judge, Judgement, TrainingWarning, make_accelerator, train_loop
+from isotrope.training.pretraining import PretrainSettings
+from isotrope.training.pretraining import pretrain as pretrain_encoder
 from isotrope.training.settings import LoopSettings, resolve
 from isotrope.version import __version__
 
@@ -42,6 +44,7 @@ class Run:
     encoder: Encoder
     history: list[dict[str, Any]]
     selected_step: int
+    selected_by: str
     folder: Path
     corpus: Corpus
 
@@ -109,7 +112,7 @@ def train(
     accelerator.wait_for_everyone()
 
     torch.manual_seed(loop_settings.seed)  # heads are drawn alike in every process
-    trained: Method = kind(method_settings, encoder, loop_settings.max_length)
+    trained: Method = kind(method_settings, encoder, loop_settings.max_length, corpus)
     if loop_settings.mlm_weight > 0 and not isinstance(trained, MaskedLanguageModel):
         beside = MaskedLanguageModel(MLMSettings(), encoder, loop_settings.max_length)
         trained = WithMaskedLanguageModel(trained, beside, loop_settings.mlm_weight)
@@ -122,7 +125,26 @@ def train(
         if kind.keeps == "best":
             _say_if_no_better(finished.history)
     accelerator.wait_for_everyone()
-    return Run(result, finished.history, finished.selected_step, folder.folder, corpus)
+    chosen_by = next(line["chosen_by"] for line in finished.history if "chosen_by" in line)
+    selected_by = f"the best by {chosen_by}" if kind.keeps == "best" else "the last"
+    return Run(result, finished.history, finished.selected_step, selected_by, folder.folder, corpus)
+
+
+def pretrain(
+    text: Sequence[str | os.PathLike[str]],
+    output: str | os.PathLike[str],
+    *,
+    eval_data: str | os.PathLike[str] | None = None,
+    resume: bool = False,
+    **settings: Any,
+) -> Encoder | None:
+    """A small encoder from nothing but text; None when the minutes given ran out first (resume goes on)."""
+    (chosen,) = resolve(settings, PretrainSettings)
+
+    def measure(encoder: Encoder) -> dict[str, float]:
+        return {} if eval_data is None else {"spearman": 100 * spearman_of_file(encoder, eval_data)}
+
+    return pretrain_encoder([Path(source) for source in text], Path(output), chosen, measure, resume)
 
 
 def evaluate(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 import warnings
 from collections.abc import Sequence
@@ -37,10 +38,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
         _fail(str(error))
     except UsageProblem as error:
         _fail(error.format_message())  # type: ignore[attr-defined]
-    except typer.Abort:
-        sys.exit(130)
-    except KeyboardInterrupt as stop:
-        print(f"isotrope: {stop or 'stopped'}; the same command with --output and --resume goes on from here.", file=sys.stderr)
+    except (typer.Abort, KeyboardInterrupt) as stop:  # typer turns the second into the first
+        told = str(stop.__cause__ or stop.__context__ or stop) or "stopped"
+        hint = "; the same command with --resume (and the run's folder as --output) goes on from here" if "at step" in told else ""
+        print(f"isotrope: {told}{hint}.", file=sys.stderr)
         sys.exit(130)
     except BrokenPipeError:
         sys.stderr.close()
@@ -115,20 +116,46 @@ def train(
         resume=resume,
         **settings,
     )
+    if os.environ.get("RANK", "0") != "0":
+        return  # one process of a torchrun speaks for all
     evaluations = [line for line in run.history if "evaluation" in line]
     summary = {
         "folder": str(run.folder),
         "model": str(run.folder / "model"),
         "selected_step": run.selected_step,
+        "selected_by": run.selected_by,
         "data": str(run.corpus.counts),
         "evaluations": evaluations,
     }
     rows = [{"step": line["step"], **{k: f"{v:.4f}" for k, v in line["evaluation"].items()}} for line in evaluations]
     _print(summary, tuple(rows[0]) if rows else (), rows, as_json)
     if not as_json:
-        print(
-            f"data: {run.corpus.counts}\nchosen: step {run.selected_step}, by {evaluations[-1]['chosen_by']}\nmodel: {run.folder / 'model'}"
-        )
+        print(f"data: {run.corpus.counts}")
+        print(f"kept: step {run.selected_step}, {run.selected_by}")
+        print(f"model: {run.folder / 'model'}")
+
+
+@app.command(context_settings=FREE)
+def pretrain(
+    context: typer.Context,
+    text: Annotated[list[str], typer.Argument(help="Text files: one sentence a line, a blank line between documents.")],
+    output: Annotated[Path, typer.Option(help="A new folder for the run; the encoder goes to its model/.")],
+    eval_data: Annotated[Path | None, typer.Option(help="Scored pairs (STS-B dev) to measure along the way.")] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Continue the run in --output.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Pre-train a small encoder from nothing. Any setting can be given as --SETTING VALUE."""
+    from isotrope.api import pretrain as pretrain_encoder
+    from isotrope.training.checkpoints import RunFolder
+
+    first_option = next((i for i, word in enumerate(text) if word.startswith("--")), len(text))
+    settings = _extra([*text[first_option:], *context.args])
+    finished = pretrain_encoder(text[:first_option], output, eval_data=eval_data, resume=resume, **settings) is not None
+    history = RunFolder(output).history()
+    lines = [line for line in history if "held_out_loss" in line]
+    _print({"folder": str(output), "finished": finished, "measures": lines}, tuple(lines[-1]), lines, as_json)
+    if not as_json:
+        print(f"model: {output / 'model'}" if finished else "out of time; the same command with --resume goes on from here")
 
 
 @app.command()
@@ -261,7 +288,8 @@ def _print(value: Any, columns: Sequence[str], rows: Sequence[dict[str, Any]], a
     table = Table(*columns)
     for row in rows:
         table.add_row(*(str(row.get(column, "")) for column in columns))
-    Console().print(table)
+    console = Console()
+    Console(width=console.width if console.is_terminal else 200).print(table)
 
 
 if __name__ == "__main__":

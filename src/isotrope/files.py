@@ -6,6 +6,7 @@ import errno
 import hashlib
 import json
 import os
+import re
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -28,7 +29,8 @@ def cache_folder() -> Path:
 def explained(target: Path) -> Iterator[None]:
     """Turn the system's refusals to write into one sentence."""
     try:
-        yield
+        with _system_errors():
+            yield
     except OSError as error:
         reasons = {
             errno.ENOSPC: "there is no space left on the disk; free some, or write elsewhere",
@@ -43,6 +45,20 @@ def explained(target: Path) -> Iterator[None]:
         if error.errno in reasons:
             raise InputError(f"Cannot write {target}: {reasons[error.errno]}.") from error
         raise
+
+
+@contextmanager
+def _system_errors() -> Iterator[None]:
+    """The Rust libraries tell of a full disk in words and by classes of their own; say it as the system does."""
+    try:
+        yield
+    except InputError:
+        raise
+    except Exception as error:
+        number = re.search(r"\(os error (\d+)\)", str(error))
+        if number is None or isinstance(error, OSError):
+            raise
+        raise OSError(int(number[1]), str(error)) from error
 
 
 @contextmanager
@@ -66,6 +82,7 @@ def written_file(path: str | os.PathLike[str]) -> Iterator[Path]:
 def written_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
     """The same for a folder. A finished folder of that name is replaced only once the new one is whole."""
     target = Path(path)
+    target = target.resolve() if target.is_symlink() else target
     with explained(target):
         target.parent.mkdir(parents=True, exist_ok=True)
         temporary = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
@@ -75,7 +92,11 @@ def written_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
             if target.is_dir():
                 stale = temporary.with_name(temporary.name + ".old")
                 os.replace(target, stale)
-                os.replace(temporary, target)
+                try:
+                    os.replace(temporary, target)
+                except OSError:
+                    os.replace(stale, target)
+                    raise
                 shutil.rmtree(stale, ignore_errors=True)
             else:
                 os.replace(temporary, target)

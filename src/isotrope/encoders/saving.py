@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -32,27 +30,22 @@ OLD_KEYS = {
     "lasttoken": "pooling_mode_lasttoken",
 }
 
+# What stands in a model's folder; one that holds anything else is never replaced.
+OURS = re.compile(
+    r"(config|modules|isotrope|generation_config|sentence_\w+_config|config_sentence_transformers|tokenizer\w*|special_tokens_map"
+    r"|added_tokens|vocab|model\.safetensors\.index)\.json|model[\w-]*\.safetensors|vocab\.txt|merges\.txt|\w+\.model|README\.md|\d+_\w+"
+)
+
 
 def save(encoder: Encoder, folder: str | os.PathLike[str]) -> None:
     target = Path(folder)
     if target.exists() and not target.is_dir():
         raise InputError(f"{target}: a file stands where the model's folder should be; choose another name.")
-    if target.is_dir() and any(target.iterdir()) and not (target / "modules.json").is_file():
-        raise InputError(f"{target}: the folder holds something else; choose a new folder for the model.")
-    with written_folder(target) as temporary, _system_errors():
+    strange = sorted(entry.name for entry in target.iterdir() if not OURS.fullmatch(entry.name)) if target.is_dir() else []
+    if strange:
+        raise InputError(f"{target}: the folder holds something else ({strange[0]}); choose a new folder for the model.")
+    with written_folder(target) as temporary:
         _write(encoder, temporary)
-
-
-@contextmanager
-def _system_errors() -> Iterator[None]:
-    """The Rust libraries tell of a full disk in words and by classes of their own; say it as the system does."""
-    try:
-        yield
-    except Exception as error:
-        number = re.search(r"\(os error (\d+)\)", str(error))
-        if number is None:
-            raise
-        raise OSError(int(number[1]), str(error)) from error
 
 
 def _write(encoder: Encoder, folder: Path) -> None:

@@ -33,6 +33,7 @@ TASKS = {
     "STS-B": "stsb.test",
     "SICK-R": "sick.test",
 }
+YEARS = ("STS12", "STS13", "STS14", "STS15", "STS16")
 AGGREGATIONS = ("all", "mean", "wmean")
 POSITIVE_ABOVE = 4.0  # gold score from which an STS-B pair counts as a positive pair
 
@@ -59,6 +60,7 @@ def evaluate_sts(
     scores: dict[str, Any] = {}
     rng = np.random.default_rng(seed)
     for task, (first, second, gold, subsets) in pairs.items():
+        subsets = subsets if task in YEARS else [""] * len(gold)  # STS-B and SICK-R are one set each
         cosine = (at(first) * at(second)).sum(axis=1)
         low, high = bootstrap(cosine, gold, subsets, aggregation, rng, resamples)
         scores[task] = {

@@ -21,7 +21,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from isotrope.data.corpus import Records
+from isotrope.data.corpus import Corpus, Records
 from isotrope.encoders.encoder import Encoder
 from isotrope.encoders.roles import Momentum, Role, Trained
 from isotrope.views.tokens import Tokens
@@ -66,6 +66,7 @@ class Batch:
 
     @property
     def generator(self) -> torch.Generator:
+        """A new one at each call, always at the same beginning: ask once and keep it."""
         return torch.Generator().manual_seed(self.seed)
 
     def to(self, device: torch.device) -> Batch:
@@ -93,15 +94,17 @@ class Method(nn.Module):
     year: ClassVar[int] = 0
     needs: ClassVar[str] = "sentences"
     accepts: ClassVar[tuple[str, ...]] = ()  # other kinds of record that will do
-    batches: ClassVar[str] = "unique"
+    batches: str = "unique"
     ragged: tuple[str, ...] = ()  # representations whose rows are not the batch's records
     kind: ClassVar[str] = "training"
-    keeps: ClassVar[str] = "best"  # "last" where the score of an evaluation says nothing about the method's progress
+    keeps: str = "best"  # "last" where the score of an evaluation says nothing about the method's progress
     needs_language_head: ClassVar[bool] = False
+    betas: tuple[float, float] = (0.9, 0.999)  # of AdamW
     Settings: ClassVar[type[Settings]] = Settings
 
-    def __init__(self, settings: Any, encoder: Encoder, max_length: int | None = None) -> None:
+    def __init__(self, settings: Any, encoder: Encoder, max_length: int | None = None, corpus: Corpus | None = None) -> None:
         super().__init__()
+        self.corpus = corpus  # for roles that must know the data: a table of entities, a number of classes
         self.settings = settings
         self.encoder = encoder
         self.max_length = max_length

@@ -69,8 +69,9 @@ class WithMaskedLanguageModel(Method):
     """Any method plus ``weight`` times MLM over masked copies of its texts, in a forward of their own (SimCSE, section 4)."""
 
     def __init__(self, method: Method, mlm: MaskedLanguageModel, weight: float) -> None:
-        super().__init__(method.settings, method.encoder, method.max_length)
+        super().__init__(method.settings, method.encoder, method.max_length, method.corpus)
         self.method, self.mlm, self.weight = method, mlm, weight
+        self.batches, self.keeps, self.betas = method.batches, method.keeps, method.betas
         self.ragged = (*method.ragged, *mlm.ragged)
         self.role = torch.nn.ModuleDict({**method.role, **mlm.role})
 

@@ -21,7 +21,7 @@ HEADS = ("auto", "train-only", "kept", "none")
 
 @dataclass(frozen=True)
 class SimCSESettings(Settings):
-    """``head`` auto: Linear + tanh on cls pooling, none on the others, as released. ``dropout`` None: the model's own (0.1 for BERT)."""
+    """``head`` auto: Linear + tanh on cls pooling, none on others or after a head that is there; ``dropout`` None: the model's own."""
 
     temperature: float = 0.05
     dropout: float | None = None
@@ -52,19 +52,21 @@ class SimCSE(Method):
         if self.settings.dropout is not None:
             set_dropout(encoder.backbone, self.settings.dropout)
         self.head_kept = self._head() == "kept"
-        return {} if self._head() == "none" else {"head": Trained(tanh_head(encoder.width))}
+        return {} if self._head() == "none" else {"head": Trained(tanh_head(encoder.dimension))}
 
     def _head(self) -> str:
         if self.settings.head != "auto":
             return str(self.settings.head)
-        return self.auto_head if self.encoder.pooling.name == "cls" else "none"
+        plain_cls = self.encoder.pooling.name == "cls" and not len(self.encoder.after)
+        return self.auto_head if plain_cls else "none"
 
     def views(self, records: Records, rng: np.random.Generator) -> dict[str, View]:
-        return {"sentences": self.frame(records.tokens())}
+        sentences = self.frame(records.tokens())
+        return {"first": sentences, "second": sentences}
 
     def represent(self, batch: Batch) -> dict[str, Tensor]:
         # The same rows twice in one forward: each row draws its own dropout mask.
-        first, second = self.encoder.embed(batch["sentences"], batch["sentences"])
+        first, second = self.encoder.embed(batch["first"], batch["second"])
         return {"first": self.read(first), "second": self.read(second)}
 
     def read(self, vectors: Tensor) -> Tensor:
@@ -79,8 +81,9 @@ class SimCSE(Method):
     def export(self) -> Encoder:
         online = self.encoder
         head = [cast(Trained, self.role["head"]).module] if self.head_kept else []
+        kept = [*online.after, *head]
         return Encoder(
-            online.backbone, online.tokenizer, online.pooling, head, online.max_length, online.prompt, online.facts, online.language_model
+            online.backbone, online.tokenizer, online.pooling, kept, online.max_length, online.prompt, online.facts, online.language_model
         )
 
 

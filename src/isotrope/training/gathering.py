@@ -2,7 +2,7 @@
 
 Every process computes the loss of the whole batch on gathered representations. The backward of the gather sums over processes, so a
 process's own part arrives multiplied by their number, and the average of the gradients takes that factor out again: what remains is
-the gradient of one process with the whole batch, exactly. (Gathering without gradient is off by 26 % in norm.)
+the gradient of one process with the whole batch, exactly. Gathering without gradient would lose what other processes want of our part.
 """
 
 from __future__ import annotations

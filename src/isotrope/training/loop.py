@@ -10,6 +10,7 @@ import math
 import time
 import warnings
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -109,6 +110,8 @@ def train_loop(
     if state is not None:
         step, best, best_step, stale = state["step"], state["best"], state["best_step"], state["stale"]
         schedule.load_state_dict(state["schedule"])
+        if accelerator.scaler is not None:
+            accelerator.scaler.load_state_dict(state["scaler"])
         alarm.first_rank, alarm.first_cosine = state["alarm"]
     if accelerator.is_main_process:
         folder.forget_after(step if state is not None else -1)
@@ -150,7 +153,7 @@ def train_loop(
         """Judge, keep the best; True when patience has run out. Processes other than the first wait."""
         nonlocal best, best_step, stale, clock
         if accelerator.is_main_process:
-            judgement = judge(method.export())
+            judgement = judge(method.export() if step else method.encoder)  # at first the encoder as it was given
             if step > 0 and (method.keeps == "last" or not judgement.score <= best):
                 best, best_step, stale = judgement.score, step, 0
                 folder.save_best(step, method)
@@ -173,6 +176,8 @@ def train_loop(
     def save() -> None:
         if accelerator.is_main_process:
             kept = {"best": best, "best_step": best_step, "stale": stale, "schedule": schedule.state_dict()}
+            if accelerator.scaler is not None:
+                kept["scaler"] = accelerator.scaler.state_dict()
             folder.save(step, method, optimiser, {**kept, "alarm": [alarm.first_rank, alarm.first_cosine]})
         accelerator.wait_for_everyone()
 
@@ -189,7 +194,8 @@ def train_loop(
     source = prefetched(make, stream(method.batches, corpus, rows, settings), skip=step * accumulation)
     label = f"training {method.name}" if method.name else "training"
     candidates = 0
-    with bar(label, steps, start=step, show=None if accelerator.is_main_process else False) as advance, interruptible() as interrupted:
+    show = None if accelerator.is_main_process else False
+    with closing(source), bar(label, steps, start=step, show=show) as advance, interruptible() as interrupted:
         while step < steps and not stopped:
             losses, terms = [], []
             for _ in range(accumulation):
@@ -221,7 +227,6 @@ def train_loop(
                 save()
             if interrupted():
                 raise KeyboardInterrupt(f"stopped at step {step}")
-    source.close()
     if settings.report_to != "none":
         accelerator.end_training()
     accelerator.wait_for_everyone()

@@ -32,6 +32,7 @@ def build_optimiser(method: Method, settings: LoopSettings) -> AdamW:
             {"params": members, "lr": settings.learning_rate * multiple, "weight_decay": settings.weight_decay if decay else 0.0}
             for (multiple, decay), members in groups.items()
         ],
+        betas=method.betas,
         fused=fused,
     )
 

@@ -43,7 +43,7 @@ def compute_gradient(
     cached = len(chunks) > 1
     with torch.set_grad_enabled(not cached):
         parts = [_represent(method, chunk, accelerator, (*key, number)) for number, chunk in enumerate(chunks)]
-    local = parts[0] if not cached else {name: torch.cat([part[name] for part in parts]).requires_grad_() for name in parts[0]}
+    local = parts[0] if not cached else {name: _leaf([part[name] for part in parts]) for name in parts[0]}
     gathered = gather_representations(local, method.ragged)
     terms = method.loss(gathered, batch)
     loss = method.total(terms)
@@ -65,8 +65,13 @@ def compute_gradient(
     return Outcome(loss.detach(), {name: term.detach() for name, term in terms.items()}, detached, method.candidates(detached))
 
 
+def _leaf(parts: list[Tensor]) -> Tensor:
+    joined = torch.cat(parts)
+    return joined.requires_grad_() if joined.is_floating_point() else joined
+
+
 def _represent(method: Method, chunk: Batch, accelerator: Accelerator, key: tuple[int, ...]) -> dict[str, Tensor]:
     torch.manual_seed(keyed_seed(*key))
     with accelerator.autocast():
         representations = method.represent(chunk.to(accelerator.device))
-    return {name: tensor.float() for name, tensor in representations.items()}
+    return {name: tensor.float() if tensor.is_floating_point() else tensor for name, tensor in representations.items()}

@@ -54,7 +54,8 @@ def prefetched(
         except Exception as error:  # handed to the thread that waits for batches
             offer(error)
 
-    threading.Thread(target=work, daemon=True).start()
+    worker = threading.Thread(target=work, daemon=True)
+    worker.start()
     try:
         while True:
             item = ready.get()
@@ -63,6 +64,7 @@ def prefetched(
             yield item
     finally:
         done.set()
+        worker.join()  # a thread inside torch must not outlive the interpreter
 
 
 @contextmanager

@@ -1,0 +1,118 @@
+"""Running text as rows of equal length, without a token of padding: what pre-training reads."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from isotrope.data.corpus import BLOCK, Tokenise
+from isotrope.data.kinds import Record, kind_named
+from isotrope.data.readers import read
+from isotrope.errors import InputError
+from isotrope.files import cache_folder, digest, file_digest, written_folder
+from isotrope.progress import bar
+
+HELD_EVERY = 200  # one document in so many is kept aside
+Ids = npt.NDArray[np.int32]
+
+
+class PackedText:
+    """Rows [CLS] … [SEP] of ``length`` tokens, memory-mapped; ``held`` are rows of documents that training never sees."""
+
+    def __init__(self, folder: Path) -> None:
+        facts = json.loads((folder / "packed.json").read_text(encoding="utf-8"))
+        self.fingerprint: str = facts["fingerprint"]
+        self.documents: int = facts["documents"]
+        self.sentences: int = facts["sentences"]
+        self.train, self.held = (
+            np.memmap(folder / name, dtype=facts["type"], mode="r").reshape(-1, facts["length"]) for name in ("train", "held")
+        )
+
+
+def read_sentences(sources: Sequence[str | os.PathLike[str]]) -> Iterator[Record]:
+    """Sentences of all files in order, documents numbered throughout."""
+    first = 0
+    for source in sources:
+        last = first
+        for record in read(source, kind_named("documents")):
+            last = first + record.document
+            if record.texts[0]:
+                yield record._replace(document=last)
+        first = last + 1
+
+
+def pack(
+    sources: Sequence[str | os.PathLike[str]],
+    tokenise: Tokenise,
+    tokeniser_digest: str,
+    vocabulary: int,
+    start: int,
+    stop: int,
+    length: int,
+) -> PackedText:
+    """Tokenise once: documents one after another, ``stop`` between them, cut into rows of ``length`` with ``start`` and ``stop`` around."""
+    fingerprint = digest("packed-1", *(file_digest(source) for source in sources), tokeniser_digest, str(length))
+    folder = cache_folder() / "packed" / fingerprint
+    if not (folder / "packed.json").is_file():
+        kind = "<u2" if vocabulary <= 1 << 16 else "<i4"
+        with written_folder(folder) as temporary:
+            counts = _write(temporary, read_sentences(sources), tokenise, start, stop, length, kind)
+            facts = {"fingerprint": fingerprint, "length": length, "type": kind, **counts}
+            (temporary / "packed.json").write_text(json.dumps(facts), encoding="utf-8")
+    return PackedText(folder)
+
+
+def _write(folder: Path, records: Iterable[Record], tokenise: Tokenise, start: int, stop: int, length: int, kind: str) -> dict[str, Any]:
+    documents, sentences, last = 0, 0, -1
+    with open(folder / "train", "wb") as train, open(folder / "held", "wb") as held, bar("packing", None) as advance:
+        rows = {False: _Rows(train.write, start, stop, length, kind), True: _Rows(held.write, start, stop, length, kind)}
+        iterator = iter(records)
+        while block := list(islice(iterator, BLOCK)):
+            ids, lengths = tokenise([record.texts[0] for record in block])
+            ends = np.cumsum(lengths)
+            for record, begin, end in zip(block, ends - lengths, ends, strict=True):
+                target = rows[record.document % HELD_EVERY == HELD_EVERY - 1]
+                if record.document != last:
+                    documents, last = documents + 1, record.document
+                    target.add(np.array([stop], dtype=np.int32))
+                target.add(ids[begin:end])
+            sentences += len(block)
+            for target in rows.values():
+                target.flush()
+            advance(len(block))
+        if rows[False].written < 2:
+            raise InputError(f"The text gives {rows[False].written} rows of {length} tokens; pre-training needs far more of it.")
+        if documents < 2 or not rows[True].written:
+            raise InputError(
+                f"The text has {documents} documents, too few to hold one out; put a blank line between documents and bring {HELD_EVERY}."
+            )
+    return {"documents": documents, "sentences": sentences}
+
+
+class _Rows:
+    def __init__(self, write: Callable[[bytes], Any], start: int, stop: int, length: int, kind: str) -> None:
+        self.write, self.start, self.stop, self.body, self.kind = write, start, stop, length - 2, kind
+        self.waiting: list[Ids] = []
+        self.written = 0
+
+    def add(self, ids: Ids) -> None:
+        self.waiting.append(ids)
+
+    def flush(self) -> None:
+        if not self.waiting:
+            return
+        flat = np.concatenate(self.waiting)
+        count = len(flat) // self.body
+        rows = np.empty((count, self.body + 2), dtype=self.kind)
+        rows[:, 0], rows[:, -1] = self.start, self.stop
+        rows[:, 1:-1] = flat[: count * self.body].reshape(count, self.body)
+        self.write(rows.tobytes())
+        self.waiting = [flat[count * self.body :]]
+        self.written += count
