@@ -11,6 +11,7 @@ from dataclasses import MISSING, fields
 from pathlib import Path
 
 from isotrope.methods.registry import registry
+from isotrope.training.pretraining import PretrainSettings
 from isotrope.training.settings import LoopSettings
 
 DOCS = Path(__file__).parent
@@ -47,6 +48,7 @@ def table(kind: type) -> str:
 
 def settings_page() -> str:
     parts = [HEAD, f"## The loop\n\n{LoopSettings.__doc__}\n\n{table(LoopSettings)}"]
+    parts.append(f"## Pre-training\n\n{PretrainSettings.__doc__}\n\n{table(PretrainSettings)}")
     for name, method in registry().items():
         page = f"methods/{method.__module__.rsplit('.', 1)[-1]}.md"
         parts.append(f"## {name}\n\n{method.title}: [{page}]({page}).\n\n{table(method.Settings)}")

@@ -19,7 +19,8 @@ from typing import Annotated
 
 import typer
 
-QUERIES = ("remove a file from disk", "wait until another thread has finished", "turn a number into text")
+STEPS = 40
+QUERIES = ("remove a file from disk", "wait until another thread has finished", "send an email message")
 
 
 def docstrings(root: Path) -> Iterator[str]:
@@ -48,32 +49,16 @@ def sentences(text: str) -> list[str]:
     return [s for s in found if 5 <= len(s.split()) <= 60 and s[0].isalpha() and sum(c.isalpha() or c == " " for c in s) > 0.85 * len(s)]
 
 
-def write_corpus(path: Path) -> tuple[int, int]:
-    """One sentence a line, a blank line between documents; returns their numbers."""
+def write_corpus(path: Path, summaries: Path) -> tuple[int, int]:
+    """One sentence a line, a blank line between documents; the first sentence of each once more, to search in. Returns their numbers."""
     from isotrope.files import written_file
 
     documents = [found for text in docstrings(Path(sysconfig.get_paths()["stdlib"])) if (found := sentences(text))]
     with written_file(path) as temporary:
         temporary.write_text("\n\n".join("\n".join(document) for document in documents) + "\n", encoding="utf-8")
+    with written_file(summaries) as temporary:
+        temporary.write_text("\n".join(dict.fromkeys(document[0] for document in documents)) + "\n", encoding="utf-8")
     return len(documents), sum(len(document) for document in documents)
-
-
-def starting_point(corpus: Path, folder: Path) -> str:
-    """The built-in encoder, or, where this version ships none, a small one pre-trained on the spot."""
-    import isotrope
-    from isotrope.encoders.fresh import fresh_encoder
-    from isotrope.encoders.loading import find_folder
-    from isotrope.errors import InputError
-
-    try:
-        find_folder("builtin-base")
-        return "builtin-base"
-    except InputError:
-        print("This version ships no built-in encoder; pre-training a small one on the same text first.")
-    lines = [line for line in corpus.read_text(encoding="utf-8").splitlines() if line]
-    fresh = fresh_encoder(lines, vocabulary=8192, layers=2, width=128, heads=4, max_length=64)
-    run = isotrope.train("mlm", corpus, model=fresh, output=folder, max_steps=150, learning_rate=5e-4, eval_steps=150, max_length=48)
-    return str(run.folder / "model")
 
 
 def main(output: Annotated[Path, typer.Option(help="Where the demo works; each run gets a folder of its own.")] = Path("demo")) -> None:
@@ -89,23 +74,14 @@ def main(output: Annotated[Path, typer.Option(help="Where the demo works; each r
     begun = time.perf_counter()
     place = output / time.strftime("%Y%m%d-%H%M%S")
     corpus = place / "standard-library.txt"
-    documents, count = write_corpus(corpus)
-    console.print(f"Text: {count:,} sentences of {documents:,} documentation strings of the standard library → {corpus}")
+    summaries = place / "summaries.txt"
+    documents, count = write_corpus(corpus, summaries)
+    console.print(f"Text: {count:,} sentences of {documents:,} documentation strings of the standard library")
 
-    start = starting_point(corpus, place / "start")
-    run = isotrope.train(
-        "simcse",
-        corpus,
-        model=start,
-        output=place / "simcse",
-        max_steps=100,
-        batch_size=64,
-        learning_rate=1e-4,
-        eval_steps=20,
-        max_length=48,
-    )
+    run = isotrope.train("simcse", corpus, output=place / "simcse", max_steps=STEPS, eval_steps=20)
     evaluations = {line["step"]: line["evaluation"] for line in run.history if "evaluation" in line}
-    table = Table("held-out text, no labels", "before", "after", "better", title=f"SimCSE, step {run.selected_step} of 100")
+    title = f"SimCSE from builtin-base, step {run.selected_step} of {STEPS}"
+    table = Table("held-out text, no labels", "before", "after", "better", title=title)
     rows = {
         "finds its neighbour in the document (MRR)": ("retrieval_mrr", "higher"),
         "neighbour ranked first": ("retrieval_first", "higher"),
@@ -118,12 +94,13 @@ def main(output: Annotated[Path, typer.Option(help="Where the demo works; each r
         table.add_row(label, f"{evaluations[0][name]:.3f}", f"{evaluations[run.selected_step][name]:.3f}", better)
     console.print(table)
 
-    index = index_file(run.encoder, corpus)
+    index = index_file(run.encoder, summaries)
     for query, hits in zip(QUERIES, index.search(list(QUERIES), top=3), strict=True):
         console.print(f"\n[bold]{query}[/bold]")
         for hit in hits:
             console.print(f"  {hit.score:.3f}  {hit.text}", highlight=False, markup=False)
-    console.print(f'\nThe encoder is in {run.folder / "model"}; try: isotrope search {run.folder / "model"} {corpus} "your query"')
+    folder = run.folder / "model"
+    console.print(f'\nThe encoder is in {folder}; try:\n  isotrope search {folder} {summaries} "your query"', soft_wrap=True)
     console.print(f"{time.perf_counter() - begun:.0f} seconds")
 
 

@@ -89,6 +89,8 @@ def written_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
         try:
             yield temporary
             os.chmod(temporary, 0o777 & ~_umask())
+            for file in temporary.rglob("*"):  # safetensors writes for the owner alone
+                os.chmod(file, (0o777 if file.is_dir() else 0o666) & ~_umask())
             if target.is_dir():
                 stale = temporary.with_name(temporary.name + ".old")
                 os.replace(target, stale)

@@ -15,6 +15,7 @@ from torch import nn
 
 from isotrope.encoders.encoder import Encoder
 from isotrope.encoders.heads import Dense, Norm, Normalise
+from isotrope.encoders.packed import WEIGHTS, read_packed
 from isotrope.encoders.pooling import Pooling
 from isotrope.encoders.quiet import quiet
 from isotrope.encoders.saving import OLD_KEYS
@@ -39,6 +40,9 @@ def load(
     ``language_head`` keeps the masked-language head, for methods that train it.
     """
     folder = find_folder(str(name_or_path))
+    if (folder / WEIGHTS).is_file():
+        encoder = read_packed(folder, pooling, language_head)
+        return encoder.to(torch.device(device) if device is not None else default_device()).eval()
     parts = _modules(folder)
     # Folders of the first sentence-transformers keep the backbone in 0_Transformer.
     inner = next((place for name, place in parts if name == "Transformer"), folder)
