@@ -21,7 +21,7 @@ $(VENV)/core: pyproject.toml constraints.txt
 	@touch $@
 
 $(VENV)/dev: $(VENV)/core
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev,report]'
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
 	@touch $@
 
 demo: $(VENV)/core
