@@ -42,8 +42,8 @@ def test_beside_simcse_it_adds_its_weighted_term_and_leaves_the_other_alone(tiny
     batch = Batch(joined.views(records_of(joined.mlm, sentences), np.random.default_rng(0)), 6, 0)
     terms = joined.loss(joined.represent(batch), batch)
     alone = own.loss(own.represent(batch), batch)["contrastive"]
-    assert float(terms["contrastive"]) == pytest.approx(float(alone), rel=1e-5)
-    assert float(joined.total(terms)) == pytest.approx(float(terms["contrastive"] + 0.1 * terms["mlm"]), rel=1e-6)
+    assert terms["contrastive"].item() == pytest.approx(alone.item(), rel=1e-5)
+    assert joined.total(terms).item() == pytest.approx((terms["contrastive"] + 0.1 * terms["mlm"]).item(), rel=1e-6)
     joined.total(terms).backward()
     decoder = encoder.language_model.cls.predictions.transform.dense  # type: ignore[union-attr]
     assert decoder.weight.grad.abs().sum() > 0

@@ -112,6 +112,15 @@ def test_the_best_evaluation_is_what_is_kept(tiny: Path, sentences: Path, tmp_pa
     assert {entry.name for entry in (run.folder / "checkpoints").iterdir()} == {"step-16", "best-8.safetensors"}
 
 
+def test_a_score_that_is_not_a_number_never_stays_the_best(
+    tiny: Path, sentences: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scores = iter([0.0, float("nan"), 2.0, float("nan"), 1.0])
+    monkeypatch.setattr(api, "make_judge", lambda *_: lambda encoder: Judgement({"score": next(scores)}, "score"))
+    run = isotrope.train("simcse", sentences, model=tiny, output=tmp_path / "run", max_steps=16, **SHORT)
+    assert run.selected_step == 8
+
+
 def test_patience_stops_early(tiny: Path, sentences: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     scores = iter([0.0, 9.0, *[1.0] * 50])
     monkeypatch.setattr(api, "make_judge", lambda *_: lambda encoder: Judgement({"score": next(scores)}, "score"))

@@ -154,7 +154,8 @@ def train_loop(
         nonlocal best, best_step, stale, clock
         if accelerator.is_main_process:
             judgement = judge(method.export() if step else method.encoder)  # at first the encoder as it was given
-            if step > 0 and (method.keeps == "last" or not judgement.score <= best):
+            better = best_step == 0 or math.isnan(best) or judgement.score > best
+            if step > 0 and (better or method.keeps == "last"):
                 best, best_step, stale = judgement.score, step, 0
                 folder.save_best(step, method)
             elif step > 0:
