@@ -9,7 +9,7 @@ import sys
 import time
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -79,13 +79,10 @@ def train(
     encoder = _online(model, pooling, accelerator.device, kind.needs_language_head or loop_settings.mlm_weight > 0)
     with accelerator.main_process_first():
         corpus = _open(data, kind, encoder, columns, split)
-    batch_size = _check_size(corpus, loop_settings)
     train_rows, held_rows = hold_out(corpus, loop_settings.held_out, loop_settings.seed)
-    if len(train_rows) < batch_size:
-        raise InputError(
-            f"{len(train_rows):,} records remain for training after {len(held_rows):,} were held out: fewer than batch_size "
-            f"({batch_size}); bring more text, or lower batch_size or held_out."
-        )
+    if "batch_size" not in settings:
+        loop_settings = _fitting(loop_settings, corpus, accelerator.num_processes)
+    _check_size(corpus, len(train_rows), len(held_rows), loop_settings)
     judge = make_judge(corpus, held_rows if len(held_rows) else train_rows, eval_data)
 
     start = encoder.fingerprint()
@@ -204,16 +201,30 @@ def _open(data: Any, kind: type[Method], encoder: Encoder, columns: Sequence[str
     return open_corpus(data, kinds, tokeniser.flat, tokeniser.fingerprint(), tokeniser.vocabulary, columns, split)
 
 
-def _check_size(corpus: Corpus, settings: LoopSettings) -> int:
+def _fitting(settings: LoopSettings, corpus: Corpus, processes: int) -> LoopSettings:
+    """The default batch size, or a smaller one where the data would not fill two batches."""
+    size = min(settings.batch_size, corpus.counts.distinct // 2 // processes * processes)
+    if size == settings.batch_size or size < 2:
+        return settings
+    warnings.warn(
+        f"{corpus.counts.distinct:,} different records are few: batch_size is {size} instead of {settings.batch_size}.",
+        TrainingWarning,
+        stacklevel=3,
+    )
+    return replace(settings, batch_size=size)
+
+
+def _check_size(corpus: Corpus, train: int, held: int, settings: LoopSettings) -> None:
     distinct = corpus.counts.distinct
     if distinct < 2:
         found = "one record" if corpus.counts.records == 1 else f"{corpus.counts.records:,} records that are all the same"
         raise InputError(f"The data holds {found}; contrast needs at least two different ones.")
-    if distinct < settings.batch_size:
+    if min(distinct, train) < settings.batch_size:
+        aside = f" and {held:,} held out" if held else ""
         raise InputError(
-            f"The data holds {distinct:,} different records, fewer than batch_size ({settings.batch_size}); lower it or bring more text."
+            f"The data holds {distinct:,} different records ({train:,} to train on{aside}), fewer than batch_size "
+            f"({settings.batch_size}); lower it or bring more text."
         )
-    return settings.batch_size
 
 
 def _new_folder(method: str) -> Path:

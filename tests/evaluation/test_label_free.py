@@ -29,6 +29,7 @@ def test_halves_are_cut_between_words_or_characters() -> None:
     assert halves("one two three four five six") == ("one two three", "four five six")
     assert halves("今天天气很好我们去公园散步吧") == ("今天天气很好我", "们去公园散步吧")
     assert halves("too short") is None
+    assert halves("too short", words=2) == ("too", "short")
 
 
 def test_documents_give_neighbours_pairs_give_pairs_and_loose_sentences_give_halves(tiny: Path, sentences: Path) -> None:

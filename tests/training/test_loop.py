@@ -237,3 +237,13 @@ def test_simcse_lowers_its_loss_and_opens_the_space(tiny: Path, sentences: Path,
     assert losses[-1] < 0.5 * losses[0]
     assert after["uniformity"] < before["uniformity"] - 0.5
     assert after["retrieval_mrr"] > before["retrieval_mrr"]
+
+
+@unjudged
+def test_a_handful_of_short_lines_trains_with_a_smaller_batch_and_says_so(tiny: Path, tmp_path: Path) -> None:
+    lines = [f"{word} {number}" for word in ("bread", "boat", "roses") for number in range(10)]
+    with pytest.warns(TrainingWarning, match="batch_size is 15 instead of 64"):
+        run = isotrope.train("simcse", lines, model=tiny, output=tmp_path / "run", max_steps=3, eval_steps=3)
+    assert run.selected_step == 3
+    with pytest.raises(InputError, match="fewer than batch_size"):
+        isotrope.train("simcse", lines, model=tiny, output=tmp_path / "other", max_steps=3, batch_size=64)

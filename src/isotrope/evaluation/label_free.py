@@ -28,18 +28,21 @@ def natural_pairs(corpus: Corpus, rows: Rows, most: int = 1000) -> Pairs:
         pairs = [(corpus.text(row), corpus.text(row + 1)) for row in chosen]
         kind = "neighbours"
     else:
-        pairs = [half for row in list(rows)[: 2 * most] if (half := halves(corpus.text(row)))][:most]
+        texts = [corpus.text(row) for row in list(rows)[: 2 * most]]
+        pairs = [half for text in texts if (half := halves(text))][:most]
+        if len(pairs) < 20:
+            pairs = [half for text in texts if (half := halves(text, words=2, letters=2))][:most]
         kind = "halves"
     pairs = [(a, b) for a, b in pairs if a != b]
     return kind, [a for a, _ in pairs], [b for _, b in pairs]
 
 
-def halves(text: str) -> tuple[str, str] | None:
-    """The two halves of a text, cut between words (or characters, where a script has no spaces); None if it is too short."""
-    words = text.split()
-    if len(words) >= 6:
-        return " ".join(words[: len(words) // 2]), " ".join(words[len(words) // 2 :])
-    if len(words) <= 2 and len(text) >= 12:
+def halves(text: str, words: int = 6, letters: int = 12) -> tuple[str, str] | None:
+    """The two halves of a text, cut between words (or letters, where a script has no spaces); None if it is too short."""
+    parts = text.split()
+    if len(parts) >= words:
+        return " ".join(parts[: len(parts) // 2]), " ".join(parts[len(parts) // 2 :])
+    if len(parts) <= 2 and len(text) >= letters:
         return text[: len(text) // 2], text[len(text) // 2 :]
     return None
 
