@@ -17,12 +17,13 @@ import torch
 
 from isotrope.data.batches import Rows, hold_out
 from isotrope.data.corpus import Corpus, open_corpus
+from isotrope.data.leaks import LeakReport, find_leaks, protect
 from isotrope.encoders.encoder import Encoder
 from isotrope.encoders.loading import load as load
 from isotrope.errors import InputError, nearest
 from isotrope.evaluation.label_free import label_free, natural_pairs
 from isotrope.evaluation.results import Results
-from isotrope.evaluation.sts import evaluate_sts, spearman_of_file
+from isotrope.evaluation.sts import data_folder, evaluate_sts, spearman_of_file
 from isotrope.methods.base import Method
 from isotrope.methods.mlm import MaskedLanguageModel, MLMSettings, WithMaskedLanguageModel
 from isotrope.methods.registry import find
@@ -35,6 +36,7 @@ from isotrope.training.settings import LoopSettings, resolve
 from isotrope.version import __version__
 
 SUITES = ("sts",)
+Files = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 
 
 @dataclass(frozen=True)
@@ -58,14 +60,15 @@ def train(
     pooling: str | None = None,
     columns: Sequence[str] | None = None,
     split: bool = False,
-    eval_data: str | os.PathLike[str] | None = None,
+    eval_data: Files | None = None,
     resume: bool = False,
     **settings: Any,
 ) -> Run:
     """Train an encoder with a method on a file of text (or a list of records).
 
     ``settings`` are the method's own and the loop's, by name (``isotrope methods NAME`` lists them). Checkpoints are chosen by Spearman on
-    ``eval_data`` (scored pairs) where it is given, otherwise without labels: how well held-out texts find their natural partner.
+    ``eval_data`` (a file of scored pairs, or the mean over several) where it is given, otherwise without labels: how well held-out texts
+    find their natural partner.
     """
     kind = find(method)
     method_settings, loop_settings = resolve(settings, kind.Settings, LoopSettings)
@@ -96,7 +99,7 @@ def train(
         },
         "settings": {**asdict(method_settings), **asdict(loop_settings)},
         "source": str(data) if isinstance(data, str | os.PathLike) else "a list in memory",
-        "eval_data": str(eval_data) if eval_data else None,
+        "eval_data": [str(file) for file in _files(eval_data)],
         "seed": loop_settings.seed,
         "processes": accelerator.num_processes,
         "versions": _versions(),
@@ -131,17 +134,22 @@ def pretrain(
     text: Sequence[str | os.PathLike[str]],
     output: str | os.PathLike[str],
     *,
-    eval_data: str | os.PathLike[str] | None = None,
+    tokenizer: str | os.PathLike[str] | None = None,
+    eval_data: Files | None = None,
     resume: bool = False,
     **settings: Any,
 ) -> Encoder | None:
-    """A small encoder from nothing but text; None when the minutes given ran out first (resume goes on)."""
+    """A small encoder from nothing but text; None when the minutes given ran out first (resume goes on).
+
+    The vocabulary is learned from the text, or taken from the model that ``tokenizer`` names.
+    """
     (chosen,) = resolve(settings, PretrainSettings)
+    vocabulary = None if tokenizer is None else load(tokenizer, device="cpu").tokenizer
 
     def measure(encoder: Encoder) -> dict[str, float]:
-        return {} if eval_data is None else {"spearman": 100 * spearman_of_file(encoder, eval_data)}
+        return _spearman(encoder, _files(eval_data))
 
-    return pretrain_encoder([Path(source) for source in text], Path(output), chosen, measure, resume)
+    return pretrain_encoder([Path(source) for source in text], Path(output), chosen, measure, resume, vocabulary)
 
 
 def evaluate(
@@ -167,9 +175,29 @@ def search(
     return index_file(subject, texts, columns).search([query], top)[0]
 
 
-def make_judge(corpus: Corpus, held_rows: Rows, eval_data: str | os.PathLike[str] | None) -> Judge:
+def protected_files(data_dir: str | os.PathLike[str] | None = None) -> list[Path]:
+    """What an encoder is judged by: every STS file (STS-B's training part holds pairs of STS12–16), and the transfer sets but their
+    training parts."""
+    folder = data_folder(data_dir)
+    transfer = [file for file in sorted(folder.glob("transfer/*.tsv*")) if ".train." not in file.name]
+    return [*sorted(folder.glob("sts/*.tsv*")), *transfer]
+
+
+def leaks(
+    text: Sequence[str | os.PathLike[str]],
+    against: Sequence[str | os.PathLike[str]] | None = None,
+    data_dir: str | os.PathLike[str] | None = None,
+    output: str | os.PathLike[str] | None = None,
+) -> LeakReport:
+    """Lines of a training text that hold a sentence of ``against``; by default of the STS, SICK and transfer sets of ``data_dir``."""
+    files = [*(against or []), *(protected_files(data_dir) if data_dir is not None or not against else [])]
+    return find_leaks(text, protect(files), output)
+
+
+def make_judge(corpus: Corpus, held_rows: Rows, eval_data: Files | None) -> Judge:
     pairs = natural_pairs(corpus, held_rows)
-    if len(pairs[1]) < 2 and eval_data is None:
+    files = _files(eval_data)
+    if len(pairs[1]) < 2 and not files:
         raise InputError("The texts are too short to hold anything out for choosing a checkpoint; give --eval-data with scored pairs.")
 
     def judge(encoder: Encoder) -> Judgement:
@@ -177,12 +205,23 @@ def make_judge(corpus: Corpus, held_rows: Rows, eval_data: str | os.PathLike[str
         chosen_by = "retrieval_mrr"
         if len(pairs[1]) >= 2:
             measures.update(label_free(encoder, pairs))
-        if eval_data is not None:
-            measures["spearman"] = 100 * spearman_of_file(encoder, eval_data)
+        if files:
+            measures |= _spearman(encoder, files)
             chosen_by = "spearman"
         return Judgement(measures, chosen_by)
 
     return judge
+
+
+def _files(given: Files | None) -> list[str | os.PathLike[str]]:
+    return [] if given is None else [given] if isinstance(given, str | os.PathLike) else list(given)
+
+
+def _spearman(encoder: Encoder, files: Sequence[str | os.PathLike[str]]) -> dict[str, float]:
+    """Spearman × 100, the mean of several files first."""
+    found = {Path(file).name.split(".tsv")[0]: 100 * spearman_of_file(encoder, file) for file in files}
+    mean = {"spearman": sum(found.values()) / len(found)} if found else {}
+    return {**mean, **({f"spearman {name}": value for name, value in found.items()} if len(found) > 1 else {})}
 
 
 def _online(model: str | os.PathLike[str] | Encoder, pooling: str | None, device: Any, language_head: bool) -> Encoder:

@@ -93,7 +93,9 @@ def train(
     output: Annotated[Path | None, typer.Option(help="A new folder for the run.")] = None,
     config: Annotated[Path | None, typer.Option(help="A recipe: settings in YAML; the command line wins over it.")] = None,
     pooling: Annotated[str | None, typer.Option(help="cls, mean, max, first_last, embed_last or last2; default: the model's own.")] = None,
-    eval_data: Annotated[Path | None, typer.Option(help="Scored pairs to choose the checkpoint by; default: a label-free score.")] = None,
+    eval_data: Annotated[
+        list[Path] | None, typer.Option(help="Scored pairs to choose the checkpoint by, the mean of several; default: a label-free score.")
+    ] = None,
     columns: Columns = None,
     split: Annotated[bool, typer.Option("--split", help="Cut the texts into sentences first.")] = False,
     resume: Annotated[bool, typer.Option("--resume", help="Continue the run in --output.")] = False,
@@ -140,7 +142,8 @@ def pretrain(
     context: typer.Context,
     text: Annotated[list[str], typer.Argument(help="Text files: one sentence a line, a blank line between documents.")],
     output: Annotated[Path, typer.Option(help="A new folder for the run; the encoder goes to its model/.")],
-    eval_data: Annotated[Path | None, typer.Option(help="Scored pairs (STS-B dev) to measure along the way.")] = None,
+    tokenizer: Annotated[str | None, typer.Option(help="Take the vocabulary of this model; default: learn one from the text.")] = None,
+    eval_data: Annotated[list[Path] | None, typer.Option(help="Scored pairs (STS-B dev) to measure along the way.")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Continue the run in --output.")] = False,
     as_json: Json = False,
 ) -> None:
@@ -150,7 +153,8 @@ def pretrain(
 
     first_option = next((i for i, word in enumerate(text) if word.startswith("--")), len(text))
     settings = _extra([*text[first_option:], *context.args])
-    finished = pretrain_encoder(text[:first_option], output, eval_data=eval_data, resume=resume, **settings) is not None
+    sources = text[:first_option]
+    finished = pretrain_encoder(sources, output, tokenizer=tokenizer, eval_data=eval_data, resume=resume, **settings) is not None
     history = RunFolder(output).history()
     lines = [line for line in history if "held_out_loss" in line]
     _print({"folder": str(output), "finished": finished, "measures": lines}, tuple(lines[-1]), lines, as_json)
@@ -223,6 +227,27 @@ def search(
     hits = api.search(model, text, query, top, columns.split(",") if columns else None)
     rows = [{"score": round(hit.score, 4), "line": hit.line, "text": hit.text} for hit in hits]
     _print(rows, ("score", "line", "text"), rows, as_json)
+
+
+@app.command()
+def leaks(
+    text: Annotated[list[Path], typer.Argument(help="Training text: .txt or .tsv files, plain or with .gz or .xz.")],
+    against: Annotated[list[Path] | None, typer.Option(help="A file whose sentences must not be trained on; may be given again.")] = None,
+    data_dir: Annotated[Path | None, typer.Option(help="Protect the STS, SICK and transfer sets of this folder.")] = None,
+    output: Annotated[Path | None, typer.Option(help="Write copies without the leaking lines into this folder.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Look for sentences of the test sets in a training text."""
+    from isotrope import api
+
+    report = api.leaks(text, against, data_dir, output)
+    _print(report.to_dict(), ("text", "lines", "leaks"), report.rows(), as_json)
+    if not as_json:
+        print(f"protected: {sum(report.protected.values()):,} sentences of {', '.join(report.protected)}")
+        for name, count in report.by_set.most_common():
+            print(f"leaking from {name}: {count:,} lines")
+        for example in report.examples:
+            print(f"{example['file']}:{example['line']}: {example['text']} ({', '.join(example['sets'])})")
 
 
 @app.command()

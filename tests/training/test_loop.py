@@ -247,3 +247,17 @@ def test_a_handful_of_short_lines_trains_with_a_smaller_batch_and_says_so(tiny: 
     assert run.selected_step == 3
     with pytest.raises(InputError, match="fewer than batch_size"):
         isotrope.train("simcse", lines, model=tiny, output=tmp_path / "other", max_steps=3, batch_size=64)
+
+
+def test_a_checkpoint_can_be_chosen_by_the_mean_over_several_files(tiny: Path, sentences: Path, tmp_path: Path) -> None:
+    lines = [line for line in sentences.read_text().splitlines() if line]
+    files = []
+    for number in range(2):
+        files.append(tmp_path / f"part{number}.tsv")
+        rows = [f"{a}\t{b}\t{(i * (number + 1)) % 5}" for i, (a, b) in enumerate(zip(lines[:30], lines[1:31], strict=True))]
+        files[-1].write_text("sentence1\tsentence2\tscore\n" + "\n".join(rows) + "\n")
+    run = isotrope.train("simcse", sentences, tiny, tmp_path / "run", eval_data=files, max_steps=2, batch_size=8, eval_steps=1, held_out=50)
+    measures = [line for line in run.history if "evaluation" in line][-1]
+    parts = [measures["evaluation"][f"spearman part{number}"] for number in range(2)]
+    assert parts[0] != parts[1]
+    assert measures["score"] == pytest.approx(sum(parts) / 2)

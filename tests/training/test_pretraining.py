@@ -78,11 +78,13 @@ def test_it_learns_and_the_folder_is_a_plain_masked_language_model(text: Path, t
     assert np.allclose(isotrope.load(tmp_path / "run" / "model").encode(texts), encoder.encode(texts), atol=1e-5)
 
 
-def test_a_run_cut_into_pieces_equals_a_run_in_one(text: Path, tmp_path: Path) -> None:
-    whole = isotrope.pretrain([text], tmp_path / "whole", **SMALL)
-    assert isotrope.pretrain([text], tmp_path / "cut", **{**SMALL, "minutes": 1e-9}) is None  # out of time after one step
+@pytest.mark.parametrize("optimiser", ["adamw", "muon"])
+def test_a_run_cut_into_pieces_equals_a_run_in_one(text: Path, tmp_path: Path, optimiser: str) -> None:
+    settings = {**SMALL, "optimiser": optimiser}
+    whole = isotrope.pretrain([text], tmp_path / "whole", **settings)
+    assert isotrope.pretrain([text], tmp_path / "cut", **{**settings, "minutes": 1e-9}) is None  # out of time after one step
     assert not (tmp_path / "cut" / "model").exists()
-    resumed = isotrope.pretrain([text], tmp_path / "cut", resume=True, **SMALL)
+    resumed = isotrope.pretrain([text], tmp_path / "cut", resume=True, **settings)
     assert whole is not None
     assert resumed is not None
     for (name, first), second in zip(whole.named_parameters(), resumed.parameters(), strict=True):
@@ -93,7 +95,9 @@ def test_text_that_will_not_do(text: Path, tmp_path: Path, topics: list[str]) ->
     one = tmp_path / "one.txt"
     one.write_text("\n".join(topics[:100]) + "\n")
     with pytest.raises(InputError, match="documents"):
-        isotrope.pretrain([one], tmp_path / "a", **SMALL)
+        isotrope.pretrain([one], tmp_path / "a", **{**SMALL, "vocabulary": 100})
+    with pytest.raises(InputError, match="pieces, and 5,000 were asked for"):
+        isotrope.pretrain([text], tmp_path / "v", **{**SMALL, "vocabulary": 5000})
     letters = tmp_path / "letters.txt"
     letters.write_text("a b\n\nb a\n")
     with pytest.raises(InputError, match="too small"):
@@ -113,7 +117,8 @@ def test_resume_with_another_shape_or_text_is_refused(text: Path, tmp_path: Path
 
 
 @pytest.mark.parametrize(
-    ("name", "value"), [("heads", 3), ("mask_rate", 1.0), ("warmup_steps", 12), ("learning_rate", 0), ("length", 4), ("steps", 0)]
+    ("name", "value"),
+    [("heads", 3), ("mask_rate", 1.0), ("warmup_steps", 12), ("learning_rate", 0), ("length", 4), ("steps", 0), ("optimiser", 1)],
 )
 def test_settings_that_cannot_work_are_refused(text: Path, tmp_path: Path, name: str, value: float) -> None:
     with pytest.raises(InputError, match=name):

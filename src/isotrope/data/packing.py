@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import islice
+from itertools import groupby, islice
 from pathlib import Path
 from typing import Any
 
@@ -77,12 +77,15 @@ def _write(folder: Path, records: Iterable[Record], tokenise: Tokenise, start: i
         while block := list(islice(iterator, BLOCK)):
             ids, lengths = tokenise([record.texts[0] for record in block])
             ends = np.cumsum(lengths)
-            for record, begin, end in zip(block, ends - lengths, ends, strict=True):
-                target = rows[record.document % HELD_EVERY == HELD_EVERY - 1]
-                if record.document != last:
-                    documents, last = documents + 1, record.document
+            first = 0
+            for document, members in groupby(record.document for record in block):  # a block at a time, a document in one piece
+                count = sum(1 for _ in members)
+                target = rows[document % HELD_EVERY == HELD_EVERY - 1]
+                if document != last:
+                    documents, last = documents + 1, document
                     target.add(np.array([stop], dtype=np.int32))
-                target.add(ids[begin:end])
+                target.add(ids[ends[first] - lengths[first] : ends[first + count - 1]])
+                first += count
             sentences += len(block)
             for target in rows.values():
                 target.flush()

@@ -134,7 +134,7 @@ def _opened(path: Path) -> BinaryIO:
     return cast(BinaryIO, opener(path, "rb"))
 
 
-def _lines(path: Path) -> Iterator[tuple[int, str]]:
+def lines_of(path: Path) -> Iterator[tuple[int, str]]:
     """Decoded lines with their numbers; a bad byte is reported with the line that holds it."""
     with _opened(path) as source:
         for number, raw in enumerate(source, 1):
@@ -161,7 +161,7 @@ def _from_lines(path: Path, kind: Kind) -> Iterator[Record]:
             f"give a .tsv, .csv, .jsonl or .parquet file with columns {wanted}."
         )
     document = 0
-    for number, line in _lines(path):
+    for number, line in lines_of(path):
         text = _folded(line)
         if not text:
             document += 1
@@ -174,7 +174,7 @@ def _table(path: Path) -> tuple[tuple[str, ...], Rows]:
 
 def _tsv(path: Path) -> tuple[tuple[str, ...], Rows]:
     """Fields are split at tabs and nowhere else: quotes are text."""
-    return _headed(path, ((number, line.split("\t")) for number, line in _lines(path) if line.strip() or "\t" in line))
+    return _headed(path, ((number, line.split("\t")) for number, line in lines_of(path) if line.strip() or "\t" in line))
 
 
 def _csv(path: Path) -> tuple[tuple[str, ...], Rows]:
@@ -183,7 +183,7 @@ def _csv(path: Path) -> tuple[tuple[str, ...], Rows]:
 
     def lines() -> Iterator[str]:
         nonlocal all_read
-        for _, line in _lines(path):
+        for _, line in lines_of(path):
             yield line + "\n"
         all_read = True
 
@@ -219,7 +219,7 @@ def _named(path: Path, header: Sequence[str], rows: Iterable[tuple[int, list[str
 
 def _jsonl(path: Path) -> tuple[tuple[str, ...], Rows]:
     def rows() -> Rows:
-        for number, line in _lines(path):
+        for number, line in lines_of(path):
             if not line.strip():
                 continue
             try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable
+from typing import Any
 
 import torch
 
@@ -22,15 +23,15 @@ def fresh_encoder(
     heads: int = 4,
     max_length: int = 128,
     seed: int = 42,
+    tokenizer: Any = None,
 ) -> Encoder:
-    """An encoder with random weights and its masked-language head; train it with the method ``mlm`` first."""
-    from tokenizers.implementations import BertWordPieceTokenizer
-    from transformers import BertConfig, BertForMaskedLM, BertTokenizerFast
+    """An encoder with random weights and its masked-language head; train it with the method ``mlm`` first.
 
-    pieces = BertWordPieceTokenizer(vocab=_word_pieces(list(texts), vocabulary), lowercase=True)
-    if pieces.get_vocab_size() < len(SPECIALS) + 26:
-        raise InputError("The text is too small to learn a vocabulary from; bring more of it.")
-    tokenizer = BertTokenizerFast(tokenizer_object=pieces._tokenizer, model_max_length=max_length)
+    The vocabulary is learned from ``texts``, unless the tokenizer of another encoder is given.
+    """
+    from transformers import BertConfig, BertForMaskedLM
+
+    tokenizer = tokenizer or _learned_tokenizer(texts, vocabulary, max_length)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         model = BertForMaskedLM(
@@ -45,6 +46,16 @@ def fresh_encoder(
             )
         )
     return Encoder(model.bert, tokenizer, "mean", max_length=max_length, language_model=model)
+
+
+def _learned_tokenizer(texts: Iterable[str], vocabulary: int, max_length: int) -> Any:
+    from tokenizers.implementations import BertWordPieceTokenizer
+    from transformers import BertTokenizerFast
+
+    pieces = BertWordPieceTokenizer(vocab=_word_pieces(list(texts), vocabulary), lowercase=True)
+    if pieces.get_vocab_size() < len(SPECIALS) + 26:
+        raise InputError("The text is too small to learn a vocabulary from; bring more of it.")
+    return BertTokenizerFast(tokenizer_object=pieces._tokenizer, model_max_length=max_length)
 
 
 def _word_pieces(texts: list[str], size: int) -> dict[str, int]:

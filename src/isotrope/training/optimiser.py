@@ -1,4 +1,4 @@
-"""AdamW with decay on weight matrices only, and a rate that rises, then falls to zero, in straight lines."""
+"""AdamW (or Muon beside it) with decay on weight matrices only, and a rate that rises, then falls to zero, in straight lines."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ from torch.optim import AdamW
 from torch.optim.lr_scheduler import LambdaLR
 
 from isotrope.methods.base import Method
+from isotrope.training.muon import Muon, hidden_matrices
 from isotrope.training.settings import LoopSettings
 
 
-def build_optimiser(method: Method, settings: LoopSettings) -> AdamW:
+def build_optimiser(method: Method, settings: LoopSettings, muon: bool = False) -> torch.optim.Optimizer:
     """Every trainable tensor of the method, its heads and towers included, in exactly one group."""
     multiples = method.rate_of()
     decayed = {
@@ -23,11 +24,15 @@ def build_optimiser(method: Method, settings: LoopSettings) -> AdamW:
         for name, parameter in module.named_parameters(recurse=False)
         if name != "bias" and parameter.dim() > 1
     }
+    matrices = hidden_matrices(method) if muon else []
+    taken = {id(weight) for weight in matrices}
     groups: dict[tuple[float, bool], list[nn.Parameter]] = defaultdict(list)
     for parameter in trainable(method):
+        if id(parameter) in taken:
+            continue
         groups[multiples.get(id(parameter), 1.0), id(parameter) in decayed].append(parameter)
     fused = all(parameter.is_cuda for parameter in trainable(method))
-    return AdamW(
+    adamw = AdamW(
         [
             {"params": members, "lr": settings.learning_rate * multiple, "weight_decay": settings.weight_decay if decay else 0.0}
             for (multiple, decay), members in groups.items()
@@ -35,6 +40,7 @@ def build_optimiser(method: Method, settings: LoopSettings) -> AdamW:
         betas=method.betas,
         fused=fused,
     )
+    return Muon(matrices, adamw, settings.learning_rate, settings.weight_decay) if muon else adamw
 
 
 def build_schedule(optimiser: torch.optim.Optimizer, settings: LoopSettings, steps: int) -> LambdaLR:

@@ -30,6 +30,7 @@ from isotrope.training.optimiser import build_optimiser, build_schedule
 from isotrope.training.settings import LoopSettings
 from isotrope.training.step import keyed_seed
 
+OPTIMISERS = ("adamw", "muon")
 Measure = Callable[[Encoder], dict[str, float]]
 
 
@@ -43,6 +44,7 @@ class PretrainSettings:
     heads: int = 6
     length: int = 128
     batch_size: int = 64  # rows of an update
+    optimiser: str = "adamw"  # or muon, for the weight matrices of the layers
     learning_rate: float = 7e-4
     steps: int = 2000
     warmup_steps: int = 200
@@ -66,6 +68,8 @@ class PretrainSettings:
             raise InputError(f"length must be at least 8; {self.length} was given.")
         if not 0 < self.mask_rate < 1 or self.keep < 0 or self.replace < 0 or self.keep + self.replace > 1:
             raise InputError("mask_rate must lie between 0 and 1, and keep and replace must be shares that sum to at most 1.")
+        if self.optimiser not in OPTIMISERS:
+            raise InputError(f"optimiser is one of {', '.join(OPTIMISERS)}; '{self.optimiser}' was given.")
         if not self.learning_rate > 0:
             raise InputError(f"learning_rate must be above 0; {self.learning_rate} was given.")
         if not 0 <= self.warmup_steps < self.steps:
@@ -78,13 +82,13 @@ def pretrain(
     settings: PretrainSettings,
     measure: Measure | None = None,
     resume: bool = False,
-    model: Encoder | None = None,
+    tokenizer: Any = None,
 ) -> Encoder | None:
-    """Train an encoder on text files, from nothing or from ``model``; None when ``minutes`` ran out before the last step."""
+    """Train an encoder on text files, with a vocabulary of their own or that of ``tokenizer``; None when ``minutes`` ran out first."""
     settings.check()
     begun = time.perf_counter()
     folder = RunFolder(Path(output))
-    encoder = model if model is not None and not resume else _start(sources, folder, settings, resume)
+    encoder = _start(sources, folder, settings, resume, tokenizer)
     tokeniser = encoder.tokeniser
     text = pack(
         sources, tokeniser.flat, tokeniser.fingerprint(), tokeniser.vocabulary, tokeniser.prefix[0], tokeniser.suffix[0], settings.length
@@ -106,7 +110,7 @@ def pretrain(
     loop = LoopSettings(
         learning_rate=settings.learning_rate, weight_decay=settings.weight_decay, warmup_ratio=settings.warmup_steps / settings.steps
     )
-    optimiser = build_optimiser(method, loop)
+    optimiser = build_optimiser(method, loop, settings.optimiser == "muon")
     schedule = build_schedule(optimiser, loop, settings.steps)
     state = folder.load_last(method, optimiser) if resume else None
     step = int(state["step"]) if state else 0
@@ -155,8 +159,8 @@ def pretrain(
     return encoder
 
 
-def _start(sources: Sequence[str | Path], folder: RunFolder, settings: PretrainSettings, resume: bool) -> Encoder:
-    """A fresh encoder with a vocabulary of its own, or the one a resumed run began with."""
+def _start(sources: Sequence[str | Path], folder: RunFolder, settings: PretrainSettings, resume: bool, tokenizer: Any) -> Encoder:
+    """A fresh encoder, or the one a resumed run began with."""
     start = folder.folder / "start"
     if resume:
         if not start.is_dir():
@@ -169,7 +173,7 @@ def _start(sources: Sequence[str | Path], folder: RunFolder, settings: PretrainS
                 raise InputError(f"{folder.folder}: cannot resume, {name} was {value} and is {getattr(settings, name)}.")
         return encoder
     texts = (record.texts[0] for record in read_sentences(sources))
-    return fresh_encoder(
+    encoder = fresh_encoder(
         texts,
         settings.vocabulary,
         settings.layers,
@@ -177,7 +181,14 @@ def _start(sources: Sequence[str | Path], folder: RunFolder, settings: PretrainS
         settings.heads,
         max_length=max(settings.length, 128),
         seed=settings.seed,
+        tokenizer=tokenizer,
     )
+    if tokenizer is None and encoder.tokeniser.vocabulary < settings.vocabulary:
+        raise InputError(
+            f"The text gives a vocabulary of {encoder.tokeniser.vocabulary:,} pieces, and {settings.vocabulary:,} were asked for; "
+            "lower --vocabulary or bring more text."
+        )
+    return encoder
 
 
 def _masked_loss(method: MaskedLanguageModel, settings: PretrainSettings, device: torch.device) -> Callable[[Tensor], Tensor]:

@@ -1,0 +1,96 @@
+"""Distillation: the student moves to the teacher's geometry, whatever the teacher's width and vocabulary."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+import isotrope
+from isotrope.encoders.fresh import fresh_encoder
+from isotrope.encoders.roles import Frozen
+from isotrope.errors import InputError
+from isotrope.methods.distil import Distil, DistilSettings
+from isotrope.objectives import imitation
+
+SHORT = {"max_steps": 40, "batch_size": 32, "eval_steps": 40, "learning_rate": 3e-3, "held_out": 50}
+
+
+@pytest.fixture(scope="module")
+def wide(tmp_path_factory: pytest.TempPathFactory, topics: list[str]) -> Path:
+    """A teacher of another width and another vocabulary."""
+    folder = tmp_path_factory.mktemp("teacher") / "wide"
+    fresh_encoder(topics, vocabulary=200, layers=1, width=48, heads=2, max_length=64, seed=7).save(folder)
+    return folder
+
+
+def agreement(student: isotrope.Encoder, teacher: isotrope.Encoder, texts: list[str]) -> float:
+    """Correlation of their cosines over pairs of texts."""
+    upper = np.triu_indices(len(texts), 1)
+    return float(np.corrcoef(student.similarity(texts, texts)[upper], teacher.similarity(texts, texts)[upper])[0, 1])
+
+
+def test_imitation_is_half_the_squared_distance_of_unit_vectors() -> None:
+    student, teacher = torch.randn(2, 5, 8, generator=torch.Generator().manual_seed(0))
+    units = torch.nn.functional.normalize(student, dim=-1) - torch.nn.functional.normalize(teacher, dim=-1)
+    assert float(imitation(student, teacher)) == pytest.approx(float(units.square().sum(-1).mean() / 2), abs=1e-6)
+    assert float(imitation(student, 3 * student)) == pytest.approx(0, abs=1e-6)
+    with pytest.raises(InputError, match="one shape"):
+        imitation(student, teacher[:, :4])
+
+
+@pytest.mark.parametrize("teachers", ["{wide}", "{wide},{tiny}"])
+def test_the_student_takes_on_the_teachers_geometry(tiny: Path, wide: Path, sentences: Path, tmp_path: Path, teachers: str) -> None:
+    texts = [line for line in sentences.read_text().splitlines() if line][:60]
+    teacher, before = isotrope.load(wide), isotrope.load(tiny)
+    run = isotrope.train("distil", sentences, tiny, tmp_path / "run", teacher=teachers.format(wide=wide, tiny=tiny), **SHORT)
+    losses = [line["imitation"] for line in run.history if "imitation" in line]
+    assert losses[-1] < 0.5 * losses[0]
+    assert agreement(run.encoder, teacher, texts) > agreement(before, teacher, texts) + 0.1
+    assert run.encoder.dimension == before.dimension
+    assert not any("teacher" in name for name, _ in run.encoder.named_parameters())
+
+
+def test_the_projection_keeps_the_teachers_cosines(tiny: Path, wide: Path, sentences: Path) -> None:
+    from isotrope.data.corpus import open_corpus
+
+    student, teacher = isotrope.load(tiny), isotrope.load(wide)
+    tokeniser = student.tokeniser
+    corpus = open_corpus(sentences, ("sentences",), tokeniser.flat, tokeniser.fingerprint(), tokeniser.vocabulary)
+    method = Distil(DistilSettings(teacher=str(wide)), student, 64, corpus)
+    weight = method.role["projection"].module.weight.detach()  # type: ignore[union-attr]
+    assert torch.allclose(weight @ weight.T, torch.eye(32), atol=1e-5)
+    texts = [line for line in sentences.read_text().splitlines() if line][:50]
+    full = torch.from_numpy(teacher.encode(texts, normalize_embeddings=True))
+    kept = torch.nn.functional.normalize(full @ weight.T, dim=-1)
+    assert torch.allclose(kept @ kept.T, full @ full.T, atol=0.02)
+
+
+@pytest.mark.filterwarnings("ignore:Training did not improve")
+def test_the_teacher_never_changes(tiny: Path, sentences: Path, tmp_path: Path) -> None:
+    teacher_before = isotrope.load(tiny).fingerprint()
+    captured: list[Distil] = []
+    original = Distil.finish_step
+
+    def spy(self: Distil, representations: dict[str, torch.Tensor]) -> None:
+        captured.append(self)
+        original(self, representations)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Distil, "finish_step", spy)
+        isotrope.train("distil", sentences, tiny, tmp_path / "run", teacher=str(tiny), dropout=0.1, **{**SHORT, "max_steps": 3})
+    tower = captured[-1].role["teacher_0"]
+    assert isinstance(tower, Frozen)
+    assert tower.module.fingerprint() == teacher_before  # type: ignore[operator]
+    assert not tower.module.training
+
+
+def test_a_narrower_teacher_and_an_empty_name_are_refused(tiny: Path, sentences: Path, tmp_path: Path, topics: list[str]) -> None:
+    narrow = tmp_path / "narrow"
+    fresh_encoder(topics, vocabulary=200, layers=1, width=16, heads=2, max_length=64).save(narrow)
+    with pytest.raises(InputError, match="16 dimensions, fewer than the student's 32"):
+        isotrope.train("distil", sentences, tiny, tmp_path / "a", teacher=str(narrow))
+    with pytest.raises(InputError, match="teacher is"):
+        isotrope.train("distil", sentences, tiny, tmp_path / "b", teacher="x,,y")
