@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import signal
@@ -254,7 +255,7 @@ def test_a_checkpoint_can_be_chosen_by_the_mean_over_several_files(tiny: Path, s
     files = []
     for number in range(2):
         files.append(tmp_path / f"part{number}.tsv")
-        rows = [f"{a}\t{b}\t{(i * (number + 1)) % 5}" for i, (a, b) in enumerate(zip(lines[:30], lines[1:31], strict=True))]
+        rows = [f"{a}\t{b}\t{(i * (number + 1)) % 5}" for i, (a, b) in enumerate(itertools.pairwise(lines[:31]))]
         files[-1].write_text("sentence1\tsentence2\tscore\n" + "\n".join(rows) + "\n")
     run = isotrope.train("simcse", sentences, tiny, tmp_path / "run", eval_data=files, max_steps=2, batch_size=8, eval_steps=1, held_out=50)
     measures = [line for line in run.history if "evaluation" in line][-1]
