@@ -91,14 +91,15 @@ class Corpus:
     @cached_property
     def names(self) -> list[str]:
         """The different labels (or entities, or scores as written), sorted; the place of one is its number."""
-        self._need_value()
+        if self.kind.value is None:
+            raise InputError(f"{self.kind.name} carry no score or label.")
         return (self.folder / "names").read_text(encoding="utf-8").split("\n")
 
     @property
     def values(self) -> list[str]:
         """The label, entity or score of every record, as written."""
-        self._need_value()
-        return [self.names[number] for number in self._files["values"]]
+        names = self.names
+        return [names[number] for number in self._files["values"]]
 
     @property
     def classes(self) -> list[str]:
@@ -113,7 +114,7 @@ class Corpus:
         return self.names
 
     def numbers(self, value: str) -> npt.NDArray[np.int32]:
-        """Of each record, the number of its "label" or "entity"."""
+        """Of each record, the number of its "label", "entity" or "score": the place of what it carries in ``names``."""
         if self.kind.value != value:
             bring = " or ".join(kind.name for kind in KINDS.values() if kind.value == value)
             raise InputError(f"{self.kind.name} carry no {value}; bring {bring}.")
@@ -130,10 +131,6 @@ class Corpus:
             pages = getattr(array, "_mmap", None)
             if pages is not None and hasattr(mmap, "MADV_DONTNEED"):
                 pages.madvise(mmap.MADV_DONTNEED)
-
-    def _need_value(self) -> None:
-        if self.kind.value is None:
-            raise InputError(f"{self.kind.name} carry no score or label.")
 
     def _span(self, ends: npt.NDArray[Any], row: int, field: str) -> tuple[int, int]:
         cell = int(row) * len(self.kind.fields) + (self.kind.fields.index(field) if field else 0)
