@@ -15,8 +15,9 @@ from typing import Any
 
 import torch
 
-from isotrope.data.batches import Rows, hold_out
+from isotrope.data.batches import Rows, epoch_size
 from isotrope.data.corpus import Corpus, open_corpus
+from isotrope.data.held_out import hold_out
 from isotrope.data.leaks import LeakReport, find_leaks, protect
 from isotrope.encoders.encoder import Encoder
 from isotrope.encoders.loading import load as load
@@ -84,8 +85,8 @@ def train(
         corpus = _open(data, kind, encoder, columns, split)
     train_rows, held_rows = hold_out(corpus, loop_settings.held_out, loop_settings.seed)
     if "batch_size" not in settings:
-        loop_settings = _fitting(loop_settings, corpus, accelerator.num_processes)
-    _check_size(corpus, len(train_rows), len(held_rows), loop_settings)
+        loop_settings = _fitting(loop_settings, corpus, kind.batches, accelerator.num_processes)
+    _check_size(corpus, kind.batches, train_rows, held_rows, loop_settings)
     judge = make_judge(corpus, held_rows if len(held_rows) else train_rows, eval_data)
 
     start = encoder.fingerprint()
@@ -240,30 +241,38 @@ def _open(data: Any, kind: type[Method], encoder: Encoder, columns: Sequence[str
     return open_corpus(data, kinds, tokeniser.flat, tokeniser.fingerprint(), tokeniser.vocabulary, columns, split)
 
 
-def _fitting(settings: LoopSettings, corpus: Corpus, processes: int) -> LoopSettings:
+def _fitting(settings: LoopSettings, corpus: Corpus, order: str, processes: int) -> LoopSettings:
     """The default batch size, or a smaller one where the data would not fill two batches."""
-    size = min(settings.batch_size, corpus.counts.distinct // 2 // processes * processes)
+    different, what = _different(corpus, order)
+    size = min(settings.batch_size, different // 2 // processes * processes)
     if size == settings.batch_size or size < 2:
         return settings
     warnings.warn(
-        f"{corpus.counts.distinct:,} different records are few: batch_size is {size} instead of {settings.batch_size}.",
-        TrainingWarning,
-        stacklevel=3,
+        f"{different:,} different {what} are few: batch_size is {size} instead of {settings.batch_size}.", TrainingWarning, stacklevel=3
     )
     return replace(settings, batch_size=size)
 
 
-def _check_size(corpus: Corpus, train: int, held: int, settings: LoopSettings) -> None:
-    distinct = corpus.counts.distinct
-    if distinct < 2:
-        found = "one record" if corpus.counts.records == 1 else f"{corpus.counts.records:,} records that are all the same"
+def _check_size(corpus: Corpus, order: str, train: Rows, held: Rows, settings: LoopSettings) -> None:
+    different, what = _different(corpus, order)
+    if different < 2:
+        same = f"{corpus.counts.records:,} records that are all the same"
+        found = same if what == "records" and corpus.counts.records > 1 else f"one {what[:-1]}"
         raise InputError(f"The data holds {found}; contrast needs at least two different ones.")
-    if min(distinct, train) < settings.batch_size:
-        aside = f" and {held:,} held out" if held else ""
+    left = epoch_size(order, corpus, train)
+    if min(different, left) < settings.batch_size:
+        aside = f" and {epoch_size(order, corpus, held):,} held out" if len(held) else ""
         raise InputError(
-            f"The data holds {distinct:,} different records ({train:,} to train on{aside}), fewer than batch_size "
+            f"The data holds {different:,} different {what} ({left:,} to train on{aside}), fewer than batch_size "
             f"({settings.batch_size}); lower it or bring more text."
         )
+
+
+def _different(corpus: Corpus, order: str) -> tuple[int, str]:
+    """How many different records an order can deal out, and what they are."""
+    if order == "by-document":
+        return corpus.counts.documents, f"{corpus.kind.whole or 'document'}s"
+    return corpus.counts.distinct, "records"
 
 
 def _new_folder(method: str) -> Path:

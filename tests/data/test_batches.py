@@ -12,7 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from isotrope.data.batches import Rows, batches, hold_out
+from isotrope.data.batches import Rows, batches
+from isotrope.data.held_out import hold_out
+from isotrope.data.kinds import kind_named
 from isotrope.errors import InputError
 
 
@@ -20,12 +22,14 @@ def corpus_of(texts: Any, documents: Any = None) -> Any:
     """As much of a corpus as batching looks at: small numbers stand for texts, one row a record."""
     keys = np.array(texts, dtype=np.uint64).reshape(len(texts), -1)
     documents = np.arange(len(keys)) if documents is None else np.asarray(documents)
+    starts = np.unique(documents, return_index=True)[1]
 
     class Stub(SimpleNamespace):
         def __len__(self) -> int:
             return len(self.keys)
 
-    return Stub(keys=keys, documents=documents.astype(np.int64), counts=SimpleNamespace(documents=len(np.unique(documents))))
+    counts = SimpleNamespace(documents=len(starts))
+    return Stub(keys=keys, documents=documents.astype(np.int64), starts=starts, counts=counts, kind=kind_named("sentences"))
 
 
 def unique_batches(corpus: Any, size: int, seed: int = 0, epoch: int = 0, rows: Rows | None = None) -> list[Rows]:

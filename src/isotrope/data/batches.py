@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import numpy.typing as npt
 
-from isotrope.data.corpus import Corpus
+from isotrope.data.corpus import Corpus, text_key
 from isotrope.errors import InputError, nearest
 
-Rows = npt.NDArray[np.int64]
+Rows = npt.NDArray[np.int64]  # in file order
+LOOK_AHEAD = 64  # how many classes are asked for one that fills a batch to the last place
 
 
 def unique(corpus: Corpus, rows: Rows, size: int, seed: int, epoch: int) -> Iterator[Rows]:
@@ -18,9 +20,129 @@ def unique(corpus: Corpus, rows: Rows, size: int, seed: int, epoch: int) -> Iter
 
     A record that clashes waits for the next batch. Records that fill no whole batch at the end of the epoch are left out.
     """
+    return _without_repeats(rows, size, seed, epoch, lambda row: set(corpus.keys[row].tolist()))
+
+
+def by_document(corpus: Corpus, rows: Rows, size: int, seed: int, epoch: int) -> Iterator[Rows]:
+    """As ``unique``, of whole documents: a row stands for the document that begins with it (``Records.whole``, ``Records.joined``)."""
+
+    def content(row: int) -> set[int]:
+        document = corpus.document(row)
+        return {text_key(corpus.keys[document.start : document.stop].tobytes())}
+
+    return _without_repeats(whole_documents(corpus, rows), size, seed, epoch, content)
+
+
+def consecutive(corpus: Corpus, rows: Rows, size: int, seed: int, epoch: int) -> Iterator[Rows]:
+    """Neighbours stay neighbours: runs of ``size`` records in file order, the runs shuffled.
+
+    A run goes on from one document to the next; ``Records.documents`` and ``Records.positions`` tell who is a neighbour. What fills no
+    whole run stands at the end of the file in the first epoch and elsewhere in later ones, so that all have their turn.
+    """
+    runs, rest = divmod(len(rows), size)
+    first = epoch % (rest + 1)
+    for run in np.random.default_rng([seed, epoch]).permutation(runs):
+        yield rows[first + run * size : first + (run + 1) * size]
+
+
+def by_class(corpus: Corpus, rows: Rows, size: int, seed: int, epoch: int) -> Iterator[Rows]:
+    """Shuffled batches in which a record has company of its class, its positives, and at least one other class, its negatives.
+
+    A record is alone only where its class has no other, or where the classes do not come out even. Records that fill no whole batch at the
+    end of the epoch are left out.
+    """
+    rng = np.random.default_rng([seed, epoch])
+    labels = corpus.numbers("label")[rows]
+    order = rng.permutation(np.arange(len(rows), dtype=np.int32))
+    order = order[np.argsort(labels[order], kind="stable")]  # class after class, shuffled within each
+    left = np.bincount(labels)
+    ends = np.cumsum(left)
+    # A class is called once for every two of its records.
+    calls = rng.permutation(np.repeat(np.arange(len(left), dtype=np.int32), np.maximum(left // 2, left > 0)))
+    position = 0
+    waiting: deque[int] = deque()  # called when they did not fit; first in the next batch
+    last: deque[int] = deque()  # classes with records that no call is left for
+    while True:
+        batch: list[int] = []
+        present: set[int] = set()
+        passed: deque[int] = deque()
+        while len(batch) < size:
+            room = size - len(batch)
+            if (waiting or position < len(calls)) and len(passed) < LOOK_AHEAD:
+                if waiting:
+                    label = waiting.popleft()
+                else:
+                    label, position = int(calls[position]), position + 1
+                take = _company(int(left[label]), room)
+                if take == room and present == {label}:
+                    take = 0
+                if not take and left[label]:
+                    passed.append(label)
+            elif passed or last:  # nothing fits
+                label = (passed or last).popleft()
+                take = min(int(left[label]), room, 3)
+                if left[label] > take:
+                    last.append(label)
+            else:
+                return
+            start = ends[label] - left[label]
+            batch.extend(rows[order[start : start + take]].tolist())
+            left[label] -= take
+            if take:
+                present.add(label)
+        waiting.extendleft(reversed(passed))
+        yield np.array(batch, dtype=np.int64)
+
+
+def _company(left: int, room: int) -> int:
+    """How many of a class's records to take: two, or three, so that neither one record nor room for one is left over; 0: it cannot be."""
+    for take in (2, 3) if left > 1 else (1,):
+        if take <= left and take <= room and left - take != 1 and room - take != 1:
+            return take
+    return 0
+
+
+ORDERS = {"unique": unique, "consecutive": consecutive, "by-document": by_document, "by-class": by_class}
+
+
+def batches(order: str, corpus: Corpus, rows: Rows, size: int, seed: int, epoch: int) -> Iterator[Rows]:
+    if order not in ORDERS:
+        raise InputError(f"No way of batching is called '{order}'{nearest(order, ORDERS)}.")
+    return ORDERS[order](corpus, rows, size, seed, epoch)
+
+
+def epoch_size(order: str, corpus: Corpus, rows: Rows) -> int:
+    """How many records an order deals out: documents, where it deals them whole."""
+    return len(whole_documents(corpus, rows)) if order == "by-document" else len(rows)
+
+
+def whole_documents(corpus: Corpus, rows: Rows) -> Rows:
+    """The first row of every document that ``rows`` hold to the last sentence."""
+    starts, ends = borders(corpus)
+    held = np.searchsorted(rows, ends) - np.searchsorted(rows, starts)
+    return starts[held == ends - starts]
+
+
+def borders(corpus: Corpus) -> tuple[Rows, Rows]:
+    """First rows of the documents, and the rows behind their last."""
+    starts = np.asarray(corpus.starts)
+    return starts, np.append(starts[1:], len(corpus))
+
+
+def _without_repeats(rows: Rows, size: int, seed: int, epoch: int, texts: Callable[[int], set[int]]) -> Iterator[Rows]:
     order = rows[np.random.default_rng([seed, epoch]).permutation(np.arange(len(rows), dtype=np.int32))]
     waiting: dict[int, list[int]] = {}  # by the text they clashed on: however often it repeats, one look a batch
     position = 0
+
+    def place(row: int) -> None:
+        keys = texts(row)
+        clash = keys & seen
+        if clash:
+            waiting.setdefault(min(clash), []).append(row)
+            return
+        seen.update(keys)
+        batch.append(row)
+
     while True:
         batch: list[int] = []
         seen: set[int] = set()
@@ -30,92 +152,10 @@ def unique(corpus: Corpus, rows: Rows, size: int, seed: int, epoch: int) -> Iter
             row = waiting[key].pop()
             if not waiting[key]:
                 del waiting[key]
-            _place(corpus, row, batch, seen, waiting)
+            place(row)
         while len(batch) < size and position < len(order):
-            _place(corpus, int(order[position]), batch, seen, waiting)
+            place(int(order[position]))
             position += 1
         if len(batch) < size:
             return  # the order is used up, and what is left fills no whole batch
         yield np.array(batch, dtype=np.int64)
-
-
-def consecutive(corpus: Corpus, rows: Rows, size: int, seed: int, epoch: int) -> Iterator[Rows]:
-    """Neighbours stay neighbours: runs of ``size`` records in file order, the runs shuffled."""
-    runs = len(rows) // size
-    for run in np.random.default_rng([seed, epoch]).permutation(runs):
-        yield rows[run * size : (run + 1) * size]
-
-
-ORDERS = {"unique": unique, "consecutive": consecutive}
-
-
-def batches(order: str, corpus: Corpus, rows: Rows, size: int, seed: int, epoch: int) -> Iterator[Rows]:
-    if order not in ORDERS:
-        raise InputError(f"No way of batching is called '{order}'{nearest(order, ORDERS)}.")
-    return ORDERS[order](corpus, rows, size, seed, epoch)
-
-
-def hold_out(corpus: Corpus, count: int, seed: int) -> tuple[Rows, Rows]:
-    """(rows to train on, rows kept aside): at most about ``count`` records, in whole documents where there are some.
-
-    No text stands on both sides: a record drawn to be kept aside that shares a text with the rest is left out of both. A small corpus
-    keeps a tenth aside; where fewer than 20 records could be kept, none are.
-    """
-    total = len(corpus)
-    nothing = np.arange(total, dtype=np.int64), np.empty(0, dtype=np.int64)
-    count = min(count, total // 10)
-    drawn = _draw_documents(corpus, count, seed)
-    if len(drawn) < count // 2:
-        drawn = _draw_rows(total, count, seed)
-    rest = np.delete(nothing[0], drawn)
-    texts = np.unique(corpus.keys[drawn])
-    shared = np.zeros(len(texts), dtype=bool)
-    for start, end in _blocks(len(rest)):
-        shared |= np.isin(texts, corpus.keys[rest[start:end]])
-    aside = drawn[~np.isin(corpus.keys[drawn], texts[shared]).any(axis=1)]
-    return (rest, aside) if len(aside) >= 20 else nothing
-
-
-def _draw_documents(corpus: Corpus, count: int, seed: int) -> Rows:
-    """Rows of documents taken in random order until ``count`` is reached; a document too long for what is left is passed over."""
-    if not 1 < corpus.counts.documents < 1_000_000:
-        return np.empty(0, dtype=np.int64)
-    starts = np.flatnonzero(np.diff(corpus.documents, prepend=corpus.documents[0] - 1))
-    ends = np.append(starts[1:], len(corpus))
-    taken: list[Rows] = []
-    left = count
-    for document in np.argsort(_dice(np.arange(len(starts)), seed), kind="stable"):
-        size = int(ends[document] - starts[document])
-        if size <= left:
-            taken.append(np.arange(starts[document], ends[document]))
-            left -= size
-        if left <= 0:
-            break
-    return np.sort(np.concatenate(taken)) if taken else np.empty(0, dtype=np.int64)
-
-
-def _draw_rows(total: int, count: int, seed: int) -> Rows:
-    share = count / max(total, 1)
-    return np.concatenate([start + np.flatnonzero(_dice(np.arange(start, end), seed) < share) for start, end in _blocks(total)])
-
-
-def _blocks(total: int, size: int = 1 << 18) -> list[tuple[int, int]]:
-    return [(start, min(start + size, total)) for start in range(0, total, size)]
-
-
-def _dice(numbers: npt.NDArray[np.int64], seed: int) -> npt.NDArray[np.float64]:
-    """A number in [0, 1) for each, the same in every process (the finaliser of SplitMix64)."""
-    x = numbers.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15) + np.uint64((seed * 0xD1B54A32D192ED03 + 1) % 2**64)
-    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return (x ^ (x >> np.uint64(31))).astype(np.float64) / 2.0**64
-
-
-def _place(corpus: Corpus, row: int, batch: list[int], seen: set[int], waiting: dict[int, list[int]]) -> None:
-    keys = set(corpus.keys[row].tolist())
-    clash = keys & seen
-    if clash:
-        waiting.setdefault(min(clash), []).append(row)
-        return
-    seen |= keys
-    batch.append(row)

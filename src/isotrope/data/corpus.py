@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import mmap
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from itertools import islice
 from pathlib import Path
 from typing import Any, cast
@@ -16,13 +18,13 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 
-from isotrope.data.kinds import Kind, Record, choose_columns, kind_named
-from isotrope.data.readers import PACKED, check_file, format_of, from_rows, header_of, read
+from isotrope.data.kinds import KINDS, Kind, Record, kind_named
+from isotrope.data.sources import find_records
 from isotrope.errors import InputError
-from isotrope.files import cache_folder, digest, file_digest, written_folder
+from isotrope.files import cache_folder, digest, written_folder
 from isotrope.progress import bar
 
-FORMAT = "1"  # of the cache; raise it when the layout below changes
+FORMAT = "2"  # of the cache; raise it when the layout below changes
 BLOCK = 16_384  # records tokenised in one call
 Tokenise = Callable[[list[str]], tuple[npt.NDArray[np.int32], npt.NDArray[np.int64]]]  # texts → flat ids, lengths
 Keys = npt.NDArray[np.uint64]
@@ -54,14 +56,13 @@ class Corpus:
         self.fingerprint: str = facts["fingerprint"]
         self.kind: Kind = kind_named(facts["kind"])
         self.counts = Counts(**facts["counts"])
-        width = len(self.kind.fields)
-        self._ids = _mapped(folder / "ids", facts["id_type"])
-        self._id_ends = _mapped(folder / "id_ends", "<i8")
-        self._text = _mapped(folder / "text", "u1")
-        self._text_ends = _mapped(folder / "text_ends", "<i8")
-        self.keys: Keys = cast(Keys, _mapped(folder / "keys", "<u8").reshape(-1, width))
-        self.documents: npt.NDArray[np.int64] = _mapped(folder / "documents", "<i8")
-        self.values: list[str] | None = facts["values"]
+        files = {name: _mapped(folder / name, numbers) for name, numbers in _layout(self.kind, facts["id_type"]).items()}
+        self._files = files
+        self._ids, self._id_ends = files["ids"], files["id_ends"]
+        self._text, self._text_ends = files["text"], files["text_ends"]
+        self.keys: Keys = cast(Keys, files["keys"].reshape(-1, len(self.kind.fields)))
+        self.documents: npt.NDArray[np.int64] = files["documents"]  # of each record, the document it stands in
+        self.starts: npt.NDArray[np.int64] = files["starts"]  # of each document, its first record
 
     def __len__(self) -> int:
         return self.counts.records
@@ -75,9 +76,58 @@ class Corpus:
         start, end = self._span(self._text_ends, row, field)
         return self._text[start:end].tobytes().decode("utf-8")
 
+    def document(self, row: int) -> range:
+        """The rows of the document that a row stands in."""
+        number = int(self.documents[row])
+        return range(int(self.starts[number]), int(self.starts[number + 1]) if number + 1 < len(self.starts) else len(self))
+
+    def joined(self, row: int) -> npt.NDArray[np.int32]:
+        """Token ids of the whole document that a row stands in: they lie one after another already."""
+        rows = self.document(row)
+        start, _ = self._span(self._id_ends, rows[0], self.kind.fields[0])
+        _, end = self._span(self._id_ends, rows[-1], self.kind.fields[-1])
+        return np.asarray(self._ids[start:end], dtype=np.int32)
+
+    @cached_property
+    def names(self) -> list[str]:
+        """The different labels (or entities, or scores as written), sorted; the place of one is its number."""
+        if self.kind.value is None:
+            raise InputError(f"{self.kind.name} carry no score or label.")
+        return (self.folder / "names").read_text(encoding="utf-8").split("\n")
+
+    @property
+    def values(self) -> list[str]:
+        """The label, entity or score of every record, as written."""
+        names = self.names
+        return [names[number] for number in self._files["values"]]
+
+    @property
+    def classes(self) -> list[str]:
+        """The names of the labels; a label's number is its place here."""
+        self.numbers("label")
+        return self.names
+
+    @property
+    def entities(self) -> list[str]:
+        """The names of all entities, hard negatives too; an entity's number is its place here."""
+        self.numbers("entity")
+        return self.names
+
+    def numbers(self, value: str) -> npt.NDArray[np.int32]:
+        """Of each record, the number of its "label", "entity" or "score": the place of what it carries in ``names``."""
+        if self.kind.value != value:
+            bring = " or ".join(kind.name for kind in KINDS.values() if kind.value == value)
+            raise InputError(f"{self.kind.name} carry no {value}; bring {bring}.")
+        return self._files["values"]
+
+    def hard_entities(self, row: int) -> npt.NDArray[np.int64]:
+        self.numbers("entity")
+        ends = self._files["other_ends"]
+        return np.asarray(self._files["others"][ends[row - 1] if row else 0 : ends[row]], dtype=np.int64)
+
     def release(self) -> None:
         """Give touched pages back to the system; they are read again when needed."""
-        for array in (self._ids, self._id_ends, self._text, self._text_ends, self.keys, self.documents):
+        for array in self._files.values():
             pages = getattr(array, "_mmap", None)
             if pages is not None and hasattr(mmap, "MADV_DONTNEED"):
                 pages.madvise(mmap.MADV_DONTNEED)
@@ -108,9 +158,47 @@ class Records:
         return [self.corpus.text(row, field) for row in self.rows]
 
     def values(self) -> list[str]:
-        if self.corpus.values is None:
-            raise InputError(f"{self.corpus.kind.name} carry no score or label.")
-        return [self.corpus.values[row] for row in self.rows]
+        """Labels, entities or scores, as written."""
+        names = self.corpus.names
+        return [names[number] for number in self._of(self.corpus.numbers(self.corpus.kind.value or ""))]
+
+    def scores(self) -> npt.NDArray[np.float64]:
+        names = self.corpus.names
+        return np.array([float(names[number]) for number in self._of(self.corpus.numbers("score"))])
+
+    def labels(self) -> npt.NDArray[np.int64]:
+        """Numbers of the classes; ``corpus.classes`` has the names."""
+        return self._of(self.corpus.numbers("label"))
+
+    def entities(self) -> npt.NDArray[np.int64]:
+        """Numbers of the entities; ``corpus.entities`` has the names."""
+        return self._of(self.corpus.numbers("entity"))
+
+    def hard_entities(self) -> list[npt.NDArray[np.int64]]:
+        """Entities that are like a record's own and are not it; none where the data name none."""
+        return [self.corpus.hard_entities(row) for row in self.rows]
+
+    def documents(self) -> npt.NDArray[np.int64]:
+        """Numbers of the documents (or dialogues) that the records stand in."""
+        return self._of(self.corpus.documents)
+
+    def positions(self) -> npt.NDArray[np.int64]:
+        """Places in the corpus. Two records are neighbours where these differ by one and the documents are the same.
+
+        Being next to each other in a batch is not enough: what stood between two records may be held out.
+        """
+        return np.asarray(self.rows, dtype=np.int64)
+
+    def whole(self) -> list[Records]:
+        """The whole document of each record: all its sentences, the record among them."""
+        return [Records(self.corpus, self.corpus.document(row)) for row in self.rows]
+
+    def joined(self) -> list[npt.NDArray[np.int32]]:
+        """The whole document of each record as one sequence of token ids."""
+        return [self.corpus.joined(row) for row in self.rows]
+
+    def _of(self, array: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
+        return np.asarray(array[self.rows], dtype=np.int64)
 
 
 def open_corpus(
@@ -126,12 +214,7 @@ def open_corpus(
 
     ``kinds`` are tried in order: the first whose columns the file has is taken.
     """
-    if isinstance(source, str | os.PathLike):
-        where = str(source)
-        kind, records, content = _in_file(source, kinds, columns, split)
-    else:
-        where = "the given list"
-        kind, records, content = _in_memory(source, kinds, columns, split)
+    where, kind, records, content = find_records(source, kinds, columns, split)
     settings = json.dumps([kind.name, list(columns or ()), split])
     fingerprint = digest(FORMAT, content, tokeniser_digest, settings)
     folder = cache_folder() / "corpora" / fingerprint
@@ -141,68 +224,18 @@ def open_corpus(
     return Corpus(folder)
 
 
-def _in_file(
-    source: str | os.PathLike[str], kinds: Sequence[str], columns: Sequence[str] | None, split: bool
-) -> tuple[Kind, Iterable[Record], str]:
-    path = check_file(source)
-    header = header_of(path)
-    kind = _first_of_width(1, kinds) or kind_named(kinds[0]) if header is None else _first_that_fits(header, kinds, columns, str(path))
-    packing = path.suffix.lower() if path.suffix.lower() in PACKED else ""
-    content = digest(file_digest(path), format_of(path), packing)  # the same bytes mean other records under another suffix
-    return kind, read(path, kind, columns, split), content
-
-
-def _in_memory(
-    source: Sequence[Any], kinds: Sequence[str], columns: Sequence[str] | None, split: bool
-) -> tuple[Kind, Iterable[Record], str]:
-    rows = list(source)
-    if not rows:
-        raise InputError("The given list of records is empty.")
-    kind: Kind | None
-    if all(isinstance(row, dict) for row in rows):
-        kind, named = _first_that_fits(tuple(rows[0]), kinds, columns, "the given list"), rows
-    elif all(isinstance(row, str) for row in rows) and (kind := _first_of_width(1, kinds)):
-        columns, named = None, [{kind.known[0][0]: row} for row in rows]
-    elif all(isinstance(row, tuple | list) for row in rows):
-        width = len(rows[0])
-        odd = next((number for number, row in enumerate(rows, 1) if len(row) != width), None)
-        if odd is not None:
-            raise InputError(f"The given list: record {odd} has {len(rows[odd - 1])} fields, and the first has {width}.")
-        kind = _first_of_width(width, kinds)
-        if kind is None:
-            raise InputError(f"The given list holds tuples of {width}; {' or '.join(kinds)} were wanted.")
-        columns, named = None, [dict(zip(kind.known[0], row, strict=True)) for row in rows]
-    else:
-        raise InputError(
-            f"{kinds[0]} were wanted; give a list of tuples, or of dictionaries with the keys {'/'.join(kind_named(kinds[0]).known[0])}."
-        )
-    content = digest(json.dumps(named, default=str))
-    return kind, from_rows(iter(enumerate(named, 1)), tuple(named[0]), kind, columns, "the given list", split), content
-
-
-def _first_of_width(width: int, kinds: Sequence[str]) -> Kind | None:
-    return next((kind_named(name) for name in kinds if kind_named(name).width == width), None)
-
-
-def _first_that_fits(header: Sequence[str], kinds: Sequence[str], columns: Sequence[str] | None, where: str) -> Kind:
-    for name in kinds:
-        try:
-            choose_columns(header, kind_named(name), columns, where)
-        except InputError:
-            continue
-        return kind_named(name)
-    choose_columns(header, kind_named(kinds[0]), columns, where)  # says what is missing
-    raise AssertionError("unreachable")
-
-
 def _build(folder: Path, records: Iterable[Record], kind: Kind, tokenise: Tokenise, vocabulary: int, fingerprint: str, where: str) -> None:
     id_type = "<u2" if vocabulary <= 1 << 16 else "<i4"
-    empty, id_end, text_end = 0, 0, 0
-    documents, last_document = 0, None
-    values: list[str] | None = [] if kind.value is not None else None
-    names = ("ids", "id_ends", "text", "text_ends", "keys", "documents")
+    layout = _layout(kind, id_type)
+    empty, row, id_end, text_end, other_end = 0, 0, 0, 0, 0
+    documents, last_document = 0, -1
+    seen: dict[str, int] = {}  # values in the order in which they come
     with ExitStack() as stack:
-        files = {name: stack.enter_context(open(folder / name, "wb")) for name in names}
+        files = {name: stack.enter_context(open(folder / name, "wb")) for name in layout}
+
+        def write(name: str, numbers: Any) -> None:
+            files[name].write(np.asarray(numbers).astype(layout[name]).tobytes())
+
         with bar("tokenising", None) as advance:
             for block in _blocks(records):
                 full = [record for record in block if all(record.texts)]
@@ -212,34 +245,75 @@ def _build(folder: Path, records: Iterable[Record], kind: Kind, tokenise: Tokeni
                     continue
                 ids, lengths = tokenise(texts)
                 raw = [text.encode("utf-8") for text in texts]
-                files["ids"].write(ids.astype(id_type).tobytes())
-                files["id_ends"].write((id_end + np.cumsum(lengths)).astype("<i8").tobytes())
+                write("ids", ids)
+                write("id_ends", id_end + np.cumsum(lengths))
                 files["text"].write(b"".join(raw))
                 ends = text_end + np.cumsum([len(item) for item in raw])
-                files["text_ends"].write(ends.astype("<i8").tobytes())
-                files["keys"].write(np.array([text_key(item) for item in raw], dtype="<u8").tobytes())
-                of_document = [record.document for record in full]
-                files["documents"].write(np.array(of_document, dtype="<i8").tobytes())
-                documents += sum(a != b for a, b in zip(of_document, [last_document, *of_document], strict=False))
-                last_document = of_document[-1]
-                if values is not None:
-                    values.extend(str(record.value) for record in full)
-                id_end, text_end = id_end + int(lengths.sum()), int(ends[-1])
+                write("text_ends", ends)
+                write("keys", np.array([text_key(item) for item in raw], dtype="<u8"))
+                of_document = np.array([record.document for record in full])
+                begins = np.diff(of_document, prepend=last_document) != 0
+                write("documents", documents - 1 + np.cumsum(begins))
+                write("starts", row + np.flatnonzero(begins))
+                documents, last_document = documents + int(begins.sum()), int(of_document[-1])
+                if "values" in files:
+                    write("values", [seen.setdefault(_value(record, kind, where), len(seen)) for record in full])
+                if "others" in files:
+                    write("others", [seen.setdefault(name, len(seen)) for record in full for name in record.others])
+                    other_ends = other_end + np.cumsum([len(record.others) for record in full])
+                    write("other_ends", other_ends)
+                    other_end = int(other_ends[-1])
+                row, id_end, text_end = row + len(full), id_end + int(lengths.sum()), int(ends[-1])
                 advance(len(block))
 
-    keys = np.fromfile(folder / "keys", dtype="<u8").reshape(-1, len(kind.fields))
-    if not len(keys):
+    if not row:
         raise InputError(f"{where}: no records found; {empty:,} lines are empty.")
+    if seen:
+        _sort_names(folder, seen, layout)
+    keys = np.fromfile(folder / "keys", dtype="<u8").reshape(-1, len(kind.fields))
     distinct = len(np.unique(_combined(keys)))
-    counts = Counts(len(keys), empty, len(keys) - distinct, distinct, documents)
-    facts = {
-        "fingerprint": fingerprint,
-        "kind": kind.name,
-        "id_type": id_type,
-        "counts": asdict(counts),
-        "values": values,
-    }
+    counts = Counts(row, empty, row - distinct, distinct, documents)
+    facts = {"fingerprint": fingerprint, "kind": kind.name, "id_type": id_type, "counts": asdict(counts)}
     (folder / "corpus.json").write_text(json.dumps(facts), encoding="utf-8")
+
+
+def _layout(kind: Kind, id_type: str) -> dict[str, str]:
+    """The files of the cache and the type of the numbers in each."""
+    layout = {"ids": id_type, "id_ends": "<i8", "text": "u1", "text_ends": "<i8", "keys": "<u8", "documents": "<i8", "starts": "<i8"}
+    if kind.value is not None:
+        layout["values"] = "<i4"
+        if kind.extra:
+            layout |= {"others": "<i4", "other_ends": "<i8"}
+    return layout
+
+
+def _value(record: Record, kind: Kind, where: str) -> str:
+    value = record.value or ""
+    if not value:
+        raise InputError(f"{where}:{record.line}: the {kind.value} is empty; fill it in, or take the row out.")
+    if kind.value == "score" and not _is_number(value):
+        raise InputError(f"{where}:{record.line}: the score is '{value}', and a number was expected.")
+    if value in record.others:
+        raise InputError(f"{where}:{record.line}: '{value}' stands among its own hard negatives; take it out there.")
+    return value
+
+
+def _is_number(text: str) -> bool:
+    try:
+        return math.isfinite(float(text))
+    except ValueError:
+        return False
+
+
+def _sort_names(folder: Path, seen: dict[str, int], layout: dict[str, str]) -> None:
+    """Number the values by their sorted order instead of the order of the file."""
+    names = sorted(seen)
+    number = np.empty(len(names), dtype="<i4")
+    number[[seen[name] for name in names]] = np.arange(len(names))
+    for file in ("values", "others"):
+        if file in layout:
+            (folder / file).write_bytes(number[np.fromfile(folder / file, dtype=layout[file])].tobytes())
+    (folder / "names").write_text("\n".join(names), encoding="utf-8")
 
 
 def text_key(raw: bytes) -> int:

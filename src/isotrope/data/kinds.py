@@ -11,30 +11,50 @@ from isotrope.errors import InputError, nearest
 
 class Record(NamedTuple):
     texts: tuple[str, ...]
-    value: str | None  # a score or a label, as written
+    value: str | None  # a score, a label or an entity, as written
     document: int
     line: int
+    others: tuple[str, ...] = ()  # hard negatives of the value
 
 
 @dataclass(frozen=True)
 class Kind:
-    """``fields`` are our names for the text columns; ``known`` are the headers under which people publish them."""
+    """``fields`` are our names for the text columns; ``known`` are the headers under which people publish them.
+
+    ``value`` is what a record carries beside its texts ("score", "label", "entity"); ``whole`` is what several records make up, and is
+    held out whole. ``extra`` are the names of one more column, which need not be there.
+    """
 
     name: str
     fields: tuple[str, ...]
     value: str | None
     known: tuple[tuple[str, ...], ...]
+    whole: str | None = None
+    extra: tuple[str, ...] = ()
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Our names for the columns that must be there."""
+        return self.fields if self.value is None else (*self.fields, self.value)
 
     @property
     def width(self) -> int:
-        return len(self.fields) + (self.value is not None)
+        return len(self.columns)
 
 
 KINDS = {
     kind.name: kind
     for kind in (
         Kind("sentences", ("text",), None, (("text",), ("sentence",), ("sentences",), ("sent0",), ("content",), ("caption",))),
-        Kind("documents", ("text",), None, (("text",), ("document",), ("content",), ("sentences",))),
+        Kind("documents", ("text",), None, (("text",), ("document",), ("content",), ("sentences",)), whole="document"),
+        Kind(
+            "dialogues",
+            ("utterance",),
+            None,
+            (("utterance",), ("utterances",), ("turns",), ("text",), ("dialogue",), ("dialog",)),
+            whole="dialogue",
+            extra=("dialogue", "dialogue_id", "dialog_id", "conversation_id"),
+        ),
         Kind(
             "pairs",
             ("anchor", "positive"),
@@ -73,6 +93,24 @@ KINDS = {
             ),
         ),
         Kind("labelled", ("text",), "label", (("text", "label"), ("sentence", "label"))),
+        Kind(
+            "labelled-pairs",
+            ("premise", "hypothesis"),
+            "label",
+            (
+                ("premise", "hypothesis", "label"),
+                ("sentence1", "sentence2", "label"),
+                ("text1", "text2", "label"),
+                ("sent0", "sent1", "label"),
+            ),
+        ),
+        Kind(
+            "linked",
+            ("sentence",),
+            "entity",
+            (("sentence", "entity"), ("text", "entity")),
+            extra=("hard_entities", "negative_entities"),
+        ),
     )
 }
 
@@ -84,22 +122,23 @@ def kind_named(name: str) -> Kind:
 
 
 def choose_columns(header: Sequence[str], kind: Kind, asked: Sequence[str] | None, where: str) -> tuple[str, ...]:
-    """The columns of ``header`` that hold this kind, by the user's choice or by name."""
+    """The columns of ``header`` that hold this kind, by the user's choice or by name; the extra one last, where it is there."""
     if asked is not None:
         missing = [name for name in asked if name not in header]
         if missing:
             raise InputError(f"{where}: no column {', '.join(repr(m) for m in missing)}; columns found: {', '.join(map(repr, header))}.")
-        if len(asked) != kind.width:
-            names = (*kind.fields, *([kind.value] if kind.value else []))
+        if not kind.width <= len(asked) <= kind.width + bool(kind.extra):
+            more = f" and, if there is one, {kind.extra[0]}" if kind.extra else ""
             raise InputError(
-                f"{where}: {kind.name} take {kind.width} columns ({', '.join(names)}), "
+                f"{where}: {kind.name} take {kind.width} column{'s' * (kind.width > 1)} ({', '.join(kind.columns)}){more}, "
                 f"and --columns gives {len(asked)} ({', '.join(asked)})."
             )
         return tuple(asked)
     lowered = {name.strip().lower(): name for name in header}
     for names in kind.known:
         if all(name in lowered for name in names):
-            return tuple(lowered[name] for name in names)
+            extra = [name for name in kind.extra if name in lowered and name not in names][:1]
+            return tuple(lowered[name] for name in (*names, *extra))
     if kind.width == 1 and len(header) == 1:
         return (header[0],)
     wanted = " or ".join("/".join(names) for names in kind.known)

@@ -9,7 +9,7 @@ import json
 import lzma
 import os
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO, cast
@@ -80,22 +80,63 @@ def header_of(path: str | os.PathLike[str]) -> tuple[str, ...] | None:
 def from_rows(
     rows: Rows, header: Sequence[str], kind: Kind, columns: Sequence[str] | None, where: str, split: bool = False
 ) -> Iterator[Record]:
-    """Records of a table. A list in the only column is a document already cut into sentences."""
+    """Records of a table. A list in the only column is a document or a dialogue already cut."""
     names = choose_columns(header, kind, columns, where)
     if split and len(kind.fields) != 1:
         raise InputError(f"{where}: splitting into sentences works for one text column; {kind.name} have {len(kind.fields)}.")
+    # Without --columns the names stay open: a .jsonl file may bring the extra column later than in its first row.
+    extra = names[kind.width :] or tuple(name for name in kind.extra if columns is None and name not in names)
+    if kind.name == "dialogues":
+        utterances = _utterances(rows, names[0], extra, where)
+        yield from _split(utterances) if split else utterances
+        return
     for number, (line, row) in enumerate(rows):
-        cells = [row.get(name) for name in names]
+        cells = [row.get(name) for name in names[: kind.width]]
         value = None if kind.value is None else _folded(_text(cells[-1], where, line))
-        if kind.width == 1 and isinstance(cells[0], list):
+        others = _listed(_first(row, extra), where, line) if extra else ()
+        if kind.width == 1 and isinstance(cells[0], list | tuple):
             sentences = [_folded(_text(part, where, line)) for part in cells[0]]
         elif split or kind.name == "documents":
             sentences = split_sentences(_text(cells[0], where, line))
         else:
-            yield Record(tuple(_folded(_text(cell, where, line)) for cell in cells[: len(kind.fields)]), value, number, line)
+            yield Record(tuple(_folded(_text(cell, where, line)) for cell in cells[: len(kind.fields)]), value, number, line, others)
             continue
         for sentence in sentences or [""]:
-            yield Record((sentence,), value, number, line)
+            yield Record((sentence,), value, number, line, others)
+
+
+def _utterances(rows: Rows, column: str, named_by: Sequence[str], where: str) -> Iterator[Record]:
+    """A row is a whole dialogue, as a list, or one utterance and the name of its dialogue."""
+    number, last, seen = -1, "", set()
+    for line, row in rows:
+        cell = row.get(column)
+        if isinstance(cell, list | tuple):
+            number, last = number + 1, ""
+            for part in cell or [""]:
+                yield Record((_folded(_text(part, where, line)),), None, number, line)
+            continue
+        text, name = (_folded(_text(found, where, line)) for found in (cell, _first(row, named_by)))
+        if text and not name:
+            raise InputError(
+                f"{where}:{line}: an utterance that names no dialogue; give a column dialogue_id, or a list of utterances a row, "
+                "or a .txt file with a blank line between dialogues."
+            )
+        if text and name != last:
+            if name in seen:
+                raise InputError(f"{where}:{line}: dialogue '{name}' goes on here after another one began; sort the rows by dialogue.")
+            seen.add(name)
+            number, last = number + 1, name
+        yield Record((text,), None, number, line)
+
+
+def _first(row: Mapping[str, Any], names: Sequence[str]) -> Any:
+    return next((row[name] for name in names if row.get(name) is not None), None)
+
+
+def _listed(cell: Any, where: str, line: int) -> tuple[str, ...]:
+    """The parts of a list, or of a text with | between them; each once."""
+    parts = cell if isinstance(cell, list | tuple) else _text(cell, where, line).split("|")
+    return tuple(dict.fromkeys(name for part in parts if (name := _folded(_text(part, where, line)))))
 
 
 @contextmanager
@@ -109,7 +150,7 @@ def _unpacking(path: Path) -> Iterator[None]:
 def _text(cell: Any, where: str, line: int) -> str:
     if cell is None:
         return ""
-    if isinstance(cell, list | dict):
+    if isinstance(cell, list | tuple | dict):
         raise InputError(f"{where}:{line}: a text was expected, and a {type(cell).__name__} found.")
     try:
         text = cell.decode("utf-8") if isinstance(cell, bytes) else str(cell)

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from isotrope.data.batches import Rows
-from isotrope.data.corpus import Corpus
+from isotrope.data.corpus import Corpus, Records
 from isotrope.encoders.encoder import Encoder
 from isotrope.evaluation.geometry import alignment, anisotropy, effective_rank, uniformity
 
@@ -17,24 +17,36 @@ Pairs = tuple[str, list[str], list[str]]  # what the pairs are, first sides, sec
 
 def natural_pairs(corpus: Corpus, rows: Rows, most: int = 1000) -> Pairs:
     """Pairs that the text itself offers: positives where there are some, neighbours in a document, or the two halves of a sentence."""
-    fields = corpus.kind.fields
-    if len(fields) > 1:
-        chosen = list(rows)[:most]
-        return "pairs", [corpus.text(row, fields[0]) for row in chosen], [corpus.text(row, fields[1]) for row in chosen]
-    held = {int(row) for row in rows}
-    neighbours = [row for row in rows if int(row) + 1 in held and corpus.documents[row] == corpus.documents[row + 1]]
+    rows = rows[: 20 * most]
+    if len(corpus.kind.fields) > 1:
+        first, second = corpus.kind.fields[:2]
+        alike = _alike(corpus, rows)[:most]
+        if corpus.kind.value is None or len(alike) >= 20:
+            return "pairs", [corpus.text(row, first) for row in alike], [corpus.text(row, second) for row in alike]
+    neighbours = rows[:-1][(np.diff(rows) == 1) & (np.diff(corpus.documents[rows]) == 0)]
     if len(neighbours) >= 20 and corpus.counts.documents > 1:
         chosen = neighbours[::2][:most]
         pairs = [(corpus.text(row), corpus.text(row + 1)) for row in chosen]
         kind = "neighbours"
     else:
-        texts = [corpus.text(row) for row in list(rows)[: 2 * most]]
+        texts = dict.fromkeys(corpus.text(row) for row in rows[: 2 * most])
         pairs = [half for text in texts if (half := halves(text))][:most]
         if len(pairs) < 20:
             pairs = [half for text in texts if (half := halves(text, words=2, letters=2))][:most]
         kind = "halves"
     pairs = [(a, b) for a, b in pairs if a != b]
     return kind, [a for a, _ in pairs], [b for _, b in pairs]
+
+
+def _alike(corpus: Corpus, rows: Rows) -> Rows:
+    """Pairs that mean the same: all, or those labelled entailment, or those scored above four fifths of the highest score."""
+    records = Records(corpus, rows.tolist())
+    if corpus.kind.value == "label":
+        return rows[[name.lower() == "entailment" for name in records.values()]]
+    if corpus.kind.value == "score":
+        scores = records.scores()
+        return rows[scores > 0.8 * scores.max(initial=0)]
+    return rows
 
 
 def halves(text: str, words: int = 6, letters: int = 12) -> tuple[str, str] | None:

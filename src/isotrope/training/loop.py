@@ -20,7 +20,7 @@ from accelerate import Accelerator
 from accelerate.state import AcceleratorState
 from torch import Tensor
 
-from isotrope.data.batches import Rows
+from isotrope.data.batches import Rows, epoch_size
 from isotrope.data.corpus import Corpus, Records
 from isotrope.encoders.encoder import Encoder
 from isotrope.encoders.loading import default_device
@@ -97,7 +97,7 @@ def train_loop(
         _warn(
             accelerator, f"Accumulating {accumulation} batches adds no negatives: an anchor still sees one batch of {settings.batch_size}."
         )
-    steps = count_steps(len(rows), settings)
+    steps = count_steps(epoch_size(method.batches, corpus, rows), settings)
     method.to(accelerator.device).train()
     optimiser = build_optimiser(method, settings)
     prepared = accelerator.prepare_optimizer(optimiser)

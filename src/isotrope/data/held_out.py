@@ -1,0 +1,104 @@
+"""Which records are kept aside, so that a run is judged on text it never saw."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from isotrope.data.batches import Rows, borders
+from isotrope.data.corpus import Corpus
+
+FEWEST = 20  # records that are worth keeping aside
+
+
+def hold_out(corpus: Corpus, count: int, seed: int) -> tuple[Rows, Rows]:
+    """(rows to train on, rows kept aside): at most about ``count`` records, whole documents where there are some, of each class its share.
+
+    No text stands on both sides: a record drawn to be kept aside that shares a text with the rest is left out of both. A document or
+    dialogue that has to stay whole is left out where all of its texts are shared. A small corpus keeps a tenth aside; where fewer
+    than 20 records could be kept, none are.
+    """
+    total = len(corpus)
+    nothing = np.arange(total, dtype=np.int64), np.empty(0, dtype=np.int64)
+    drawn = _draw(corpus, min(count, total // 10), seed)
+    rest = np.delete(nothing[0], drawn)
+    texts = np.unique(corpus.keys[drawn])
+    shared = np.zeros(len(texts), dtype=bool)
+    for start, end in _blocks(len(rest)):
+        shared |= np.isin(texts, corpus.keys[rest[start:end]])
+    kept = ~np.isin(corpus.keys[drawn], texts[shared]).any(axis=1)
+    if corpus.kind.whole:
+        documents = corpus.documents[drawn]
+        kept = np.isin(documents, documents[kept])
+    aside = drawn[kept]
+    return (rest, aside) if len(aside) >= FEWEST else nothing
+
+
+def _draw(corpus: Corpus, count: int, seed: int) -> Rows:
+    if corpus.kind.value in ("label", "entity"):
+        return _draw_evenly(corpus, count, seed)
+    drawn = _draw_documents(corpus, count, seed)
+    if len(drawn) >= count // 2 or (corpus.kind.whole and corpus.counts.documents > 1):
+        return drawn
+    return _draw_rows(len(corpus), count, seed)
+
+
+def _draw_documents(corpus: Corpus, count: int, seed: int) -> Rows:
+    """Rows of documents taken in random order until ``count`` is reached; a document too long for what is left is passed over.
+
+    Where that gives too little and documents have to stay whole, the shortest that is enough is taken, if it is no more than a tenth.
+    """
+    if corpus.counts.documents < 2:
+        return np.empty(0, dtype=np.int64)
+    starts, ends = borders(corpus)
+    candidates = _drawn(len(starts), (2 * count + 1000) / len(starts), seed)  # more than enough, and not millions to sort
+    taken: list[Rows] = []
+    left = count
+    for document in candidates[np.argsort(_dice(candidates, seed), kind="stable")]:
+        size = int(ends[document] - starts[document])
+        if size <= left:
+            taken.append(np.arange(starts[document], ends[document]))
+            left -= size
+        if left <= 0:
+            break
+    if corpus.kind.whole and count and count - left < FEWEST:
+        sizes = ends - starts
+        fitting = np.flatnonzero((sizes >= FEWEST) & (sizes <= len(corpus) // 10))
+        taken = [np.arange(starts[d], ends[d]) for d in fitting[np.argsort(sizes[fitting])][:1]]
+    return np.sort(np.concatenate(taken)) if taken else np.empty(0, dtype=np.int64)
+
+
+def _draw_evenly(corpus: Corpus, count: int, seed: int) -> Rows:
+    """``count`` rows, of each class its share. Chance goes by the first text: the hypotheses of a premise, the entities of a sentence
+    are drawn together, or else hardly one could be kept aside."""
+    total = len(corpus)
+    labels = corpus.numbers("label") if corpus.kind.value == "label" else np.broadcast_to(np.int32(0), total)
+    quota = np.diff(np.cumsum(np.bincount(labels)) * count // total, prepend=0)
+    drawn = np.empty(0, dtype=np.int64)
+    for start, end in _blocks(total):
+        rows = np.concatenate([drawn, np.arange(start, end)])
+        rows = rows[np.lexsort((_dice(corpus.keys[rows, 0], seed), labels[rows]))]
+        of = labels[rows]
+        drawn = rows[np.arange(len(rows)) - np.searchsorted(of, of) < quota[of]]
+    return np.sort(drawn)
+
+
+def _draw_rows(total: int, count: int, seed: int) -> Rows:
+    return _drawn(total, count / max(total, 1), seed)
+
+
+def _drawn(total: int, share: float, seed: int) -> Rows:
+    """About this share of the numbers below ``total``."""
+    return np.concatenate([start + np.flatnonzero(_dice(np.arange(start, end), seed) < share) for start, end in _blocks(total)])
+
+
+def _blocks(total: int, size: int = 1 << 18) -> list[tuple[int, int]]:
+    return [(start, min(start + size, total)) for start in range(0, total, size)]
+
+
+def _dice(numbers: npt.NDArray[np.int64] | npt.NDArray[np.uint64], seed: int) -> npt.NDArray[np.float64]:
+    """A number in [0, 1) for each, the same in every process (the finaliser of SplitMix64)."""
+    x = numbers.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15) + np.uint64((seed * 0xD1B54A32D192ED03 + 1) % 2**64)
+    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return (x ^ (x >> np.uint64(31))).astype(np.float64) / 2.0**64
