@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from string import punctuation
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,6 +19,9 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
 Lengths = npt.NDArray[np.int64]
+CONTINUED = "##"  # WordPiece marks the pieces that continue a word
+BLANKS = ("Ġ", "▁")  # byte pairs and SentencePiece mark those that follow a blank
+ASCII_PUNCTUATION = frozenset(punctuation)
 
 
 @dataclass(frozen=True)
@@ -60,6 +65,59 @@ def join(views: Sequence[Tokens], pad: int) -> Tokens:
     )
 
 
+@dataclass(frozen=True, eq=False)
+class Words:
+    """Where words begin in a sequence of ids, looked up at once for the whole sequence.
+
+    The special tokens that frame a text are ``fixed`` and belong to no word; [UNK] and [MASK] each stand for one.
+    """
+
+    starts: npt.NDArray[np.int8]  # [vocabulary]; 0: the piece continues a word, 1: it begins one, 2: whatever stands before it
+    stops: npt.NDArray[np.int8]  # [vocabulary]; 1: nothing continues the piece, −1: a lone blank, part of whatever follows
+    fixed: npt.NDArray[np.bool_]  # [vocabulary]
+    mask: int | None
+
+    @classmethod
+    def of(cls, vocabulary: Mapping[str, int], specials: frozenset[int], fixed: frozenset[int], mask: int | None) -> Words:
+        """The mark that most pieces carry tells the kind of vocabulary; where none carries one, each piece is a word.
+
+        Blanks alone would glue a full stop to its word and make one word of a Chinese sentence, so there punctuation and the
+        scripts without blanks begin words too, as they do in BERT.
+        """
+        carried = {mark: sum(piece.startswith(mark) for piece in vocabulary) for mark in (CONTINUED, *BLANKS)}
+        mark = max(carried, key=lambda each: carried[each])
+        starts = np.ones(max(vocabulary.values()) + 1, dtype=np.int8)
+        stops = np.zeros_like(starts)
+        for piece, number in vocabulary.items():
+            if mark == CONTINUED:
+                starts[number] = not piece.startswith(mark)
+            else:
+                bare = piece.removeprefix(mark)
+                starts[number] = bare != piece or _stands_alone(piece[:1])
+                stops[number] = all(map(_stands_alone, bare)) if bare else -1
+        starts[list(specials)], stops[list(specials)] = 2, 1
+        outside = np.zeros(starts.size, dtype=np.bool_)
+        outside[list(fixed)] = True
+        return cls(starts, stops, outside, mask)
+
+    def split(self, ids: npt.NDArray[Any]) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
+        """Where each word or fixed token begins, and which of these, by number, are words."""
+        begins = self.starts.take(ids)
+        begins[1:] += self.stops.take(ids[:-1])
+        begins[:1] = 1
+        starts = (begins > 0).nonzero()[0]
+        return starts, (~self.fixed.take(ids.take(starts))).nonzero()[0]
+
+    def split_pieces(self, ids: npt.NDArray[Any]) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
+        """As ``split``, each piece taken for a word."""
+        return np.arange(ids.size), (~self.fixed.take(ids)).nonzero()[0]
+
+
+def _stands_alone(letter: str) -> bool:
+    """Punctuation, and the scripts without blanks: Chinese and Japanese with their punctuation; Korean has blanks."""
+    return letter in ASCII_PUNCTUATION or (letter >= "\u2e80" and not "\uac00" <= letter <= "\ud7a3")
+
+
 class Tokeniser:
     """A Hugging Face tokeniser seen as two steps: text → ids (done once), ids → framed and padded rows (done each batch)."""
 
@@ -80,6 +138,13 @@ class Tokeniser:
     @property
     def specials(self) -> frozenset[int]:
         return frozenset(self.tokenizer.all_special_ids)
+
+    @cached_property
+    def words(self) -> Words:
+        known = self.tokenizer
+        frame = {known.bos_token_id, known.eos_token_id, known.cls_token_id, known.sep_token_id, self.pad}
+        stand_ins = {known.unk_token_id, self.mask} - frame
+        return Words.of(known.get_vocab(), self.specials, self.specials - stand_ins, self.mask)
 
     def fingerprint(self) -> str:
         backend = getattr(self.tokenizer, "backend_tokenizer", None)

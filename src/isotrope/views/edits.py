@@ -1,0 +1,271 @@
+"""Edits of a text in ids: whole words are dropped, moved, repeated, hidden or replaced.
+
+An edit is called with the ids of one text and the source of all chance, and returns ids; the ones it was given stay as they are.
+Special tokens keep their place. A text that has words keeps at least one, and a text without any is returned as it came.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from isotrope.errors import InputError
+from isotrope.views.synonyms import Entries, read_wordnet, tokenise_synonyms
+from isotrope.views.tokens import Tokeniser, Words
+
+Ids = npt.NDArray[Any]
+Numbers = npt.NDArray[np.intp]
+Edit = Callable[[Ids, np.random.Generator], Ids]
+
+
+@dataclass(frozen=True)
+class WordEdit(ABC):
+    """An edit of some share of a text's words."""
+
+    words: Words
+    share: float
+    name: ClassVar[str]
+    senseless: ClassVar[float | None] = None  # a share that would leave nothing
+
+    def __post_init__(self) -> None:
+        self.check(self.share)
+
+    @classmethod
+    def check(cls, share: float) -> None:
+        """Raise ``InputError`` for a share that cannot work."""
+        if not 0 <= share <= 1 or share == cls.senseless:
+            but = "" if cls.senseless is None else f", but not {cls.senseless:g}"
+            raise InputError(f"{cls.name} takes a share from 0 to 1{but}; {share} was given.")
+
+    def __call__(self, ids: Ids, rng: np.random.Generator) -> Ids:
+        starts, words = self.split(ids)
+        return self.edit(ids, starts, words, rng) if words.size else ids
+
+    def split(self, ids: Ids) -> tuple[Numbers, Numbers]:
+        return self.words.split(ids)
+
+    @abstractmethod
+    def edit(self, ids: Ids, starts: Numbers, words: Numbers, rng: np.random.Generator) -> Ids:
+        """``starts``: where each word or special token begins; ``words``: which of these are words, at least one."""
+
+
+class Delete(WordEdit):
+    """Each word goes with probability ``share``; the luckiest always stays."""
+
+    name = "delete"
+    senseless = 1
+
+    def edit(self, ids: Ids, starts: Numbers, words: Numbers, rng: np.random.Generator) -> Ids:
+        luck = rng.random(words.size)
+        kept = np.ones(starts.size, dtype=np.bool_)
+        kept[words] = luck >= min(self.share, luck.max())
+        return ids[kept.repeat(ends_of(starts, ids) - starts)]
+
+
+class Crop(WordEdit):
+    """A run of words stays, ``share`` of them all on average; SimCSE's "crop 10 %" keeps 0.9."""
+
+    name = "crop"
+    senseless = 0
+
+    def edit(self, ids: Ids, starts: Numbers, words: Numbers, rng: np.random.Generator) -> Ids:
+        first, last = run_of(max(part_of(self.share, words.size, rng), 1), words.size, rng)
+        kept = self.words.fixed.take(ids)
+        kept[starts[words[first]] : ends_of(starts, ids)[words[last - 1]]] = True
+        return ids[kept]
+
+
+class Reorder(WordEdit):
+    """A run of ``share`` of the words, two at least, is shuffled."""
+
+    name = "reorder"
+
+    def edit(self, ids: Ids, starts: Numbers, words: Numbers, rng: np.random.Generator) -> Ids:
+        if self.share == 0 or words.size == 1:
+            return ids
+        first, last = run_of(max(part_of(self.share, words.size, rng), 2), words.size, rng)
+        order = np.arange(starts.size)
+        order[words[first:last]] = rng.permutation(words[first:last])
+        return rebuilt(ids, starts, order)
+
+
+class Repeat(WordEdit):
+    """ESimCSE's repetition: of N pieces, a number drawn from 0 … max(2, ⌊share·N⌋) stand twice.
+
+    As in the paper a piece is repeated without the rest of its word; ``RepeatWords`` repeats whole words. A share of 0 repeats
+    nothing, though the formula would allow two.
+    """
+
+    name = "repeat"
+
+    def split(self, ids: Ids) -> tuple[Numbers, Numbers]:
+        return self.words.split_pieces(ids)
+
+    def edit(self, ids: Ids, starts: Numbers, words: Numbers, rng: np.random.Generator) -> Ids:
+        if self.share == 0:
+            return ids
+        most = min(max(2, int(self.share * words.size)), words.size)
+        times = np.ones(starts.size, dtype=np.intp)
+        times[rng.permutation(words)[: rng.integers(most + 1)]] = 2
+        return rebuilt(ids, starts, np.arange(starts.size).repeat(times))
+
+
+class RepeatWords(Repeat):
+    """The same on words: of N words, a number drawn from 0 … max(2, ⌊share·N⌋) stand twice."""
+
+    name = "repeat-words"
+
+    def split(self, ids: Ids) -> tuple[Numbers, Numbers]:
+        return self.words.split(ids)
+
+
+class Mask(WordEdit):
+    """A run of words, ``share`` of them all on average, is hidden: each of its pieces becomes [MASK]."""
+
+    name = "mask"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.words.mask is None:
+            raise InputError(f"{self.name}: the tokeniser of this model has no mask token.")
+
+    def edit(self, ids: Ids, starts: Numbers, words: Numbers, rng: np.random.Generator) -> Ids:
+        first, last = run_of(part_of(self.share, words.size, rng), words.size, rng)
+        if first == last:
+            return ids
+        hidden = ids.copy()
+        run = hidden[starts[words[first]] : ends_of(starts, ids)[words[last - 1]]]
+        run[~self.words.fixed.take(run)] = self.words.mask
+        return hidden
+
+
+@dataclass(frozen=True)
+class Substitute(WordEdit):
+    """Each word that has synonyms is replaced by one of them with probability ``share``."""
+
+    entries: Entries = field(compare=False, repr=False)
+    name = "synonyms"
+
+    @classmethod
+    def of(cls, tokeniser: Tokeniser, share: float, table: Mapping[str, Sequence[str]]) -> Substitute:
+        """From a plain table, word → words that may stand for it."""
+        return cls(tokeniser.words, share, tokenise_synonyms(table, tokeniser))
+
+    def edit(self, ids: Ids, starts: Numbers, words: Numbers, rng: np.random.Generator) -> Ids:
+        chosen = words[rng.random(words.size) < self.share]
+        spans = zip(starts.take(chosen).tolist(), ends_of(starts, ids).take(chosen).tolist(), strict=True)
+        parts, done = [], 0
+        for start, end in spans:
+            synonyms = self.entries.get(ids[start:end].astype(np.int32).tobytes())
+            if synonyms:
+                parts += [ids[done:start], synonyms[int(rng.random() * len(synonyms))]]
+                done = end
+        return np.concatenate([*parts, ids[done:]], dtype=ids.dtype, casting="unsafe") if parts else ids
+
+
+def ends_of(starts: Numbers, ids: Ids) -> Numbers:
+    """Where each ends, given where each begins."""
+    ends = np.empty_like(starts)
+    ends[:-1], ends[-1] = starts[1:], ids.size
+    return ends
+
+
+def rebuilt(ids: Ids, starts: Numbers, order: Numbers) -> Ids:
+    """The words that begin at ``starts``, in this order; one may come twice or not at all."""
+    if starts.size == ids.size:
+        return ids.take(order)
+    lengths = (ends_of(starts, ids) - starts).take(order)
+    shifts = starts.take(order) - lengths.cumsum() + lengths  # from the new place of a word to its old one
+    places = shifts.repeat(lengths)
+    return ids.take(places + np.arange(places.size))
+
+
+def part_of(share: float, count: int, rng: np.random.Generator) -> int:
+    """``share`` of so many words, rounded up or down by chance, so that the average is the share itself."""
+    return min(int(share * count + rng.random()), count)
+
+
+def run_of(length: int, count: int, rng: np.random.Generator) -> tuple[int, int]:
+    """First and last + 1 of a run of ``length`` neighbours among ``count``."""
+    first = int(rng.integers(count - length + 1))
+    return first, first + length
+
+
+@dataclass(frozen=True)
+class Compose:
+    """One edit after another."""
+
+    edits: tuple[Edit, ...]
+
+    def __post_init__(self) -> None:
+        if not self.edits:
+            raise InputError("compose needs at least one edit.")
+
+    def __call__(self, ids: Ids, rng: np.random.Generator) -> Ids:
+        for edit in self.edits:
+            ids = edit(ids, rng)
+        return ids
+
+
+@dataclass(frozen=True)
+class OneOf:
+    """One of the edits, drawn anew for each text."""
+
+    edits: tuple[Edit, ...]
+
+    def __post_init__(self) -> None:
+        if not self.edits:
+            raise InputError("one_of needs at least one edit.")
+
+    def __call__(self, ids: Ids, rng: np.random.Generator) -> Ids:
+        return self.edits[int(rng.integers(len(self.edits)))](ids, rng)
+
+
+def compose(*edits: Edit) -> Compose:
+    return Compose(edits)
+
+
+def one_of(*edits: Edit) -> OneOf:
+    return OneOf(edits)
+
+
+KNOWN: dict[str, type[WordEdit]] = {kind.name: kind for kind in (Crop, Delete, Mask, Reorder, Repeat, RepeatWords, Substitute)}
+
+
+def parse_edits(text: str, synonyms: Mapping[str, Sequence[str]] | None = None) -> Callable[[Tokeniser], Edit]:
+    """The edit that a setting names, for any tokeniser: ``parse_edits("delete:0.1,crop:0.6")(tokeniser)``.
+
+    A comma is "then", a slash is "or": ``delete:0.1/crop:0.9,repeat:0.32`` deletes or crops, then repeats. Everything but what the
+    tokeniser lacks is checked here, before a model is loaded. Without a table, ``synonyms`` reads WordNet.
+    """
+    steps = [[_parse_edit(named.strip()) for named in step.split("/")] for step in text.split(",")]
+
+    def made(kind: type[WordEdit], share: float, tokeniser: Tokeniser) -> Edit:
+        if issubclass(kind, Substitute):
+            return kind.of(tokeniser, share, read_wordnet() if synonyms is None else synonyms)
+        return kind(tokeniser.words, share)
+
+    def bound(tokeniser: Tokeniser) -> Edit:
+        choices = [[made(kind, share, tokeniser) for kind, share in step] for step in steps]
+        edits = [one_of(*step) if len(step) > 1 else step[0] for step in choices]
+        return compose(*edits) if len(edits) > 1 else edits[0]
+
+    return bound
+
+
+def _parse_edit(named: str) -> tuple[type[WordEdit], float]:
+    name, _, number = named.partition(":")
+    known = f"known: {', '.join(sorted(KNOWN))}"
+    if name not in KNOWN:
+        raise InputError(f"'{name}' is no edit; {known}.")
+    try:
+        share = float(number)
+    except ValueError:
+        raise InputError(f"'{named}' names no share; write it as {name}:0.1 ({known}).") from None
+    KNOWN[name].check(share)
+    return KNOWN[name], share

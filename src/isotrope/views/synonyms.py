@@ -1,0 +1,91 @@
+"""Words and what may stand in their place: WordNet's files, and any such table in ids."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from isotrope.errors import InputError
+from isotrope.views.tokens import Tokeniser
+
+WORDNET = Path("/usr/share/wordnet")
+PARTS_OF_SPEECH = ("noun", "verb", "adj", "adv")
+Entries = Mapping[bytes, Sequence[npt.NDArray[np.int32]]]  # the ids of a word, as bytes → the ids of each synonym
+
+
+def read_wordnet(folder: Path = WORDNET, senses: int | None = 1) -> dict[str, list[str]]:
+    """Each word of WordNet and the words it shares a sense with, sorted.
+
+    Of each part of speech the ``senses`` most frequent count; None: all, as in EDA and CLINE, where "dog" may become "andiron". Only
+    base forms are there ("dog", not "dogs"), and only words in small letters, or "an" would become "Associate in Nursing" (AN).
+    """
+    found: dict[str, set[str]] = {}
+    for part in PARTS_OF_SPEECH:
+        synsets = {fields[0]: _words(fields, where) for fields, where in _lines(folder / f"data.{part}")}
+        for fields, where in _lines(folder / f"index.{part}"):
+            word = fields[0].replace("_", " ")
+            for offset in _offsets(fields, where)[:senses]:
+                if word in synsets.get(offset, ()):
+                    found.setdefault(word, set()).update(synsets[offset])
+    return {word: sorted(others - {word}) for word, others in found.items() if len(others) > 1}
+
+
+def _lines(path: Path) -> Iterator[tuple[list[str], str]]:
+    """The fields of each line and where it stands; the licence, whose lines begin with a blank, is passed over."""
+    if not path.is_file():
+        raise InputError(f"{path} is missing: synonyms come from WordNet; install the package wordnet-base, or give a table of your own.")
+    with path.open(encoding="utf-8") as lines:
+        for number, line in enumerate(lines, 1):
+            if not line.startswith(" "):
+                yield line.split(), f"{path}:{number}"
+
+
+def _words(fields: list[str], where: str) -> tuple[str, ...]:
+    """Of ``offset file type count word id word id …``: the count is hexadecimal, a blank in a word is written as _, and an adjective
+    may carry a note on its place, such as (p)."""
+    try:
+        words = fields[4 : 4 + 2 * int(fields[3], 16) : 2]
+    except (IndexError, ValueError):
+        raise InputError(f"{where}: no line of a WordNet data file; 'offset file type count word …' was expected.") from None
+    return tuple(word.split("(")[0].replace("_", " ") for word in words)
+
+
+def _offsets(fields: list[str], where: str) -> list[str]:
+    """Of ``word type count … offset offset …``: as many offsets as the count says, the most frequent sense first."""
+    try:
+        return fields[-int(fields[2]) :]
+    except (IndexError, ValueError):
+        raise InputError(f"{where}: no line of a WordNet index file; 'word type count … offset' was expected.") from None
+
+
+def tokenise_synonyms(table: Mapping[str, Sequence[str]], tokeniser: Tokeniser) -> Entries:
+    """The table in ids. What is several words to the tokeniser is left out as a key; what has unknown letters, altogether.
+
+    A vocabulary that marks blanks writes the first word of a text otherwise than the same word later: both have an entry.
+    """
+    rows = {key: synonyms for key, synonyms in table.items() if " " not in key}
+    distinct = list(dict.fromkeys(word for key, synonyms in rows.items() for word in (key, *synonyms)))
+    marks_blanks = tokeniser.flat(["a"])[0].tolist() != tokeniser.flat([" a"])[0].tolist()
+    entries: dict[bytes, list[npt.NDArray[np.int32]]] = {}
+    for before in ("", " ") if marks_blanks else ("",):
+        pieces = _pieces(distinct, before, tokeniser)
+        for key, synonyms in rows.items():
+            word = pieces.get(key)
+            if word is not None and len(tokeniser.words.split(word)[0]) == 1:
+                usable = [pieces[other] for other in synonyms if other in pieces and not np.array_equal(pieces[other], word)]
+                if usable:
+                    entries.setdefault(word.tobytes(), []).extend(usable)
+    return entries
+
+
+def _pieces(words: list[str], before: str, tokeniser: Tokeniser) -> dict[str, npt.NDArray[np.int32]]:
+    """The ids of each word that the vocabulary can spell."""
+    ids, lengths = tokeniser.flat([before + word for word in words])
+    ends = lengths.cumsum()
+    lacking = (ids == tokeniser.tokenizer.unk_token_id).nonzero()[0]
+    spelled = lengths > 0
+    spelled[np.searchsorted(ends, lacking, side="right")] = False
+    return {words[i]: ids[ends[i] - lengths[i] : ends[i]] for i in spelled.nonzero()[0].tolist()}
