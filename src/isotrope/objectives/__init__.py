@@ -1,6 +1,38 @@
 """Vectors → loss: pure functions on tensors, no model, no state."""
 
+from isotrope.objectives.consecutive import neighbour_prediction
 from isotrope.objectives.contrast import contrast, info_nce, nt_xent
+from isotrope.objectives.debiased import debiased
+from isotrope.objectives.entity import entity_contrast
+from isotrope.objectives.guided import self_guided
 from isotrope.objectives.imitation import imitation
+from isotrope.objectives.information import info_bound
+from isotrope.objectives.neighbourhood import contrast_with_neighbours, nearest_rows, neighbourhood, virtual_contrast
+from isotrope.objectives.queue import queue_nce
+from isotrope.objectives.ranking import cosent
+from isotrope.objectives.sampling import nce, negative_sampling
+from isotrope.objectives.supervised import supervised_contrast
+from isotrope.objectives.triplet import mined_triplets, triplet
 
-__all__ = ["contrast", "imitation", "info_nce", "nt_xent"]
+__all__ = [
+    "contrast",
+    "contrast_with_neighbours",
+    "cosent",
+    "debiased",
+    "entity_contrast",
+    "imitation",
+    "info_bound",
+    "info_nce",
+    "mined_triplets",
+    "nce",
+    "nearest_rows",
+    "negative_sampling",
+    "neighbour_prediction",
+    "neighbourhood",
+    "nt_xent",
+    "queue_nce",
+    "self_guided",
+    "supervised_contrast",
+    "triplet",
+    "virtual_contrast",
+]

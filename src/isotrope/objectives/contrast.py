@@ -11,7 +11,9 @@ import math
 
 import torch
 from torch import Tensor
-from torch.nn.functional import normalize
+
+from isotrope.errors import InputError
+from isotrope.objectives.vectors import check_shapes, check_temperature, mean, unit, wide
 
 
 def contrast(scores: Tensor, targets: Tensor, weights: Tensor | None = None, reduction: str = "mean") -> Tensor:
@@ -21,7 +23,7 @@ def contrast(scores: Tensor, targets: Tensor, weights: Tensor | None = None, red
     ``targets``: rows that sum to 1, or the index of the one right candidate (int64). ``reduction``: "mean", "sum" or "none".
     A weight multiplies exp(score), so it is the weight itself, not its logarithm.
     """
-    scores = _wide(scores)
+    scores = wide(scores)
     weighted = scores if weights is None else scores + weights.to(scores.dtype).log()
     total = torch.logsumexp(weighted, dim=-1)
     if targets.dtype.is_floating_point:
@@ -34,7 +36,7 @@ def contrast(scores: Tensor, targets: Tensor, weights: Tensor | None = None, red
         return losses
     if reduction not in ("mean", "sum"):
         raise ValueError(f"reduction is 'mean', 'sum' or 'none', not {reduction!r}")
-    return losses.mean() if reduction == "mean" else losses.sum()
+    return mean(losses) if reduction == "mean" else losses.sum()
 
 
 def info_nce(
@@ -51,15 +53,19 @@ def info_nce(
     ``negatives`` [N, d]: one hard negative a row, a candidate of every row. ``negative_weight`` is α, the weight of the row's own
     negative in the denominator; the released SimCSE flag of a similar name is log α.
     """
-    _check_temperature(temperature)
-    anchors, candidates = _unit(anchors), _unit(candidates)
+    check_temperature(temperature)
+    check_shapes(anchors=(anchors, "N d"), candidates=(candidates, "M d"))
+    if len(candidates) < len(anchors):
+        raise InputError(f"Candidate i is the positive of anchor i, but there are {len(anchors)} anchors and {len(candidates)} candidates.")
+    anchors, candidates = unit(anchors), unit(candidates)
     scores = anchors @ candidates.T / temperature
     targets = torch.arange(len(anchors), device=anchors.device)
     if negatives is None:
         return contrast(scores, targets)
+    check_shapes(anchors=(anchors, "N d"), negatives=(negatives, "N d"))
     if negative_weight < 0:
         raise ValueError(f"negative_weight is the weight itself and cannot be negative; {negative_weight} was given")
-    scores = torch.cat([scores, anchors @ _unit(negatives).T / temperature], dim=1)
+    scores = torch.cat([scores, anchors @ unit(negatives).T / temperature], dim=1)
     weights = torch.ones_like(scores)
     weights[targets, len(candidates) + targets] = negative_weight
     return contrast(scores, targets, None if negative_weight == 1.0 else weights)
@@ -70,22 +76,10 @@ def nt_xent(first: Tensor, second: Tensor, temperature: float = 0.1) -> Tensor:
 
     The mean over the 2N anchors; the released code gives twice this.
     """
-    _check_temperature(temperature)
-    views = _unit(torch.cat([first, second]))
+    check_temperature(temperature)
+    check_shapes(first=(first, "N d"), second=(second, "N d"))
+    views = unit(torch.cat([first, second]))
     scores = views @ views.T / temperature
     scores = scores.masked_fill(torch.eye(len(views), dtype=torch.bool, device=scores.device), -math.inf)
     targets = torch.arange(len(views), device=scores.device).roll(len(first))
     return contrast(scores, targets)
-
-
-def _wide(tensor: Tensor) -> Tensor:
-    return tensor if tensor.dtype == torch.float64 else tensor.float()
-
-
-def _unit(tensor: Tensor) -> Tensor:
-    return normalize(_wide(tensor), dim=-1)
-
-
-def _check_temperature(temperature: float) -> None:
-    if not temperature > 0:
-        raise ValueError(f"temperature must be above 0; {temperature} was given")

@@ -1,0 +1,33 @@
+"""QuickThoughts' loss (Logeswaran, Lee 2018): a sentence must find its neighbours in the text."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+from isotrope.errors import InputError
+from isotrope.objectives.contrast import contrast
+from isotrope.objectives.vectors import check_shapes, check_temperature, wide
+
+
+def neighbour_prediction(first: Tensor, second: Tensor, window: int = 1, temperature: float = 1.0) -> Tensor:
+    """Sentence i of one encoder must find its neighbours among all other sentences of the second encoder.
+
+        ℓ_i = −Σ_j t_ij log [ exp(f_i·g_j/τ) / Σ_{k≠i} exp(f_i·g_k/τ) ],   t_ij equal for 0 < |i − j| ≤ window, and summing to 1
+
+    Rows are consecutive sentences of one text, in order; the first and the last have neighbours on one side only. Raw dot products.
+    The sentence itself is no candidate; the released code gives it score 0, where it stays one.
+    """
+    check_temperature(temperature)
+    check_shapes(first=(first, "N d"), second=(second, "N d"))
+    if len(first) < 2:
+        raise InputError(f"A sentence needs a neighbour: at least 2 consecutive rows are expected, {len(first)} was given.")
+    if window < 1:
+        raise InputError(f"window counts the neighbours on each side and must be at least 1; {window} was given.")
+    places = torch.arange(len(first), device=first.device)
+    apart = (places.unsqueeze(1) - places).abs()
+    scores = (wide(first) @ wide(second).T / temperature).masked_fill(apart == 0, -math.inf)
+    near = ((apart > 0) & (apart <= window)).to(scores.dtype)
+    return contrast(scores, near / near.sum(dim=1, keepdim=True))

@@ -1,0 +1,28 @@
+"""DCLR's loss (Zhou et al. 2022): false negatives weigh nothing, noise vectors are extra negatives."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from isotrope.objectives.contrast import contrast
+from isotrope.objectives.vectors import check_shapes, check_temperature, unit
+
+
+def debiased(anchors: Tensor, positives: Tensor, noise: Tensor, weights: Tensor, temperature: float = 0.05) -> Tensor:
+    """Anchor i must find positive i among the weighted positives of the batch and the noise.
+
+        ℓ_i = −log  exp(cos(a_i, p_i)/τ) / [ Σ_j w_ij exp(cos(a_i, p_j)/τ) + Σ_n exp(cos(a_i, n)/τ) ],   w_ii = 1
+
+    ``weights`` [N, N] ≥ 0: the paper's are 0 where another encoder finds i and j too similar, and 1 elsewhere. A weight multiplies
+    the exponential: multiplying the score, as the released code does, leaves a candidate of score 0 behind. ``noise`` [k, d] may
+    be empty. The paper prints the denominator without the positive, where the loss falls below 0.
+    """
+    check_temperature(temperature)
+    check_shapes(anchors=(anchors, "N d"), positives=(positives, "N d"), noise=(noise, "k d"), weights=(weights, "N N"))
+    anchors = unit(anchors)
+    scores = anchors @ torch.cat([unit(positives), unit(noise)]).T / temperature
+    own = torch.eye(len(anchors), dtype=torch.bool, device=scores.device)
+    weights = weights.to(scores.dtype).masked_fill(own, 1.0)
+    weights = torch.cat([weights, weights.new_ones(len(anchors), len(noise))], dim=1)
+    return contrast(scores, torch.arange(len(anchors), device=scores.device), weights)

@@ -1,0 +1,30 @@
+"""EASE's entity term (Nishikawa et al. 2022): a sentence must find the entity that it links to."""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+from isotrope.objectives.contrast import info_nce
+from isotrope.objectives.vectors import check_shapes
+
+
+def entity_contrast(
+    sentences: Tensor,
+    entities: Tensor,
+    hard_entities: Tensor | None = None,
+    temperature: float = 0.05,
+    *,
+    negative_weight: float = 1.0,
+) -> Tensor:
+    """Sentence i must find entity i among the entities of the batch and their hard negatives.
+
+        ℓ_i = −log  exp(cos(s_i, e_i)/τ) / Σ_j [ exp(cos(s_i, e_j)/τ) + α^{1[i=j]} exp(cos(s_i, e⁻_j)/τ) ]
+
+    ``hard_entities`` [N, d]: another entity of the same type, one a sentence. α is ``negative_weight``: 1 in the paper, e in the
+    released code. Entities come in the width of the sentences, so already mapped. The released code divides by a temperature of
+    100 (10 for several languages), where this term hardly moves the encoder.
+    """
+    check_shapes(sentences=(sentences, "N d"), entities=(entities, "N d"))
+    if hard_entities is not None:
+        check_shapes(sentences=(sentences, "N d"), hard_entities=(hard_entities, "N d"))
+    return info_nce(sentences, entities, temperature, hard_entities, negative_weight)

@@ -1,0 +1,25 @@
+"""MoCo's loss: the candidates are a queue of earlier keys, so their number does not hang on the batch."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from isotrope.objectives.contrast import contrast
+from isotrope.objectives.vectors import check_shapes, check_temperature, unit
+
+
+def queue_nce(queries: Tensor, keys: Tensor, queue: Tensor, temperature: float = 0.07) -> Tensor:
+    """Query i must find its own key among that key and the queue (MoCo, CERT).
+
+        ℓ_i = −log  exp(cos(q_i, k_i)/τ) / [ exp(cos(q_i, k_i)/τ) + Σ_u exp(cos(q_i, u)/τ) ]
+
+    The other keys of the batch are no candidates: they join the queue after the step. ``queue`` [K, d] may be empty, and may be
+    overwritten between this call and the backward pass. Nothing is detached here: keys come from an encoder without gradient.
+    """
+    check_temperature(temperature)
+    check_shapes(queries=(queries, "N d"), keys=(keys, "N d"), queue=(queue, "K d"))
+    queries = unit(queries)
+    own = (queries * unit(keys)).sum(dim=-1, keepdim=True)
+    scores = torch.cat([own, queries @ unit(queue).T], dim=1) / temperature
+    return contrast(scores, torch.zeros(len(scores), dtype=torch.int64, device=scores.device))
