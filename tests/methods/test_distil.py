@@ -37,7 +37,7 @@ def test_imitation_is_half_the_squared_distance_of_unit_vectors() -> None:
     units = torch.nn.functional.normalize(student, dim=-1) - torch.nn.functional.normalize(teacher, dim=-1)
     assert float(imitation(student, teacher)) == pytest.approx(float(units.square().sum(-1).mean() / 2), abs=1e-6)
     assert float(imitation(student, 3 * student)) == pytest.approx(0, abs=1e-6)
-    with pytest.raises(InputError, match="one shape"):
+    with pytest.raises(InputError, match="teacher must be"):
         imitation(student, teacher[:, :4])
 
 

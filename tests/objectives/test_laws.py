@@ -18,6 +18,7 @@ from isotrope.objectives import (
     cosent,
     debiased,
     entity_contrast,
+    imitation,
     info_nce,
     mined_triplets,
     nce,
@@ -104,6 +105,7 @@ CASES = {
     "triplet, cosine": case(triplet, TRIPLE, "anchor positive negative", tempered=False, given={"margin": 1.5, "distance": "cosine"}),
     "negative_sampling": case(negative_sampling, NOISY, "anchor positive negatives", cosine=False),
     "nce": case(nce, NOISY, "anchor positive negatives log_noise", cosine=False, given={"log_noise": -torch.linspace(1, 3, 24).view(6, 4)}),
+    "imitation": case(imitation, {"student": (6, 4), "teacher": (6, 4)}, "student teacher", tempered=False),
     "cosent": case(
         cosent, {"similarities": (6,)}, "similarities labels", cosine=False, tempered=False, given={"labels": SCORES, "scale": 2.0}
     ),
