@@ -91,6 +91,13 @@ def test_a_run_cut_into_pieces_equals_a_run_in_one(text: Path, tmp_path: Path, o
         assert torch.equal(first, second), name
 
 
+def test_another_models_vocabulary_can_be_taken(text: Path, tiny: Path, tmp_path: Path) -> None:
+    encoder = isotrope.pretrain([text], tmp_path / "run", tokenizer=tiny, **{**SMALL, "vocabulary": 123, "steps": 3, "warmup_steps": 1})
+    assert encoder is not None
+    assert encoder.tokeniser.fingerprint() == isotrope.load(tiny).tokeniser.fingerprint()
+    assert encoder.backbone.config.vocab_size == encoder.tokeniser.vocabulary
+
+
 def test_text_that_will_not_do(text: Path, tmp_path: Path, topics: list[str]) -> None:
     one = tmp_path / "one.txt"
     one.write_text("\n".join(topics[:100]) + "\n")
