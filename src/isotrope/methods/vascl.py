@@ -104,7 +104,7 @@ class VaSCL(Method):
 
         def confusion(direction: Tensor) -> Tensor:
             moved = head(vectors + radius * direction)
-            return len(moved) * virtual_contrast(moved, compared, neighbours, self.settings.temperature)
+            return virtual_contrast(moved, compared, neighbours, self.settings.temperature)
 
         return radius * steepest(confusion, start)
 
