@@ -40,7 +40,8 @@ def with_cosines(cosines: Tensor) -> Tensor:
 def foreign(tmp_path_factory: pytest.TempPathFactory, topics: list[str]) -> Path:
     """A complement of another width and another vocabulary."""
     folder = tmp_path_factory.mktemp("complement") / "foreign"
-    fresh_encoder(topics, vocabulary=200, layers=1, width=48, heads=2, max_length=64, seed=7).save(folder)
+    mirrored = [text[::-1] for text in topics]  # the same letters, other pieces
+    fresh_encoder(mirrored, vocabulary=200, layers=1, width=48, heads=2, max_length=64, seed=7).save(folder)
     return folder
 
 

@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import nn
 
-from isotrope.objectives import steepest
+from isotrope.objectives.ascent import steepest
 
 
 def test_it_points_uphill_with_length_one() -> None:

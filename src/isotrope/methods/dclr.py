@@ -17,7 +17,8 @@ from isotrope.encoders.roles import Frozen, Role
 from isotrope.errors import InputError
 from isotrope.methods.base import Batch, View
 from isotrope.methods.simcse import SimCSE, SimCSESettings
-from isotrope.objectives import debiased, steepest
+from isotrope.objectives import debiased
+from isotrope.objectives.ascent import steepest
 
 
 @dataclass(frozen=True)

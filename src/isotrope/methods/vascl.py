@@ -14,7 +14,8 @@ from isotrope.encoders.encoder import Encoder
 from isotrope.encoders.roles import Role, Trained
 from isotrope.errors import InputError
 from isotrope.methods.base import Batch, Method, Settings, View
-from isotrope.objectives import contrast_with_neighbours, nearest_rows, nt_xent, steepest, virtual_contrast
+from isotrope.objectives import contrast_with_neighbours, nearest_rows, nt_xent, virtual_contrast
+from isotrope.objectives.ascent import steepest
 
 GRADIENTS = ("full", "head")
 

@@ -1,6 +1,5 @@
 """Vectors → loss: pure functions on tensors, no model, no state."""
 
-from isotrope.objectives.ascent import steepest
 from isotrope.objectives.consecutive import neighbour_prediction
 from isotrope.objectives.contrast import contrast, info_nce, nt_xent
 from isotrope.objectives.debiased import debiased
@@ -33,7 +32,6 @@ __all__ = [
     "nt_xent",
     "queue_nce",
     "self_guided",
-    "steepest",
     "supervised_contrast",
     "triplet",
     "virtual_contrast",
