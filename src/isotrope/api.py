@@ -119,7 +119,7 @@ def train(
         trained = WithMaskedLanguageModel(trained, beside, loop_settings.mlm_weight)
     finished = train_loop(trained, corpus, train_rows, loop_settings, folder, accelerator, judge, resume)
 
-    result = trained.export().eval()
+    result = trained.export().eval().requires_grad_()  # what a method kept still may learn in the next run
     result.facts = {"method": method, "settings": facts["settings"], "data": facts["data"], "selected_step": finished.selected_step}
     if accelerator.is_main_process:
         result.save(folder.model)

@@ -146,6 +146,12 @@ class Encoder(nn.Module):
         """Token ids → a padded view, on the host."""
         return self.tokeniser.frame(sequences, min(max_length or self.max_length, self.max_length))
 
+    def tokenise(self, texts: list[str], max_length: int | None = None) -> Tokens:
+        """Texts → a padded view, the prompt before each, on the host: for a tower whose vocabulary is not the corpus's."""
+        flat, lengths = self.tokeniser.flat([self.prompt + text for text in texts])
+        ends = np.cumsum(lengths)
+        return self.frame([flat[end - length : end] for end, length in zip(ends, lengths, strict=True)], max_length)
+
     def encode(
         self,
         texts: str | Sequence[str],

@@ -1,0 +1,25 @@
+"""The inner step of methods that search the vectors that are hardest to tell apart (DCLR, VaSCL)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+from torch.nn.functional import normalize
+
+from isotrope.objectives.vectors import wide
+
+
+def steepest(objective: Callable[[Tensor], Tensor], vectors: Tensor) -> Tensor:
+    """For each row of ``vectors`` the unit vector along which ``objective`` grows fastest; constant to whatever follows.
+
+    Only ``vectors`` are differentiated: parameters that ``objective`` uses keep the gradient they have. Where nothing changes the row
+    is 0.
+    """
+    with torch.enable_grad():
+        start = wide(vectors.detach()).requires_grad_()
+        (gradient,) = torch.autograd.grad(objective(start), start)
+    largest = gradient.abs().amax(dim=-1, keepdim=True)
+    # First by the largest entry: squares of a saturated softmax's gradient are below what float32 holds.
+    return normalize(gradient / largest.clamp(min=torch.finfo(gradient.dtype).tiny), dim=-1)
