@@ -54,8 +54,12 @@ def table_of(method: Method) -> torch.nn.Embedding:
     return role.module
 
 
-def numbers(batch: Batch, name: str) -> list[int]:
-    return batch[name].values.tolist()
+def entities_of(batch: Batch) -> list[int]:
+    return batch["links"].values[:, 0].tolist()
+
+
+def hard_of(batch: Batch) -> list[int]:
+    return batch["hard"].values.tolist()
 
 
 # ---- the loss
@@ -69,8 +73,8 @@ def test_golden_values_through_the_method(built: Built, linked: Any, weight: flo
         "second": torch.eye(2),
         "entities": torch.tensor([[0.8, 0.6], [-0.6, 0.8]]),
         "hard_entities": torch.tensor([[0.6, 0.8], [0.28, 0.96]]),
-        "numbers of entities": torch.tensor([0, 1]),
-        "numbers of hard_entities": torch.tensor([2, 3]),
+        "links": torch.tensor([[0, -1], [1, -1]]),
+        "hard": torch.tensor([2, 3]),
     }
     assert float(method.loss(found, Batch({}, 2, 0))["entity"]) == pytest.approx(expected, abs=1e-6)
 
@@ -95,7 +99,7 @@ def test_a_naive_loop_over_what_may_be_compared(built: Built, batched: Batched, 
     method = built("ease", linked, entity_temperature=0.2, hard_negative_weight=3.0, **OFF)
     batch = batched(method, range(12))
     found = method.represent(batch)
-    entity, hard = numbers(batch, "entities"), numbers(batch, "hard_entities")
+    entity, hard = entities_of(batch), hard_of(batch)
     assert entity[0] == entity[6]
     assert -1 in hard
     assert set(hard) & set(entity)
@@ -117,8 +121,20 @@ def test_sentences_of_one_entity_are_not_each_others_negatives(built: Built, bat
     """A batch of one entity alone has nothing to be told apart: the entity term is 0."""
     method = built("ease", [{k: row[k] for k in ("sentence", "entity")} for row in linked], **OFF)
     batch = batched(method, range(0, 60, 6))
-    assert len(set(numbers(batch, "entities"))) == 1
+    assert len(set(entities_of(batch))) == 1
     assert float(method.loss(method.represent(batch), batch)["entity"]) == pytest.approx(0.0, abs=1e-6)
+
+
+def test_what_a_sentence_links_to_elsewhere_is_no_negative_of_it(built: Built, batched: Batched) -> None:
+    """Row 0 links its sentence to A, row 1 to B; row 2 brings B as the entity of another sentence, row 3 brings D."""
+    rows = [("the chef met the sailor", "A"), ("the chef met the sailor", "B"), ("the sailor stands", "B"), ("the pilot lands", "D")]
+    method = built("ease", [{"sentence": s, "entity": e} for s, e in rows], entity_temperature=0.2, **OFF)
+    batch = batched(method, [0, 2, 3])
+    found = method.represent(batch)
+    cosines = torch.nn.functional.cosine_similarity(found["first"].unsqueeze(1), found["entities"], dim=2) / 0.2
+    cosines[0, 1] = -math.inf
+    expected = torch.nn.functional.cross_entropy(cosines, torch.arange(3))
+    assert float(method.loss(found, batch)["entity"].detach()) == pytest.approx(float(expected.detach()), abs=1e-5)
 
 
 def test_the_mask_of_the_objective() -> None:
@@ -143,7 +159,7 @@ def test_a_given_hard_entity_is_taken_and_a_missing_one_is_none(built: Built, li
     assert corpus is not None
     seen = set()
     for seed in range(20):
-        hard = method.views(Records(corpus, [0, 1]), np.random.default_rng(seed))["hard_entities"].values.tolist()  # type: ignore[attr-defined]
+        hard = method.views(Records(corpus, [0, 1]), np.random.default_rng(seed))["hard"].values.tolist()  # type: ignore[attr-defined]
         assert hard[1] == -1
         seen.add(corpus.entities[hard[0]])
     assert seen == {"sailor", "astronaut"}
@@ -157,7 +173,7 @@ def test_of_the_same_type_and_not_linked_from_the_sentence(built: Built, typed: 
     assert corpus.types == ["person", "place"]
     rows = list(range(len(corpus)))
     for seed in range(5):
-        hard = method.views(Records(corpus, rows), np.random.default_rng(seed))["hard_entities"].values.tolist()  # type: ignore[attr-defined]
+        hard = method.views(Records(corpus, rows), np.random.default_rng(seed))["hard"].values.tolist()  # type: ignore[attr-defined]
         names = [corpus.entities[number] for number in hard if number >= 0]
         assert len(names) > 85  # out of ten draws hardly all are taken
         for row, number in zip(rows, hard, strict=True):
@@ -170,7 +186,7 @@ def test_of_the_same_type_and_not_linked_from_the_sentence(built: Built, typed: 
 
 def test_a_type_with_one_entity_gives_no_hard_entity(built: Built, batched: Batched) -> None:
     method = built("ease", [{"sentence": f"sentence {i}", "entity": f"e{i % 2}", "entity_type": f"t{i % 2}"} for i in range(8)])
-    assert numbers(batched(method), "hard_entities") == [-1] * 8
+    assert hard_of(batched(method)) == [-1] * 8
 
 
 def test_types_are_no_entities_and_may_be_missing(built: Built, tmp_path: Path) -> None:
@@ -193,7 +209,7 @@ def test_the_published_mentions(built: Built, batched: Batched, shared_data: Pat
     assert method.corpus is not None
     assert "person" in method.corpus.types
     batch = batched(method, range(0, 6400, 200))
-    assert sum(number >= 0 for number in numbers(batch, "hard_entities")) > 28
+    assert sum(number >= 0 for number in hard_of(batch)) > 28
     assert torch.isfinite(method.loss(method.represent(batch), batch)["entity"])
 
 
@@ -205,7 +221,7 @@ def test_the_gradient_reaches_the_rows_of_the_batch_and_no_others(built: Built, 
     batch = batched(method, range(3))
     method.loss(method.represent(batch), batch)["entity"].backward()
     moved = set(table_of(method).weight.grad.abs().sum(dim=1).nonzero().squeeze(1).tolist())  # type: ignore[union-attr]
-    named = {number for number in numbers(batch, "entities") + numbers(batch, "hard_entities") if number >= 0}
+    named = {number for number in entities_of(batch) + hard_of(batch) if number >= 0}
     assert moved == named
     assert len(named) < table_of(method).num_embeddings
     assert method.role["map"].module.linear.weight.grad.abs().sum() > 0  # type: ignore[union-attr]
