@@ -82,7 +82,7 @@ def train(
     accelerator = make_accelerator(loop_settings, folder)
     encoder = _online(model, pooling, accelerator.device, kind.needs_language_head or loop_settings.mlm_weight > 0)
     with accelerator.main_process_first():
-        corpus = _open(data, kind, encoder, columns, split)
+        corpus = _open(data, kind.kinds(method_settings), encoder, columns, split)
     train_rows, held_rows = hold_out(corpus, loop_settings.held_out, loop_settings.seed)
     if "batch_size" not in settings:
         loop_settings = _fitting(loop_settings, corpus, kind.batches, accelerator.num_processes)
@@ -235,9 +235,8 @@ def _online(model: str | os.PathLike[str] | Encoder, pooling: str | None, device
     return copy.deepcopy(model).to(device)  # the caller's encoder stays as it is
 
 
-def _open(data: Any, kind: type[Method], encoder: Encoder, columns: Sequence[str] | None, split: bool) -> Corpus:
+def _open(data: Any, kinds: Sequence[str], encoder: Encoder, columns: Sequence[str] | None, split: bool) -> Corpus:
     tokeniser = encoder.tokeniser
-    kinds = (kind.needs, *kind.accepts)
     return open_corpus(data, kinds, tokeniser.flat, tokeniser.fingerprint(), tokeniser.vocabulary, columns, split)
 
 

@@ -24,7 +24,7 @@ from isotrope.errors import InputError
 from isotrope.files import cache_folder, digest, written_folder
 from isotrope.progress import bar
 
-FORMAT = "2"  # of the cache; raise it when the layout below changes
+FORMAT = "3"  # of the cache; raise it when the layout below changes
 BLOCK = 16_384  # records tokenised in one call
 Tokenise = Callable[[list[str]], tuple[npt.NDArray[np.int32], npt.NDArray[np.int64]]]  # texts → flat ids, lengths
 Keys = npt.NDArray[np.uint64]
@@ -124,6 +124,17 @@ class Corpus:
         self.numbers("entity")
         ends = self._files["other_ends"]
         return np.asarray(self._files["others"][ends[row - 1] if row else 0 : ends[row]], dtype=np.int64)
+
+    @cached_property
+    def types(self) -> list[str]:
+        """The types of the entities, as written and sorted; the place of one is its number."""
+        self.numbers("entity")
+        return [name for name in (self.folder / "type_names").read_text(encoding="utf-8").split("\n") if name]
+
+    def type_numbers(self) -> npt.NDArray[np.int32]:
+        """Of each record, the number of its entity's type; −1 where the data name none."""
+        self.numbers("entity")
+        return self._files["types"]
 
     def release(self) -> None:
         """Give touched pages back to the system; they are read again when needed."""
@@ -230,6 +241,7 @@ def _build(folder: Path, records: Iterable[Record], kind: Kind, tokenise: Tokeni
     empty, row, id_end, text_end, other_end = 0, 0, 0, 0, 0
     documents, last_document = 0, -1
     seen: dict[str, int] = {}  # values in the order in which they come
+    sorts: dict[str, int] = {}  # and their types
     with ExitStack() as stack:
         files = {name: stack.enter_context(open(folder / name, "wb")) for name in layout}
 
@@ -263,13 +275,17 @@ def _build(folder: Path, records: Iterable[Record], kind: Kind, tokenise: Tokeni
                     other_ends = other_end + np.cumsum([len(record.others) for record in full])
                     write("other_ends", other_ends)
                     other_end = int(other_ends[-1])
+                if "types" in files:
+                    write("types", [sorts.setdefault(record.type, len(sorts)) if record.type else -1 for record in full])
                 row, id_end, text_end = row + len(full), id_end + int(lengths.sum()), int(ends[-1])
                 advance(len(block))
 
     if not row:
         raise InputError(f"{where}: no records found; {empty:,} lines are empty.")
     if seen:
-        _sort_names(folder, seen, layout)
+        _sort_names(folder, seen, [file for file in ("values", "others") if file in layout], "names")
+    if "types" in layout:
+        _sort_names(folder, sorts, ["types"], "type_names")
     keys = np.fromfile(folder / "keys", dtype="<u8").reshape(-1, len(kind.fields))
     distinct = len(np.unique(_combined(keys)))
     counts = Counts(row, empty, row - distinct, distinct, documents)
@@ -284,6 +300,8 @@ def _layout(kind: Kind, id_type: str) -> dict[str, str]:
         layout["values"] = "<i4"
         if kind.extra:
             layout |= {"others": "<i4", "other_ends": "<i8"}
+        if kind.types:
+            layout["types"] = "<i4"
     return layout
 
 
@@ -305,15 +323,14 @@ def _is_number(text: str) -> bool:
         return False
 
 
-def _sort_names(folder: Path, seen: dict[str, int], layout: dict[str, str]) -> None:
-    """Number the values by their sorted order instead of the order of the file."""
+def _sort_names(folder: Path, seen: dict[str, int], files: Sequence[str], target: str) -> None:
+    """Number the values by their sorted order instead of the order of the file; −1, which is none, stays."""
     names = sorted(seen)
-    number = np.empty(len(names), dtype="<i4")
+    number = np.full(len(names) + 1, -1, dtype="<i4")
     number[[seen[name] for name in names]] = np.arange(len(names))
-    for file in ("values", "others"):
-        if file in layout:
-            (folder / file).write_bytes(number[np.fromfile(folder / file, dtype=layout[file])].tobytes())
-    (folder / "names").write_text("\n".join(names), encoding="utf-8")
+    for file in files:
+        (folder / file).write_bytes(number[np.fromfile(folder / file, dtype="<i4")].tobytes())
+    (folder / target).write_text("\n".join(names), encoding="utf-8")
 
 
 def text_key(raw: bytes) -> int:

@@ -15,6 +15,7 @@ class Record(NamedTuple):
     document: int
     line: int
     others: tuple[str, ...] = ()  # hard negatives of the value
+    type: str = ""  # of the value: what sort of thing it is
 
 
 @dataclass(frozen=True)
@@ -22,7 +23,8 @@ class Kind:
     """``fields`` are our names for the text columns; ``known`` are the headers under which people publish them.
 
     ``value`` is what a record carries beside its texts ("score", "label", "entity"); ``whole`` is what several records make up, and is
-    held out whole. ``extra`` are the names of one more column, which need not be there.
+    held out whole. ``extra`` are the names of one more column, which need not be there, and ``types`` those of a column that says what
+    sort of thing the value is.
     """
 
     name: str
@@ -31,6 +33,7 @@ class Kind:
     known: tuple[tuple[str, ...], ...]
     whole: str | None = None
     extra: tuple[str, ...] = ()
+    types: tuple[str, ...] = ()
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -110,6 +113,7 @@ KINDS = {
             "entity",
             (("sentence", "entity"), ("text", "entity")),
             extra=("hard_entities", "negative_entities"),
+            types=("entity_type",),
         ),
     )
 }
@@ -127,13 +131,14 @@ def choose_columns(header: Sequence[str], kind: Kind, asked: Sequence[str] | Non
         missing = [name for name in asked if name not in header]
         if missing:
             raise InputError(f"{where}: no column {', '.join(repr(m) for m in missing)}; columns found: {', '.join(map(repr, header))}.")
-        if not kind.width <= len(asked) <= kind.width + bool(kind.extra):
+        typed = type_columns(header, kind, asked)
+        if not kind.width <= len(asked) - len(typed) <= kind.width + bool(kind.extra):
             more = f" and, if there is one, {kind.extra[0]}" if kind.extra else ""
             raise InputError(
                 f"{where}: {kind.name} take {kind.width} column{'s' * (kind.width > 1)} ({', '.join(kind.columns)}){more}, "
                 f"and --columns gives {len(asked)} ({', '.join(asked)})."
             )
-        return tuple(asked)
+        return tuple(name for place, name in enumerate(asked) if place < kind.width or name not in typed)
     lowered = {name.strip().lower(): name for name in header}
     for names in kind.known:
         if all(name in lowered for name in names):
@@ -146,3 +151,8 @@ def choose_columns(header: Sequence[str], kind: Kind, asked: Sequence[str] | Non
         f"{where}: columns found: {', '.join(map(repr, header))}; {kind.name} need {wanted}; "
         f"name them with --columns {','.join(['COLUMN'] * kind.width)}."
     )
+
+
+def type_columns(header: Sequence[str], kind: Kind, asked: Sequence[str] | None) -> tuple[str, ...]:
+    """Where the types of the values stand: known by name, and behind the columns that must be there where the user names them."""
+    return tuple(name for name in (header if asked is None else asked[kind.width :]) if name.strip().lower() in kind.types)

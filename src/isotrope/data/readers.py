@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
-from isotrope.data.kinds import Kind, Record, choose_columns
+from isotrope.data.kinds import Kind, Record, choose_columns, type_columns
 from isotrope.data.sentences import split_sentences
 from isotrope.errors import InputError
 
@@ -86,6 +86,7 @@ def from_rows(
         raise InputError(f"{where}: splitting into sentences works for one text column; {kind.name} have {len(kind.fields)}.")
     # Without --columns the names stay open: a .jsonl file may bring the extra column later than in its first row.
     extra = names[kind.width :] or tuple(name for name in kind.extra if columns is None and name not in names)
+    typed = type_columns(header, kind, columns) or (kind.types if columns is None else ())
     if kind.name == "dialogues":
         utterances = _utterances(rows, names[0], extra, where)
         yield from _split(utterances) if split else utterances
@@ -94,15 +95,17 @@ def from_rows(
         cells = [row.get(name) for name in names[: kind.width]]
         value = None if kind.value is None else _folded(_text(cells[-1], where, line))
         others = _listed(_first(row, extra), where, line) if extra else ()
+        sort = _folded(_text(_first(row, typed), where, line)) if typed else ""
         if kind.width == 1 and isinstance(cells[0], list | tuple):
             sentences = [_folded(_text(part, where, line)) for part in cells[0]]
         elif split or kind.name == "documents":
             sentences = split_sentences(_text(cells[0], where, line))
         else:
-            yield Record(tuple(_folded(_text(cell, where, line)) for cell in cells[: len(kind.fields)]), value, number, line, others)
+            texts = tuple(_folded(_text(cell, where, line)) for cell in cells[: len(kind.fields)])
+            yield Record(texts, value, number, line, others, sort)
             continue
         for sentence in sentences or [""]:
-            yield Record((sentence,), value, number, line, others)
+            yield Record((sentence,), value, number, line, others, sort)
 
 
 def _utterances(rows: Rows, column: str, named_by: Sequence[str], where: str) -> Iterator[Record]:

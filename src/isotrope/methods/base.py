@@ -118,6 +118,11 @@ class Method(nn.Module):
     def check(cls, settings: Any) -> None:
         """Raise ``InputError`` for values that cannot work."""
 
+    @classmethod
+    def kinds(cls, settings: Any) -> tuple[str, ...]:
+        """The kinds of record that these settings take, in the order in which they are tried."""
+        return (cls.needs, *cls.accepts)
+
     def roles(self, encoder: Encoder) -> dict[str, Role]:
         """Towers and modules besides the online encoder, each ``Trained``, ``Frozen`` or ``Momentum``."""
         return {}

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import torch
 from torch import Tensor
 
-from isotrope.objectives.contrast import info_nce
-from isotrope.objectives.vectors import check_shapes
+from isotrope.objectives.contrast import contrast, info_nce
+from isotrope.objectives.vectors import check_shapes, check_temperature, unit
 
 
 def entity_contrast(
@@ -15,6 +16,7 @@ def entity_contrast(
     temperature: float = 0.05,
     *,
     negative_weight: float = 1.0,
+    allowed: Tensor | None = None,
 ) -> Tensor:
     """Sentence i must find entity i among the entities of the batch and their hard negatives.
 
@@ -23,8 +25,22 @@ def entity_contrast(
     ``hard_entities`` [N, d]: another entity of the same type, one a sentence. α is ``negative_weight``: 1 in the paper, e in the
     released code. Entities come in the width of the sentences, so already mapped. The released code divides by a temperature of
     100 (10 for several languages), where this term hardly moves the encoder.
+
+    ``allowed``: bool [N, N], or [N, 2N] with hard entities; where it is False, the entity is no candidate of the sentence. The own entity
+    always is one.
     """
     check_shapes(sentences=(sentences, "N d"), entities=(entities, "N d"))
     if hard_entities is not None:
         check_shapes(sentences=(sentences, "N d"), hard_entities=(hard_entities, "N d"))
-    return info_nce(sentences, entities, temperature, hard_entities, negative_weight)
+    if allowed is None:
+        return info_nce(sentences, entities, temperature, hard_entities, negative_weight)
+    check_temperature(temperature)
+    candidates = entities if hard_entities is None else torch.cat([entities, hard_entities])
+    check_shapes(candidates=(candidates, "M d"), sentences=(sentences, "N d"), allowed=(allowed, "N M"))
+    scores = unit(sentences) @ unit(candidates).T / temperature
+    own = torch.arange(len(sentences), device=scores.device)
+    weights = allowed.to(scores.dtype)
+    weights[own, own] = 1.0
+    if hard_entities is not None:
+        weights[own, len(entities) + own] *= negative_weight
+    return contrast(scores, own, weights)
