@@ -30,7 +30,7 @@ class QuickThoughtsSettings(Settings):
 class QuickThoughts(Method):
     """ℓ_i = −mean over neighbours j of log exp(f(s_i)·g(s_j)) / Σ_{k≠i} exp(f(s_i)·g(s_k)).
 
-    Two sentences are neighbours where they stand within the window in one document; a sentence without one in the batch is a candidate only.
+    Neighbours stand within the window in one document; a sentence without one in the batch is a candidate only.
     The first encoder f is kept. The paper tests [f/‖f‖; g/‖g‖], which no folder with one encoder can hold; with "shared" it is f twice.
     """
 
