@@ -84,6 +84,7 @@ def train(
     with accelerator.main_process_first():
         corpus = _open(data, kind.kinds(method_settings), encoder, columns, split)
     train_rows, held_rows = hold_out(corpus, loop_settings.held_out, loop_settings.seed)
+    train_rows = kind.usable(method_settings, corpus, train_rows)
     if "batch_size" not in settings:
         loop_settings = _fitting(loop_settings, corpus, kind.batches, accelerator.num_processes)
     _check_size(corpus, kind.batches, train_rows, held_rows, loop_settings)
@@ -117,6 +118,8 @@ def train(
     if loop_settings.mlm_weight > 0 and not isinstance(trained, MaskedLanguageModel):
         beside = MaskedLanguageModel(MLMSettings(), encoder, loop_settings.max_length)
         trained = WithMaskedLanguageModel(trained, beside, loop_settings.mlm_weight)
+    for sentence in trained.remarks() if accelerator.is_main_process else []:
+        warnings.warn(sentence, TrainingWarning, stacklevel=2)
     finished = train_loop(trained, corpus, train_rows, loop_settings, folder, accelerator, judge, resume)
 
     result = trained.export().eval().requires_grad_()  # what a method kept still may learn in the next run

@@ -62,3 +62,30 @@ def test_two_sentences_have_only_each_other() -> None:
 def test_a_text_without_neighbours_is_refused(rows: int, window: int, named: str) -> None:
     with pytest.raises(InputError, match=named):
         neighbour_prediction(torch.zeros(rows, 3), torch.zeros(rows, 3), window)
+
+
+def test_rows_of_two_texts_are_no_neighbours_and_a_row_alone_is_only_a_candidate() -> None:
+    f, g = torch.randn(2, 6, 4, dtype=torch.float64, generator=torch.Generator().manual_seed(7))
+    places = torch.tensor([0, 1, 5, 9, 10, 11])  # two sentences, one alone, three
+    near = {0: [1], 1: [0], 3: [4], 4: [3, 5], 5: [4]}
+    total = 0.0
+    for i, neighbours in near.items():
+        scores = {k: float(f[i] @ g[k]) for k in range(6) if k != i}
+        total -= sum(scores[j] for j in neighbours) / len(neighbours) - math.log(sum(map(math.exp, scores.values())))
+    assert float(neighbour_prediction(f, g, places=places)) == pytest.approx(total / 5, rel=1e-10)
+    order = torch.tensor([3, 0, 5, 1, 4, 2])  # the places tell, not the order
+    assert float(neighbour_prediction(f[order], g[order], places=places[order])) == pytest.approx(total / 5, rel=1e-10)
+    assert float(neighbour_prediction(f, g, places=torch.arange(6))) == float(neighbour_prediction(f, g))
+
+
+def test_nobody_has_a_neighbour() -> None:
+    f = torch.randn(3, 4, requires_grad=True)
+    loss = neighbour_prediction(f, f.detach(), places=torch.tensor([0, 5, 9]))
+    (gradient,) = torch.autograd.grad(loss, f)
+    assert float(loss.detach()) == 0
+    assert gradient.abs().sum() == 0
+
+
+def test_as_many_places_as_rows() -> None:
+    with pytest.raises(InputError, match="places must be"):
+        neighbour_prediction(torch.zeros(3, 2), torch.zeros(3, 2), places=torch.arange(4))

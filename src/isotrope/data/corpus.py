@@ -81,6 +81,11 @@ class Corpus:
         number = int(self.documents[row])
         return range(int(self.starts[number]), int(self.starts[number + 1]) if number + 1 < len(self.starts) else len(self))
 
+    def document_tokens(self) -> npt.NDArray[np.int64]:
+        """How many tokens each document has, without special tokens."""
+        ends = np.append(self.starts[1:], len(self)) * len(self.kind.fields)
+        return np.diff(self._id_ends[ends - 1], prepend=0)
+
     def joined(self, row: int) -> npt.NDArray[np.int32]:
         """Token ids of the whole document that a row stands in: they lie one after another already."""
         rows = self.document(row)

@@ -123,13 +123,14 @@ class Encoder(nn.Module):
         return self.pooling(states, tokens.mask)
 
     def embed(self, *views: Tokens) -> tuple[torch.Tensor, ...]:
-        """Vectors of each view, as ``encode`` gives them, all views in one forward, with gradient.
+        """Vectors of each view, as ``encode`` gives them, all views together, with gradient.
 
-        On a CPU the rows run in groups of like length: rows do not see each other, so this only saves padding.
+        Rows run in groups of like length where one forward would be mostly padding: rows do not see each other, so this only saves work.
         """
         tokens = join(views, self.tokeniser.pad)
-        if tokens.ids.device.type == "cpu":
-            groups = list(plan(tokens.lengths, 2 * TOKEN_BUDGET["cpu"]))
+        on_cpu = tokens.ids.device.type == "cpu"
+        groups = list(plan(tokens.lengths, 2 * TOKEN_BUDGET["cpu"] if on_cpu else TOKEN_BUDGET["cuda"]))
+        if on_cpu or len(groups) > 1:
             vectors = torch.cat([self(tokens.rows(rows)) for rows in groups])
             vectors = vectors[torch.from_numpy(np.argsort(np.concatenate(groups), kind="stable"))]
         else:

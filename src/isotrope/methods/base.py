@@ -21,6 +21,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from isotrope.data.batches import Rows
 from isotrope.data.corpus import Corpus, Records
 from isotrope.encoders.encoder import Encoder
 from isotrope.encoders.roles import Momentum, Role, Trained
@@ -96,6 +97,7 @@ class Method(nn.Module):
     accepts: ClassVar[tuple[str, ...]] = ()  # other kinds of record that will do
     batches: str = "unique"
     ragged: tuple[str, ...] = ()  # representations whose rows are not the batch's records
+    masked_views: tuple[str, ...] | None = None  # those that masked language modelling beside the method hides tokens of; None: all
     kind: ClassVar[str] = "training"
     keeps: str = "best"  # "last" where the score of an evaluation says nothing about the method's progress
     needs_language_head: ClassVar[bool] = False
@@ -122,6 +124,15 @@ class Method(nn.Module):
     def kinds(cls, settings: Any) -> tuple[str, ...]:
         """The kinds of record that these settings take, in the order in which they are tried."""
         return (cls.needs, *cls.accepts)
+
+    @classmethod
+    def usable(cls, settings: Any, corpus: Corpus, rows: Rows) -> Rows:
+        """Of the rows to train on, those that the method can use."""
+        return rows
+
+    def remarks(self) -> list[str]:
+        """Sentences on what the method makes of ``self.corpus``: what is left out, what is cut short. Said once, at the start."""
+        return []
 
     def roles(self, encoder: Encoder) -> dict[str, Role]:
         """Towers and modules besides the online encoder, each ``Trained``, ``Frozen`` or ``Momentum``."""

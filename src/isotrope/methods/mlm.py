@@ -66,7 +66,10 @@ class MaskedLanguageModel(Method):
 
 
 class WithMaskedLanguageModel(Method):
-    """Any method plus ``weight`` times MLM over masked copies of its texts, in a forward of their own (SimCSE, section 4)."""
+    """Any method plus ``weight`` times MLM over masked copies of its texts, in a forward of their own (SimCSE, section 4).
+
+    A method may name the views to mask; by default all that are texts.
+    """
 
     def __init__(self, method: Method, mlm: MaskedLanguageModel, weight: float) -> None:
         super().__init__(method.settings, method.encoder, method.max_length, method.corpus)
@@ -77,7 +80,8 @@ class WithMaskedLanguageModel(Method):
 
     def views(self, records: Records, rng: np.random.Generator) -> dict[str, View]:
         views = self.method.views(records, rng)
-        texts = {name: view for name, view in views.items() if isinstance(view, Tokens)}
+        chosen = views if self.method.masked_views is None else self.method.masked_views
+        texts = {name: view for name, view in views.items() if name in chosen and isinstance(view, Tokens)}
         masked = {f"masked {name}": self.mlm.masked(view, rng) for name, view in texts.items()}
         return {**views, **masked}
 
@@ -95,6 +99,9 @@ class WithMaskedLanguageModel(Method):
 
     def candidates(self, representations: dict[str, Tensor]) -> int:
         return self.method.candidates(representations)
+
+    def remarks(self) -> list[str]:
+        return self.method.remarks()
 
     def after_step(self, representations: dict[str, Tensor]) -> None:
         self.method.after_step(representations)
