@@ -18,16 +18,21 @@ import torch
 from isotrope.data.batches import Rows, epoch_size
 from isotrope.data.corpus import Corpus, open_corpus
 from isotrope.data.held_out import hold_out
+from isotrope.data.kinds import kind_named
 from isotrope.data.leaks import LeakReport, find_leaks, protect
+from isotrope.data.readers import read
 from isotrope.encoders.encoder import Encoder
 from isotrope.encoders.loading import load as load
+from isotrope.encoders.paraphrase import Paraphraser
 from isotrope.errors import InputError, nearest
 from isotrope.evaluation.label_free import label_free, natural_pairs
 from isotrope.evaluation.results import Results
 from isotrope.evaluation.sts import data_folder, evaluate_sts, spearman_of_file
+from isotrope.files import written_file
 from isotrope.methods.base import Method
 from isotrope.methods.mlm import MaskedLanguageModel, MLMSettings, WithMaskedLanguageModel
 from isotrope.methods.registry import find
+from isotrope.progress import bar
 from isotrope.search.exact import Hit, index_file
 from isotrope.training.checkpoints import RunFolder
 from isotrope.training.loop import Judge, Judgement, TrainingWarning, make_accelerator, train_loop
@@ -177,6 +182,37 @@ def search(
     """The sentences of a file that are nearest to a query."""
     subject = encoder if isinstance(encoder, Encoder) else load(encoder)
     return index_file(subject, texts, columns).search([query], top)[0]
+
+
+def paraphrase(
+    text: str | os.PathLike[str],
+    output: str | os.PathLike[str],
+    model: Encoder | str | os.PathLike[str] = "builtin-base",
+    share: float = 0.15,
+    seed: int = 42,
+    columns: Sequence[str] | None = None,
+) -> dict[str, int]:
+    """Write pairs for CERT: each sentence of a file, and itself with a ``share`` of its words replaced by the model's language head.
+
+    A sentence without a word that can be replaced is left out. The result says how many pairs were written and how many left out.
+    """
+    target = Path(output)
+    if target.suffix != ".tsv":
+        raise InputError(f"{target}: pairs are written as .tsv.")
+    encoder = model if isinstance(model, Encoder) else load(model, language_head=True)
+    paraphraser = Paraphraser(encoder, share, seed)
+    texts = [record.texts[0] for record in read(text, kind_named("sentences"), columns) if record.texts[0]]
+    written = 0
+    with written_file(target) as temporary, open(temporary, "w", encoding="utf-8") as lines, bar("paraphrasing", len(texts)) as advance:
+        lines.write("anchor\tpositive\n")
+        for sentence, other in paraphraser.pairs(texts):
+            advance(1)
+            if other is not None:
+                lines.write(f"{sentence}\t{other}\n")
+                written += 1
+        if not written:
+            raise InputError(f"{text}: no sentence with a word that could be replaced was found.")
+    return {"pairs": written, "left_out": len(texts) - written}
 
 
 def protected_files(data_dir: str | os.PathLike[str] | None = None) -> list[Path]:

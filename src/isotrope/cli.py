@@ -213,6 +213,23 @@ def encode(
 
 
 @app.command()
+def paraphrase(
+    text: Annotated[Path, typer.Argument(help="A file of sentences.")],
+    output: Annotated[Path, typer.Option(help="Where the pairs go (.tsv).")],
+    model: Annotated[str, typer.Option(help="A model with a masked-language head: builtin-base, a folder or a hub id.")] = "builtin-base",
+    share: Annotated[float, typer.Option(help="How many of the words are replaced.")] = 0.15,
+    seed: Annotated[int, typer.Option(help="Of the words that are replaced and of what replaces them.")] = 42,
+    columns: Columns = None,
+    as_json: Json = False,
+) -> None:
+    """Write pairs for `train cert` where there are no paraphrases: each sentence, and itself with some words replaced by the model."""
+    from isotrope import api
+
+    facts = {"output": str(output), **api.paraphrase(text, output, model, share, seed, columns.split(",") if columns else None)}
+    _print(facts, tuple(facts), [facts], as_json)
+
+
+@app.command()
 def search(
     model: Annotated[str, typer.Argument(help="A folder, a hub id, or builtin.")],
     text: Annotated[Path, typer.Argument(help="A file of sentences; its vectors are kept beside it.")],

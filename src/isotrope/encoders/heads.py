@@ -42,3 +42,9 @@ def tanh_head(width: int, spread: float = 0.02) -> Dense:
     nn.init.normal_(head.linear.weight, std=spread)
     nn.init.zeros_(head.linear.bias)
     return head
+
+
+def projection_head(width: int, output: int, layers: int) -> nn.Sequential:
+    """SimCLR's and MoCo's head: ``layers`` linear maps with ReLU between, the last one to ``output``; none at all gives its input."""
+    hidden = [part for _ in range(layers - 1) for part in (nn.Linear(width, width), nn.ReLU())]
+    return nn.Sequential(*hidden, *[nn.Linear(width, output)][:layers])

@@ -1,0 +1,39 @@
+"""Two views of a text, each edited by its own chance: what SimCLR and MoCo compare."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from isotrope.views.edits import Edit, Ids, parse_edits
+from isotrope.views.tokens import Tokeniser
+
+NONE, SAME = "none", "same"
+
+
+def parse_two_views(first: str, second: str = SAME) -> Callable[[Tokeniser], tuple[Edit, Edit]]:
+    """The edits of both views, for any tokeniser; the language is that of ``parse_edits``.
+
+    "none" leaves a text as it is. "same" edits the second view as the first one, but anew: the two still differ.
+    """
+    one = _parse_view(first)
+    other = None if second.strip().lower() == SAME else _parse_view(second)
+
+    def bound(tokeniser: Tokeniser) -> tuple[Edit, Edit]:
+        edit = one(tokeniser)
+        return edit, edit if other is None else other(tokeniser)
+
+    return bound
+
+
+def edited(sequences: Sequence[Ids], edit: Edit, rng: np.random.Generator) -> list[Ids]:
+    return [edit(sequence, rng) for sequence in sequences]
+
+
+def _parse_view(text: str) -> Callable[[Tokeniser], Edit]:
+    return (lambda tokeniser: _unedited) if text.strip().lower() == NONE else parse_edits(text)
+
+
+def _unedited(ids: Ids, rng: np.random.Generator) -> Ids:
+    return ids

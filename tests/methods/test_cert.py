@@ -1,0 +1,167 @@
+"""CERT: MoCo's queue over two paraphrases that the data bring."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file
+
+import isotrope
+from isotrope import api
+from isotrope.cli import main
+from isotrope.data.corpus import Records, open_corpus
+from isotrope.errors import InputError
+from isotrope.methods.base import Batch
+from isotrope.methods.cert import CERT
+from isotrope.objectives import queue_nce
+from isotrope.training.loop import make_accelerator
+from isotrope.training.settings import LoopSettings
+from isotrope.training.step import compute_gradient
+
+SMALL: dict[str, Any] = {"projection": 16, "queue": 40}
+SHORT: dict[str, Any] = {**SMALL, "batch_size": 16, "logging_steps": 1, "learning_rate": 1e-3, "held_out": 40, "max_length": 32}
+unjudged = pytest.mark.filterwarnings("ignore:Training did not improve")
+
+
+@pytest.fixture
+def pairs(tmp_path: Path, topics: list[str]) -> Path:
+    path = tmp_path / "pairs.tsv"
+    path.write_text("anchor\tpositive\n" + "\n".join(f"{line}\tagain {line} too" for line in topics[:200]) + "\n", encoding="utf-8")
+    return path
+
+
+def build(folder: Path, **settings: Any) -> CERT:
+    chosen = CERT.Settings(**{**SMALL, **settings})
+    CERT.check(chosen)
+    torch.manual_seed(0)
+    return CERT(chosen, isotrope.load(folder, device="cpu"), 64).train()
+
+
+def batch_of(method: CERT, source: Any, rows: range = range(8)) -> Batch:
+    tokeniser = method.encoder.tokeniser
+    corpus = open_corpus(source, ("pairs",), tokeniser.flat, tokeniser.fingerprint(), tokeniser.vocabulary)
+    return Batch(method.views(Records(corpus, list(rows)), np.random.default_rng(0)), len(rows), 0)
+
+
+def test_the_card_and_the_scripts_numbers() -> None:
+    card = next(card for card in isotrope.methods() if card.name == "cert")
+    assert (card.needs, card.year, card.kind) == ("pairs", 2020, "training")
+    settings = CERT.Settings()
+    assert (settings.momentum, settings.temperature, settings.projection, settings.head_layers) == (0.999, 0.07, 128, 2)
+    assert not hasattr(settings, "edits")
+
+
+def test_the_first_column_asks_and_the_second_answers(tiny: Path, pairs: Path) -> None:
+    method = build(tiny, dropout=0.0, temperature=0.2)
+    batch = batch_of(method, pairs)
+    assert (batch["second"].lengths > batch["first"].lengths).all()
+    found = method.represent(batch)
+    asked, answered = (method.role["head"](method.encoder.embed(batch[name])[0]) for name in ("first", "second"))
+    assert torch.allclose(found["queries"], asked, atol=1e-5)
+    assert torch.allclose(found["keys"], answered, atol=1e-5)  # the key encoder has not moved yet
+    assert not found["keys"].requires_grad
+    loss = method.loss(found, batch)["contrastive"].detach()
+    assert float(loss) == pytest.approx(float(queue_nce(found["queries"], found["keys"], method.queue, 0.2).detach()), abs=1e-6)
+
+
+def test_enqueued_keys_are_the_keys(tiny: Path, pairs: Path) -> None:
+    """The released builder enqueues the temperature in their place, so that every negative becomes a constant."""
+    method = build(tiny)
+    found = {name: tensor.detach() for name, tensor in method.represent(batch_of(method, pairs)).items()}
+    method.finish_step(found)
+    assert torch.allclose(method.queue[:8], torch.nn.functional.normalize(found["keys"], dim=1), atol=1e-6)
+    assert int(method.place) == 8
+
+
+def test_chunks_give_the_gradient_of_the_whole_batch(tiny: Path, pairs: Path) -> None:
+    accelerator = make_accelerator(LoopSettings())
+    whole, cut = build(tiny, dropout=0.0), build(tiny, dropout=0.0)
+    for method, size in ((whole, None), (cut, 3)):
+        compute_gradient(method, batch_of(method, pairs), accelerator, (1, 2, 0), size)
+    largest = 0.0
+    for (name, a), b in zip(whole.named_parameters(), cut.parameters(), strict=True):
+        if a.grad is not None and b.grad is not None:
+            assert torch.allclose(a.grad, b.grad, atol=1e-5), name
+            largest = max(largest, float(a.grad.abs().max()))
+    assert largest > 1e-2
+
+
+def test_neither_padding_nor_the_order_of_the_batch_matters(tiny: Path) -> None:
+    rows = [("the chef bakes", "bread"), ("the sailor", "steers the boat across the windy bay with anchor and mast"), ("salt", "soup")]
+    method = build(tiny, dropout=0.0)
+    found, alone = (method.represent(batch_of(method, rows, places)) for places in (range(3), range(1)))
+    assert torch.allclose(found["keys"][:1], alone["keys"], atol=1e-5)
+    batches = batch_of(method, rows, range(3)), batch_of(method, rows, range(2, -1, -1))
+    losses = [float(method.loss(method.represent(batch), batch)["contrastive"].detach()) for batch in batches]
+    assert losses[0] == pytest.approx(losses[1], abs=1e-5)
+
+
+@unjudged
+def test_resume_equals_an_uninterrupted_run_and_the_query_encoder_is_kept(
+    tiny: Path, pairs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    common = {**SHORT, "model": tiny, "max_steps": 6, "eval_steps": 3}
+    run = isotrope.train("cert", pairs, output=tmp_path / "whole", **common)
+    assert len(run.encoder.after) == 0
+    steps = iter(range(1, 10))
+    push = CERT.after_step
+
+    def fall_at_four(self: CERT, representations: dict[str, torch.Tensor]) -> None:
+        if next(steps) == 4:
+            raise RuntimeError("the power fails")
+        push(self, representations)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(CERT, "after_step", fall_at_four)
+        with pytest.raises(RuntimeError, match="the power fails"):
+            isotrope.train("cert", pairs, output=tmp_path / "cut", **common)
+    isotrope.train("cert", pairs, output=tmp_path / "cut", resume=True, **common)
+    first, second = (load_file(tmp_path / name / "checkpoints" / "step-6" / "weights.safetensors") for name in ("whole", "cut"))
+    assert {"queue", "place"} <= first.keys()
+    assert all(torch.equal(first[name], second[name]) for name in first)
+    saved = load_file(run.folder / "model" / "model.safetensors")
+    assert not any("head" in name or "queue" in name for name in saved)
+
+
+@unjudged
+def test_from_plain_sentences_by_paraphrases_of_the_model(
+    tiny: Path, sentences: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    target = tmp_path / "made.tsv"
+    with pytest.raises(SystemExit) as stop:
+        main(["paraphrase", str(sentences), "--output", str(target), "--model", str(tiny), "--share", "0.3", "--json"])
+    assert stop.value.code == 0
+    assert json.loads(capsys.readouterr().out) == {"output": str(target), "pairs": 400, "left_out": 0}
+    rows = [line.split("\t") for line in target.read_text(encoding="utf-8").splitlines()]
+    assert rows[0] == ["anchor", "positive"]
+    assert [row[0] for row in rows[1:]] == [line for line in sentences.read_text(encoding="utf-8").splitlines() if line]
+    assert all(first != second for first, second in rows[1:])
+    before = target.read_bytes()
+    api.paraphrase(sentences, target, tiny, share=0.3)
+    assert target.read_bytes() == before
+    run = isotrope.train("cert", target, model=tiny, output=tmp_path / "run", **{**SHORT, "max_steps": 2, "eval_steps": 2})
+    assert run.corpus.counts.records == 400
+
+
+def test_what_cannot_be_paraphrased_is_said_in_a_sentence(tiny: Path, sentences: Path, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"written as \.tsv"):
+        api.paraphrase(sentences, tmp_path / "pairs.csv", tiny)
+    numbers = tmp_path / "numbers.txt"
+    numbers.write_text("1\n2 3\n", encoding="utf-8")
+    with pytest.raises(InputError, match="no sentence with a word"):
+        api.paraphrase(numbers, tmp_path / "pairs.tsv", tiny)
+    assert not (tmp_path / "pairs.tsv").exists()
+
+
+def test_single_sentences_and_a_short_queue_are_refused(tiny: Path, sentences: Path, pairs: Path, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="pairs were asked for"):
+        isotrope.train("cert", sentences, model=tiny, output=tmp_path / "a", **SHORT)
+    with pytest.raises(InputError, match="must be larger than batch_size"):
+        isotrope.train("cert", pairs, model=tiny, output=tmp_path / "b", **{**SHORT, "queue": 8, "max_steps": 1})
+    with pytest.raises(InputError, match="momentum"):
+        CERT.check(CERT.Settings(momentum=-0.1))
