@@ -83,13 +83,8 @@ class Distil(Method):
         student = self.frame(records.tokens())
         views: dict[str, View] = {"student": student}
         for number, teacher in enumerate(self.teachers):
-            views[f"teacher_{number}"] = student if self.shares_tokens[number] else self._tokenised(teacher, records.texts())
+            views[f"teacher_{number}"] = student if self.shares_tokens[number] else teacher.tokenise(records.texts())
         return views
-
-    def _tokenised(self, teacher: Encoder, texts: list[str]) -> View:
-        flat, lengths = teacher.tokeniser.flat([teacher.prompt + text for text in texts])
-        ends = np.cumsum(lengths)
-        return teacher.frame([flat[end - length : end] for end, length in zip(ends, lengths, strict=True)])
 
     def represent(self, batch: Batch) -> dict[str, Tensor]:
         (student,) = self.encoder.embed(batch["student"])
