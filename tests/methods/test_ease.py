@@ -98,7 +98,7 @@ def test_a_naive_loop_over_what_may_be_compared(built: Built, batched: Batched, 
     """Rows 0 and 6 share their entity, and the hard entity of one is the entity of another."""
     method = built("ease", linked, entity_temperature=0.2, hard_negative_weight=3.0, **OFF)
     batch = batched(method, range(12))
-    found = method.represent(batch)
+    found = {name: tensor.detach() for name, tensor in method.represent(batch).items()}
     entity, hard = entities_of(batch), hard_of(batch)
     assert entity[0] == entity[6]
     assert -1 in hard
