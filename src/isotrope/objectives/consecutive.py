@@ -12,7 +12,7 @@ from isotrope.objectives.contrast import contrast
 from isotrope.objectives.vectors import check_shapes, check_temperature, wide
 
 
-def neighbour_prediction(first: Tensor, second: Tensor, window: int = 1, temperature: float = 1.0) -> Tensor:
+def neighbour_prediction(first: Tensor, second: Tensor, window: int = 1, temperature: float | Tensor = 1.0) -> Tensor:
     """Sentence i of one encoder must find its neighbours among all other sentences of the second encoder.
 
         ℓ_i = −Σ_j t_ij log [ exp(f_i·g_j/τ) / Σ_{k≠i} exp(f_i·g_k/τ) ],   t_ij equal for 0 < |i − j| ≤ window, and summing to 1
