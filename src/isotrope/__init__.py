@@ -19,10 +19,12 @@ _PLACES = {
     "train": "isotrope.api",
     "pretrain": "isotrope.api",
     "evaluate": "isotrope.api",
+    "compare": "isotrope.comparison.compare",
+    "mine": "isotrope.search.mining",
     "Encoder": "isotrope.encoders.encoder",
     "InputError": "isotrope.errors",
 }
-_ROOMS = ("data", "views", "encoders", "objectives", "methods", "training", "evaluation", "search")
+_ROOMS = ("data", "views", "encoders", "objectives", "methods", "training", "evaluation", "search", "comparison")
 __all__ = ["__version__", "methods", *_PLACES]
 
 if TYPE_CHECKING:
@@ -31,8 +33,10 @@ if TYPE_CHECKING:
     from isotrope.api import load as load
     from isotrope.api import pretrain as pretrain
     from isotrope.api import train as train
+    from isotrope.comparison.compare import compare as compare
     from isotrope.encoders.encoder import Encoder as Encoder
     from isotrope.errors import InputError as InputError
+    from isotrope.search.mining import mine as mine
 
 
 def __getattr__(name: str) -> Any:

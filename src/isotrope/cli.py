@@ -11,11 +11,26 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from isotrope.errors import InputError
 
+
+class Stopped(Exception):
+    """Ctrl-C, with what was told of it: some versions of typer end with 130 and not a word."""
+
+
+class Commands(TyperGroup):
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt as stop:
+            raise Stopped(str(stop) or "stopped") from stop
+
+
 app = typer.Typer(
     name="isotrope",
+    cls=Commands,
     help="Text in, a sentence encoder out: every contrastive method behind one command.",
     no_args_is_help=True,
     add_completion=False,
@@ -38,8 +53,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         _fail(str(error))
     except UsageProblem as error:
         _fail(error.format_message())  # type: ignore[attr-defined]
-    except (typer.Abort, KeyboardInterrupt) as stop:  # typer turns the second into the first
-        told = str(stop.__cause__ or stop.__context__ or stop) or "stopped"
+    except (Stopped, typer.Abort, KeyboardInterrupt) as stop:
+        told = str(stop) or "stopped"
         hint = "; the same command with --resume (and the run's folder as --output) goes on from here" if "at step" in told else ""
         print(f"isotrope: {told}{hint}.", file=sys.stderr)
         sys.exit(130)
@@ -151,9 +166,7 @@ def pretrain(
     from isotrope.api import pretrain as pretrain_encoder
     from isotrope.training.checkpoints import RunFolder
 
-    first_option = next((i for i, word in enumerate(text) if word.startswith("--")), len(text))
-    settings = _extra([*text[first_option:], *context.args])
-    sources = text[:first_option]
+    sources, settings = _apart([*text, *context.args])
     finished = pretrain_encoder(sources, output, tokenizer=tokenizer, eval_data=eval_data, resume=resume, **settings) is not None
     history = RunFolder(output).history()
     lines = [line for line in history if "held_out_loss" in line]
@@ -180,6 +193,78 @@ def evaluate(
     if json_file is not None:
         results.to_json(json_file)
     print(results.table())
+
+
+@app.command(context_settings=FREE)
+def compare(
+    context: typer.Context,
+    data: Annotated[list[str], typer.Argument(help="Files, each method takes the first it can use; KIND=FILE says what a file is.")],
+    methods: Annotated[str, typer.Option(help="Names joined by commas; LABEL=NAME for a method that stands twice.")] = "",
+    seeds: Annotated[int, typer.Option(help="How many runs a method has, each with a seed of its own.")] = 3,
+    output: Annotated[Path | None, typer.Option(help="A folder for all runs; the same command goes on where it was stopped.")] = None,
+    model: Annotated[str, typer.Option(help="The encoder that every run starts from.")] = "builtin-base",
+    pooling: Annotated[str | None, typer.Option(help="cls, mean, max, first_last, embed_last or last2; default: the model's own.")] = None,
+    eval_data: Annotated[list[Path] | None, typer.Option(help="Scored pairs to choose checkpoints by; default: label-free.")] = None,
+    data_dir: Annotated[Path | None, typer.Option(help="The STS tasks to judge by; default: ISOTROPE_DATA, or label-free.")] = None,
+    aggregation: Annotated[str, typer.Option(help="all, mean or wmean over the subsets of STS12–16.")] = "all",
+    own: Annotated[list[str] | None, typer.Option("--set", help="METHOD.SETTING=VALUE, for one method; may be given again.")] = None,
+    parallel: Annotated[int, typer.Option(help="How many runs at once, each in its own process.")] = 1,
+    markdown: Annotated[Path | None, typer.Option(help="Write the table to this file, for a docs page.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Compare methods: equal start, text, steps and selection. Any setting of the loop can be given as --SETTING VALUE.
+
+    A comparison.json in place of data is shown once more.
+    """
+    import isotrope
+    from isotrope.comparison.results import FILE, Comparison
+
+    sources, settings = _apart([*data, *context.args])
+    if len(sources) == 1 and Path(sources[0]).name == FILE and not methods:
+        found = Comparison.read(sources[0])
+    else:
+        found = isotrope.compare(
+            sources,
+            [name for name in methods.split(",") if name],
+            output,
+            model=model,
+            pooling=pooling,
+            seeds=seeds,
+            eval_data=eval_data,
+            data_dir=data_dir,
+            aggregation=aggregation,
+            parallel=parallel,
+            own=_own(own or ()),
+            **settings,
+        )
+    if markdown is not None:
+        found.write_markdown(markdown)
+    print(json.dumps(found.to_dict(), ensure_ascii=False, indent=2) if as_json else f"{found.table()}folder: {found.folder}")
+    raise typer.Exit(1 if found.failures else 0)
+
+
+@app.command()
+def mine(
+    pairs: Annotated[Path, typer.Argument(help="Pairs: .tsv, .csv, .jsonl or .parquet, plain or with .gz or .xz.")],
+    output: Annotated[Path, typer.Option(help="Where the triples go (.tsv).")],
+    model: Annotated[str, typer.Option(help="The encoder that says what is near: builtin, a folder or a hub id.")] = "builtin",
+    first: Annotated[int | None, typer.Option(help="The nearest rank that may be drawn; default 10, or 1 with --margin.")] = None,
+    last: Annotated[int, typer.Option(help="The farthest rank that may be drawn.")] = 50,
+    margin: Annotated[float | None, typer.Option(help="A negative's cosine is at least so far below the positive's.")] = None,
+    seed: Annotated[int, typer.Option(help="Of the draw among the ranks.")] = 42,
+    columns: Columns = None,
+    as_json: Json = False,
+) -> None:
+    """Find a hard negative for each pair, and write triples."""
+    import isotrope
+
+    asked = columns.split(",") if columns else None
+    found = isotrope.mine(pairs, model, output, first=first, last=last, margin=margin, seed=seed, columns=asked)
+    facts = {"output": str(output), **found.counts()}
+    rows = [
+        {"what": name.replace("_", " "), "found": f"{value:.4f}" if isinstance(value, float) else value} for name, value in facts.items()
+    ]
+    _print(facts, ("what", "found"), rows, as_json)
 
 
 @app.command()
@@ -305,18 +390,40 @@ def _recipe(path: Path, method: str) -> dict[str, Any]:
 
 def _extra(words: Sequence[str]) -> dict[str, str]:
     """--name value and --name=value, for settings that only the method knows."""
+    plain, settings = _apart(words)
+    if plain:
+        raise InputError(f"'{plain[0]}' was not understood; settings are given as --name value.")
+    return settings
+
+
+def _apart(words: Sequence[str]) -> tuple[list[str], dict[str, str]]:
+    """Plain words, and settings given as --name value or --name=value among them."""
+    plain: list[str] = []
     settings: dict[str, str] = {}
     rest = list(words)
     while rest:
         word = rest.pop(0)
         if not word.startswith("--") or word == "--":
-            raise InputError(f"'{word}' was not understood; settings are given as --name value.")
+            plain.append(word)
+            continue
         name, equals, value = word[2:].partition("=")
         if not equals:
             if not rest or rest[0].startswith("--"):
                 raise InputError(f"--{name} needs a value.")
             value = rest.pop(0)
         settings[name.replace("-", "_")] = value
+    return plain, settings
+
+
+def _own(given: Sequence[str]) -> dict[str, dict[str, str]]:
+    """METHOD.SETTING=VALUE, as settings by method."""
+    settings: dict[str, dict[str, str]] = {}
+    for word in given:
+        name, equals, value = word.partition("=")
+        method, dot, setting = name.rpartition(".")
+        if not (equals and dot and method and setting):
+            raise InputError(f"--set {word} was not understood; write METHOD.SETTING=VALUE, such as simcse.temperature=0.1.")
+        settings.setdefault(method, {})[setting] = value
     return settings
 
 

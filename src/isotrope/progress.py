@@ -12,10 +12,24 @@ class Advance(Protocol):
     def __call__(self, amount: int = 1, note: str = "") -> None: ...
 
 
+_hidden = False
+
+
+@contextmanager
+def hidden() -> Iterator[None]:
+    """No bars inside: two at once would write over each other."""
+    global _hidden
+    before, _hidden = _hidden, True
+    try:
+        yield
+    finally:
+        _hidden = before
+
+
 @contextmanager
 def bar(label: str, total: int | None, start: int = 0, show: bool | None = None) -> Iterator[Advance]:
     """Yield a function that moves the bar. ``show=None``: only where standard error is a terminal."""
-    if not (sys.stderr.isatty() if show is None else show):
+    if _hidden or not (sys.stderr.isatty() if show is None else show):
         yield lambda amount=1, note="": None
         return
     from rich.console import Console
@@ -35,7 +49,8 @@ def bar(label: str, total: int | None, start: int = 0, show: bool | None = None)
 
         def advance(amount: int = 1, note: str = "") -> None:
             speed = progress.tasks[0].speed
-            fields: dict[str, Any] = {"rate": f"{speed:,.0f}/s" if speed else ""}
+            rate = "" if not speed else f"{speed:,.0f}/s" if speed >= 1 else f"{1 / speed:,.0f} s each"
+            fields: dict[str, Any] = {"rate": rate}
             if note:
                 fields["note"] = note
             progress.update(task, advance=amount, **fields)

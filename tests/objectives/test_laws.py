@@ -57,7 +57,7 @@ class Case:
         generator = torch.Generator().manual_seed(seed)
         return {name: torch.randn(shape, generator=generator, dtype=torch.float64).to(dtype) for name, shape in self.shapes.items()}
 
-    def __call__(self, vectors: dict[str, Tensor], temperature: float = 0.5, **given: Any) -> Tensor:
+    def __call__(self, vectors: dict[str, Tensor], temperature: float | Tensor = 0.5, **given: Any) -> Tensor:
         settings = {"temperature": temperature} if self.tempered else {}
         return self.loss(**{**self.given, **vectors, **given, **settings})
 
@@ -210,6 +210,18 @@ def test_a_temperature_of_zero_is_refused(name: str) -> None:
         pytest.skip("no temperature")
     with pytest.raises(ValueError, match="temperature must be above 0"):
         CASES[name](CASES[name].draw(5), temperature=0.0)
+
+
+@every
+def test_a_temperature_can_be_learned(name: str) -> None:
+    """A tensor gives what the number gives, and its gradient is that of finite differences."""
+    loss, vectors = CASES[name], CASES[name].draw(6)
+    if not loss.tempered:
+        pytest.skip("no temperature")
+    learned = torch.tensor(0.5, dtype=torch.float64, requires_grad=True)
+    assert float(loss(vectors, learned).detach()) == pytest.approx(float(loss(vectors, 0.5)), rel=1e-12)
+    assert torch.autograd.gradcheck(lambda temperature: loss(vectors, temperature), [learned])
+    assert abs(float(torch.autograd.grad(loss(vectors, learned), learned)[0])) > 1e-6
 
 
 @pytest.mark.parametrize(

@@ -31,6 +31,18 @@ def find_records(
     return _in_memory(list(source), kinds, columns, split)
 
 
+def fits(path: str | os.PathLike[str], kind: str) -> bool:
+    """Whether a file can be read as this kind: plain text where a record is one text, else by its columns."""
+    header = header_of(path)
+    if header is None:
+        return kind_named(kind).width == 1
+    try:
+        choose_columns(header, kind_named(kind), None, str(path))
+    except InputError:
+        return False
+    return True
+
+
 def _in_file(source: str | os.PathLike[str], kinds: Sequence[str], columns: Sequence[str] | None, split: bool) -> Source:
     path = check_file(source)
     header = header_of(path)

@@ -19,7 +19,7 @@ from isotrope.data.kinds import kind_named
 from isotrope.data.readers import column, read
 from isotrope.encoders.encoder import Encoder
 from isotrope.errors import InputError, nearest
-from isotrope.evaluation.geometry import alignment, uniformity
+from isotrope.evaluation.geometry import alignment, effective_rank, uniformity
 from isotrope.evaluation.results import Results
 
 Floats = npt.NDArray[np.float64]
@@ -74,9 +74,11 @@ def evaluate_sts(
 
     positives = [(a, b) for first, second, gold, _ in whole_stsb for a, b, g in zip(first, second, gold, strict=True) if g > POSITIVE_ABOVE]
     everything = [text for first, second, _, _ in whole_stsb for text in (*first, *second)]
+    cloud = at(everything)
     geometry = {
         "alignment": alignment(at([a for a, _ in positives]), at([b for _, b in positives])),
-        "uniformity": uniformity(at(everything)),
+        "uniformity": uniformity(cloud),
+        "effective_rank": effective_rank(cloud),
         "positive_pairs": len(positives),
         "sentences": len(everything),
     }

@@ -25,6 +25,7 @@ from isotrope.data.batches import Rows
 from isotrope.data.corpus import Corpus, Records
 from isotrope.encoders.encoder import Encoder
 from isotrope.encoders.roles import Momentum, Role, Trained
+from isotrope.methods.temperature import Temperature
 from isotrope.views.tokens import Tokens
 
 
@@ -157,6 +158,11 @@ class Method(nn.Module):
     def candidates(self, representations: dict[str, Tensor]) -> int:
         """How many candidates an anchor is compared with, its positive among them; 0: no contrast."""
         return 0
+
+    def measures(self) -> dict[str, Tensor]:
+        """Numbers to log beside the terms that are not minimised: a learned temperature, where there is one."""
+        learned = {name: role.module for name, role in self.role.items() if isinstance(role, Trained)}
+        return {name: module().detach() for name, module in learned.items() if isinstance(module, Temperature)}
 
     def after_step(self, representations: dict[str, Tensor]) -> None:
         """Queues and the like; ``representations`` are those of the whole batch, without gradient."""

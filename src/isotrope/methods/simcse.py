@@ -14,6 +14,7 @@ from isotrope.encoders.heads import tanh_head
 from isotrope.encoders.roles import Role, Trained, set_dropout
 from isotrope.errors import InputError
 from isotrope.methods.base import Batch, Method, Settings, View
+from isotrope.methods.temperature import check_temperature, temperature_of, temperature_role
 from isotrope.objectives import info_nce
 
 HEADS = ("auto", "train-only", "kept", "none")
@@ -26,6 +27,7 @@ class SimCSESettings(Settings):
     temperature: float = 0.05
     dropout: float | None = None
     head: str = "auto"
+    learn_temperature: bool = False  # the temperature is where it starts then
 
 
 class SimCSE(Method):
@@ -41,8 +43,7 @@ class SimCSE(Method):
 
     @classmethod
     def check(cls, settings: Any) -> None:
-        if not settings.temperature > 0:
-            raise InputError(f"temperature must be above 0; {settings.temperature} was given.")
+        check_temperature(settings.temperature, settings.learn_temperature)
         if settings.dropout is not None and not 0 <= settings.dropout < 1:
             raise InputError(f"dropout must lie between 0 and 1; {settings.dropout} was given.")
         if settings.head not in HEADS:
@@ -52,7 +53,8 @@ class SimCSE(Method):
         if self.settings.dropout is not None:
             set_dropout(encoder.backbone, self.settings.dropout)
         self.head_kept = self._head() == "kept"
-        return {} if self._head() == "none" else {"head": Trained(tanh_head(encoder.dimension))}
+        head: dict[str, Role] = {} if self._head() == "none" else {"head": Trained(tanh_head(encoder.dimension))}
+        return {**head, **temperature_role(self.settings.temperature, self.settings.learn_temperature)}
 
     def _head(self) -> str:
         if self.settings.head != "auto":
@@ -73,7 +75,7 @@ class SimCSE(Method):
         return self.role["head"](vectors) if "head" in self.role else vectors
 
     def loss(self, representations: dict[str, Tensor], batch: Batch) -> dict[str, Tensor]:
-        return {"contrastive": info_nce(representations["first"], representations["second"], self.settings.temperature)}
+        return {"contrastive": info_nce(representations["first"], representations["second"], temperature_of(self))}
 
     def candidates(self, representations: dict[str, Tensor]) -> int:
         return len(representations["second"])
@@ -118,10 +120,9 @@ class SupervisedSimCSE(SimCSE):
         return {field: self.read(part) for field, part in zip(batch.views, vectors, strict=True)}
 
     def loss(self, representations: dict[str, Tensor], batch: Batch) -> dict[str, Tensor]:
-        settings = self.settings
         negatives = representations.get("negative")
         pair = representations["anchor"], representations["positive"]
-        return {"contrastive": info_nce(*pair, settings.temperature, negatives, settings.hard_negative_weight)}
+        return {"contrastive": info_nce(*pair, temperature_of(self), negatives, self.settings.hard_negative_weight)}
 
     def candidates(self, representations: dict[str, Tensor]) -> int:
         return len(representations["positive"]) + len(representations.get("negative", ()))

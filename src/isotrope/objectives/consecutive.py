@@ -13,7 +13,7 @@ from isotrope.objectives.vectors import check_shapes, check_temperature, wide
 
 
 def neighbour_prediction(
-    first: Tensor, second: Tensor, window: int = 1, temperature: float = 1.0, *, places: Tensor | None = None
+    first: Tensor, second: Tensor, window: int = 1, temperature: float | Tensor = 1.0, *, places: Tensor | None = None
 ) -> Tensor:
     """Sentence i of one encoder must find its neighbours among all other sentences of the second encoder.
 

@@ -42,7 +42,7 @@ def contrast(scores: Tensor, targets: Tensor, weights: Tensor | None = None, red
 def info_nce(
     anchors: Tensor,
     candidates: Tensor,
-    temperature: float = 0.05,
+    temperature: float | Tensor = 0.05,
     negatives: Tensor | None = None,
     negative_weight: float = 1.0,
 ) -> Tensor:
@@ -71,7 +71,7 @@ def info_nce(
     return contrast(scores, targets, None if negative_weight == 1.0 else weights)
 
 
-def nt_xent(first: Tensor, second: Tensor, temperature: float = 0.1) -> Tensor:
+def nt_xent(first: Tensor, second: Tensor, temperature: float | Tensor = 0.1) -> Tensor:
     """SimCLR's loss: 2N anchors, each against the 2N − 1 others, the positive among them.
 
     The mean over the 2N anchors; the released code gives twice this.

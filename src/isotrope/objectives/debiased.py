@@ -9,7 +9,7 @@ from isotrope.objectives.contrast import contrast
 from isotrope.objectives.vectors import check_shapes, check_temperature, unit
 
 
-def debiased(anchors: Tensor, positives: Tensor, noise: Tensor, weights: Tensor, temperature: float = 0.05) -> Tensor:
+def debiased(anchors: Tensor, positives: Tensor, noise: Tensor, weights: Tensor, temperature: float | Tensor = 0.05) -> Tensor:
     """Anchor i must find positive i among the weighted positives of the batch and the noise.
 
         ℓ_i = −log  exp(cos(a_i, p_i)/τ) / [ Σ_j w_ij exp(cos(a_i, p_j)/τ) + Σ_n exp(cos(a_i, n)/τ) ],   w_ii = 1

@@ -13,7 +13,7 @@ def entity_contrast(
     sentences: Tensor,
     entities: Tensor,
     hard_entities: Tensor | None = None,
-    temperature: float = 0.05,
+    temperature: float | Tensor = 0.05,
     *,
     negative_weight: float = 1.0,
     allowed: Tensor | None = None,

@@ -14,7 +14,7 @@ from isotrope.objectives.vectors import check_shapes, check_temperature, unit
 VARIANTS = ("base", "opt1", "opt2", "opt3")
 
 
-def self_guided(cls: Tensor, layers: Tensor, temperature: float = 0.01, variant: str = "opt3") -> Tensor:
+def self_guided(cls: Tensor, layers: Tensor, temperature: float | Tensor = 0.01, variant: str = "opt3") -> Tensor:
     """The tuned [CLS] c_i must find the pooled layers h_ik of its own sentence; φ(u, v) = exp(cos(u, v)/τ).
 
         "base":  NT-Xent of c and h: both are anchors, everything else is a candidate
@@ -41,13 +41,13 @@ def self_guided(cls: Tensor, layers: Tensor, temperature: float = 0.01, variant:
     return info_nce(cls, drawn, temperature) if variant == "opt2" else _without_layer_anchors(unit(cls), unit(drawn), temperature)
 
 
-def _without_layer_anchors(cls: Tensor, drawn: Tensor, temperature: float) -> Tensor:
+def _without_layer_anchors(cls: Tensor, drawn: Tensor, temperature: float | Tensor) -> Tensor:
     itself = torch.eye(len(cls), dtype=torch.bool, device=cls.device)
-    scores = torch.cat([cls @ drawn.T, (cls @ cls.T).masked_fill(itself, -math.inf)], dim=1) / temperature
+    scores = torch.cat([cls @ drawn.T / temperature, (cls @ cls.T / temperature).masked_fill(itself, -math.inf)], dim=1)
     return contrast(scores, torch.arange(len(cls), device=cls.device))
 
 
-def _every_layer(cls: Tensor, layers: Tensor, temperature: float) -> Tensor:
+def _every_layer(cls: Tensor, layers: Tensor, temperature: float | Tensor) -> Tensor:
     batch, depth, _ = layers.shape
     scores = torch.einsum("id,jnd->ijn", cls, layers) / temperature  # [batch, batch, layers]
     same = torch.eye(batch, dtype=torch.bool, device=cls.device)

@@ -12,7 +12,7 @@ from isotrope.objectives.contrast import contrast
 from isotrope.objectives.vectors import check_shapes, check_temperature, unit, wide
 
 
-def neighbourhood(anchors: Tensor, virtual: Tensor, k: int, temperature: float = 0.05) -> Tensor:
+def neighbourhood(anchors: Tensor, virtual: Tensor, k: int, temperature: float | Tensor = 0.05) -> Tensor:
     """Each vector and its virtual copy must find one another among their k neighbours and the copies of these (equation 5).
 
     The neighbours are those of ``anchors`` by dot product. The paper searches them before the projection and compares after it:
@@ -32,7 +32,7 @@ def nearest_rows(vectors: Tensor, k: int) -> Tensor:
     return (vectors @ vectors.T).masked_fill(itself, -math.inf).topk(k).indices
 
 
-def contrast_with_neighbours(anchors: Tensor, virtual: Tensor, neighbours: Tensor, temperature: float = 0.05) -> Tensor:
+def contrast_with_neighbours(anchors: Tensor, virtual: Tensor, neighbours: Tensor, temperature: float | Tensor = 0.05) -> Tensor:
     """VaSCL's equation 5 with the neighbours N(i) given, int64 [M, k]; φ(u, v) = exp(cos(u, v)/τ).
 
         ℓ = −log  φ(z_i, z*_i) / [ φ(z_i, z*_i) + Σ_{n∈N(i)} ( φ(a, z_n) + φ(a, z*_n) ) ],   a = z_i and a = z*_i
@@ -48,7 +48,7 @@ def contrast_with_neighbours(anchors: Tensor, virtual: Tensor, neighbours: Tenso
     return contrast((views @ views.T / temperature).masked_fill(~candidates, -math.inf), partner)
 
 
-def virtual_contrast(virtual: Tensor, anchors: Tensor, neighbours: Tensor, temperature: float = 0.05) -> Tensor:
+def virtual_contrast(virtual: Tensor, anchors: Tensor, neighbours: Tensor, temperature: float | Tensor = 0.05) -> Tensor:
     """A virtual copy must find its own vector among that vector's neighbours (VaSCL's equation 3).
 
         ℓ_i = −log  φ(z*_i, z_i) / [ φ(z*_i, z_i) + Σ_{n∈N(i)} φ(z*_i, z_n) ]

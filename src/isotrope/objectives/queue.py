@@ -9,7 +9,7 @@ from isotrope.objectives.contrast import contrast
 from isotrope.objectives.vectors import check_shapes, check_temperature, unit
 
 
-def queue_nce(queries: Tensor, keys: Tensor, queue: Tensor, temperature: float = 0.07) -> Tensor:
+def queue_nce(queries: Tensor, keys: Tensor, queue: Tensor, temperature: float | Tensor = 0.07) -> Tensor:
     """Query i must find its own key among that key and the queue (MoCo, CERT).
 
         ℓ_i = −log  exp(cos(q_i, k_i)/τ) / [ exp(cos(q_i, k_i)/τ) + Σ_u exp(cos(q_i, u)/τ) ]

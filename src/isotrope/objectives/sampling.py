@@ -12,7 +12,7 @@ from isotrope.errors import InputError
 from isotrope.objectives.vectors import check_shapes, check_temperature, mean, wide
 
 
-def negative_sampling(anchor: Tensor, positive: Tensor, negatives: Tensor, temperature: float = 1.0) -> Tensor:
+def negative_sampling(anchor: Tensor, positive: Tensor, negatives: Tensor, temperature: float | Tensor = 1.0) -> Tensor:
     """word2vec's loss: yes to the true partner, no to each of the k drawn ones.
 
         ℓ_i = −log σ(a_i·p_i/τ) − Σ_j log σ(−a_i·n_ij/τ)
@@ -23,7 +23,7 @@ def negative_sampling(anchor: Tensor, positive: Tensor, negatives: Tensor, tempe
     return _tell_apart(_scores(anchor, positive, negatives, temperature))
 
 
-def nce(anchor: Tensor, positive: Tensor, negatives: Tensor, log_noise: Tensor | float, temperature: float = 1.0) -> Tensor:
+def nce(anchor: Tensor, positive: Tensor, negatives: Tensor, log_noise: Tensor | float, temperature: float | Tensor = 1.0) -> Tensor:
     """Noise-contrastive estimation: negative sampling with the density q of the noise taken out of each score.
 
         ℓ_i = −log σ(Δ(p_i)) − Σ_j log σ(−Δ(n_ij)),   Δ(x) = a_i·x/τ − log(k·q(x))
@@ -45,7 +45,7 @@ def nce(anchor: Tensor, positive: Tensor, negatives: Tensor, log_noise: Tensor |
     return _tell_apart(scores - log_noise - math.log(drawn))
 
 
-def _scores(anchor: Tensor, positive: Tensor, negatives: Tensor, temperature: float) -> Tensor:
+def _scores(anchor: Tensor, positive: Tensor, negatives: Tensor, temperature: float | Tensor) -> Tensor:
     """[N, 1 + k], the positive first."""
     check_temperature(temperature)
     check_shapes(anchor=(anchor, "N d"), positive=(positive, "N d"), negatives=(negatives, "N k d"))

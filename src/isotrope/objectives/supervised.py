@@ -11,7 +11,7 @@ from isotrope.objectives.contrast import contrast
 from isotrope.objectives.vectors import check_shapes, check_temperature, mean, unit
 
 
-def supervised_contrast(embeddings: Tensor, labels: Tensor, temperature: float = 0.1, form: str = "out") -> Tensor:
+def supervised_contrast(embeddings: Tensor, labels: Tensor, temperature: float | Tensor = 0.1, form: str = "out") -> Tensor:
     """Each row must find the rows P_i of its label among all others.
 
         "out":  ℓ_i = −1/|P_i| Σ_{p∈P_i} log [ exp(cos(z_i, z_p)/τ) / Σ_{a≠i} exp(cos(z_i, z_a)/τ) ]

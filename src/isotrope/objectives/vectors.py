@@ -23,8 +23,9 @@ def mean(losses: Tensor) -> Tensor:
     return losses.sum() / max(losses.numel(), 1)
 
 
-def check_temperature(temperature: float) -> None:
-    if not temperature > 0:
+def check_temperature(temperature: float | Tensor) -> None:
+    """A tensor is a learned temperature, kept above 0 where it is learned: to look at it would make the host wait for the device."""
+    if not isinstance(temperature, Tensor) and not temperature > 0:
         raise ValueError(f"temperature must be above 0; {temperature} was given")
 
 

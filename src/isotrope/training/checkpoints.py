@@ -48,7 +48,7 @@ class RunFolder:
         before = json.loads((self.folder / "run.json").read_text(encoding="utf-8"))
         for part in ("method", "data", "model", "settings"):
             if before.get(part) != facts[part]:
-                raise InputError(f"{self.folder}: cannot resume, the {part} differs: {_difference(before.get(part), facts[part])}.")
+                raise InputError(f"{self.folder}: cannot resume, the {part} differs: {difference(before.get(part), facts[part])}.")
 
     def log(self, line: dict[str, Any]) -> None:
         with explained(self.folder), open(self.folder / "metrics.jsonl", "a", encoding="utf-8") as metrics:
@@ -116,7 +116,8 @@ def put_weights(method: nn.Module, weights: dict[str, Tensor]) -> None:
         tensor.copy_(weights[name])
 
 
-def _difference(before: Any, now: Any) -> str:
+def difference(before: Any, now: Any) -> str:
+    """What differs between two sets of facts, in words."""
     if isinstance(before, dict) and isinstance(now, dict):
         names = [name for name in {**before, **now} if before.get(name) != now.get(name)]
         return ", ".join(f"{name} was {before.get(name)!r} and is {now.get(name)!r}" for name in names)

@@ -131,7 +131,7 @@ def train_loop(
             if not finite:
                 _stop_at_nan(folder, pending[number][0], best_step)
         seconds, clock = time.perf_counter() - clock, time.perf_counter()
-        terms = {name: float(torch.stack([entry[2][name] for entry in pending]).mean()) for name in pending[0][2]}
+        terms = {name: float(value) for name, value in _means([named for _, _, named, _ in pending]).items()}
         last_step = pending[-1][0]
         line = {
             "step": last_step,
@@ -204,7 +204,7 @@ def train_loop(
                 key = (settings.seed, number, accelerator.process_index)
                 outcome = compute_gradient(method, batch, accelerator, key, settings.chunk_size, 1 / accumulation)
                 losses.append(outcome.loss)
-                terms.append(outcome.terms)
+                terms.append({**outcome.terms, **outcome.measures})
             average_gradients(trainable(method))
             norm = accelerator.clip_grad_norm_(trainable(method), settings.max_grad_norm)
             prepared.step()
@@ -213,8 +213,7 @@ def train_loop(
             method.finish_step(outcome.representations)
             step += 1
             candidates = outcome.candidates
-            means = {name: torch.stack([entry[name] for entry in terms]).mean() for name in terms[0]}
-            pending.append((step, torch.stack(losses).mean(), means, torch.as_tensor(norm).detach()))
+            pending.append((step, torch.stack(losses).mean(), _means(terms), torch.as_tensor(norm).detach()))
             if step % settings.logging_steps == 0 or step == steps or interrupted():
                 loss_note = pending[-1][1]
                 flush(candidates)
@@ -242,6 +241,12 @@ def count_steps(records: int, settings: LoopSettings) -> int:
         return settings.max_steps
     per_epoch = records // settings.batch_size / settings.gradient_accumulation_steps
     return max(math.ceil(settings.epochs * per_epoch), 1)
+
+
+def _means(lines: list[dict[str, Tensor]]) -> dict[str, Tensor]:
+    """The mean of each number over the lines that have it: an empty queue has no candidates, and so no information."""
+    names = dict.fromkeys(name for line in lines for name in line)
+    return {name: torch.stack([line[name] for line in lines if name in line]).mean() for name in names}
 
 
 def _stop_at_nan(folder: RunFolder, step: int, best_step: int) -> None:

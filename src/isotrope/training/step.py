@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from isotrope.methods.base import Batch, Method
+from isotrope.objectives import info_bound
 from isotrope.training.gathering import gather_representations
 
 if TYPE_CHECKING:
@@ -18,10 +19,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Outcome:
-    """``terms`` stay on the device until somebody logs them."""
+    """``terms`` and ``measures`` stay on the device until somebody logs them."""
 
     loss: Tensor
     terms: dict[str, Tensor]
+    measures: dict[str, Tensor]  # what is logged beside the terms
     representations: dict[str, Tensor]  # of the whole batch, without gradient
     candidates: int
 
@@ -62,7 +64,11 @@ def compute_gradient(
                 ],
             )
     detached = {name: tensor.detach() for name, tensor in gathered.items()}
-    return Outcome(loss.detach(), {name: term.detach() for name, term in terms.items()}, detached, method.candidates(detached))
+    terms = {name: term.detach() for name, term in terms.items()}
+    candidates = method.candidates(detached)
+    told = candidates > 0 and "contrastive" in terms
+    information = {"information": info_bound(terms["contrastive"], candidates)} if told else {}
+    return Outcome(loss.detach(), terms, {**information, **method.measures()}, detached, candidates)
 
 
 def _leaf(parts: list[Tensor]) -> Tensor:

@@ -1,0 +1,1 @@
+"""Methods on equal footing: the same start, text, steps and selection, several seeds, one judge."""

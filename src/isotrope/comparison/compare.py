@@ -1,0 +1,123 @@
+"""The public function: plan, judge the start, run what is not there yet, write the table."""
+
+from __future__ import annotations
+
+import os
+import platform
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from isotrope.api import Files, load
+from isotrope.comparison.plan import Contestant, Data, Place, Task, Terms, contestants, loop_settings
+from isotrope.comparison.results import FILE, Comparison
+from isotrope.comparison.run import finished, judge, protocol
+from isotrope.comparison.workers import run_all
+from isotrope.encoders.encoder import Encoder
+from isotrope.errors import InputError
+from isotrope.files import file_digest
+from isotrope.progress import bar, hidden
+from isotrope.training.settings import LoopSettings
+from isotrope.version import __version__
+
+
+def compare(
+    data: Data,
+    methods: str | Sequence[str],
+    output: Place | None = None,
+    *,
+    model: Place = "builtin-base",
+    pooling: str | None = None,
+    seeds: int = 3,
+    eval_data: Files | None = None,
+    data_dir: Place | None = None,
+    aggregation: str = "all",
+    parallel: int = 1,
+    own: Mapping[str, Mapping[str, Any]] | None = None,
+    **settings: Any,
+) -> Comparison:
+    """Train each method with each seed from one start, for as many steps, chosen alike; judge every encoder alike.
+
+    ``data``: a file, or several of different kinds, of which each method takes the first that it can use (a mapping from kind to file says
+    which is which). ``methods``: names, or LABEL=NAME for a method that stands twice. ``own``: by label, settings of one method;
+    ``settings`` are the loop's, for all. ``data_dir`` (or ISOTROPE_DATA) brings the STS tasks; without it the score is label-free. The same
+    call goes on where an earlier one with the same ``output`` was stopped: a finished run is not made again.
+    """
+    if seeds < 1 or parallel < 1:
+        raise InputError(f"seeds and parallel must be at least 1; {seeds} and {parallel} were given.")
+    common = loop_settings(settings)
+    entered = contestants(methods.split(",") if isinstance(methods, str) else methods, data, own or {}, common)
+    folder = _folder(output)
+    files = [str(file) for file in ([eval_data] if isinstance(eval_data, str | os.PathLike) else eval_data or ())]
+    place = data_dir or os.environ.get("ISOTROPE_DATA")
+    encoder = load(model, pooling)
+    terms = Terms(
+        model=str(model),
+        pooling=pooling,
+        fingerprint=encoder.fingerprint(),
+        settings=common,
+        eval_data=tuple(files),
+        eval_content=tuple(file_digest(file) for file in files),
+        data_dir=str(place) if place else None,
+        aggregation=aggregation,
+    )
+    first = int(float(common.get("seed", LoopSettings.seed)))
+    chosen = range(first, first + seeds)
+    tasks = [Task(one, seed, terms, folder / f"{one.label}-seed-{seed}") for one in entered for seed in chosen]
+    kept = {task.name: earlier for task in tasks if (earlier := finished(task)) is not None}
+    facts = _facts(terms, entered, list(chosen), str(encoder.device), parallel)
+    start = _start(encoder, terms, folder)
+    del encoder  # its memory is for the runs
+    found = Comparison(facts, [one.label for one in entered], start, list(kept.values()), [], folder)
+    found.write()
+    left = [task for task in tasks if task.name not in kept]
+    try:
+        with bar("comparing", len(tasks), start=len(kept)) as advance:
+            for task, outcome in run_all(left, parallel):
+                if "failure" in outcome:
+                    found.failures.append({"name": task.contestant.label, "seed": task.seed, "sentence": outcome["failure"]})
+                else:
+                    found.runs.append(outcome)
+                found.write()
+                advance(1, note=f"{task.contestant.label}, seed {task.seed}")
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt(f"stopped; the same command with --output {folder} goes on from here") from None
+    return found
+
+
+def _facts(terms: Terms, entered: Sequence[Contestant], seeds: list[int], device: str, parallel: int) -> dict[str, Any]:
+    """For the reader of the table: all that was the same, and what one method had of its own."""
+    return {
+        "model": terms.model if terms.pooling is None else f"{terms.model} ({terms.pooling} pooling)",
+        "fingerprint": terms.fingerprint,
+        "settings": terms.settings,
+        "seeds": seeds,
+        "eval_data": list(terms.eval_data),
+        "protocol": protocol(terms),
+        "own": {one.label: {"method": one.method, "settings": one.settings} for one in entered if one.settings or one.label != one.method},
+        "version": __version__,
+        "machine": {"platform": platform.platform(), "device": device, "parallel": parallel},
+    }
+
+
+def _start(encoder: Encoder, terms: Terms, folder: Path) -> dict[str, float]:
+    """What the start itself scores; without labels the runs tell, each on its own held-out texts."""
+    if terms.data_dir is None:
+        return {}
+    if (folder / FILE).is_file():
+        earlier = Comparison.read(folder / FILE)
+        if earlier.start and (earlier.terms["fingerprint"], earlier.terms["protocol"]) == (terms.fingerprint, protocol(terms)):
+            return earlier.start
+    with hidden():
+        return judge(encoder, terms, {})
+
+
+def _folder(output: Place | None) -> Path:
+    folder = Path(output) if output is not None else Path("runs") / f"compare-{time.strftime('%Y%m%d-%H%M%S')}"
+    if folder.exists() and not folder.is_dir():
+        raise InputError(f"{folder}: a file stands where the comparison's folder should be; choose another --output.")
+    holds = {entry.name for entry in folder.iterdir()} if folder.is_dir() else set()
+    if holds and FILE not in holds:
+        raise InputError(f"{folder}: the folder holds something else ({min(holds)}); choose a new folder for the comparison.")
+    return folder

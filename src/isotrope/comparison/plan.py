@@ -1,0 +1,165 @@
+"""Who is compared, on which text, under which terms. Everything is read and checked before the first step is taken."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from isotrope.data.kinds import KINDS
+from isotrope.data.readers import check_file, header_of
+from isotrope.data.sources import fits
+from isotrope.errors import InputError, nearest
+from isotrope.files import file_digest
+from isotrope.methods.base import Method
+from isotrope.methods.registry import find, registry
+from isotrope.training.settings import LoopSettings, resolve
+
+STEPS = 200  # where none are given; an epoch would give each text its own number
+EQUAL = ("max_steps", "epochs", "seed", "eval_steps", "patience", "held_out")  # the same for every method
+Place = str | os.PathLike[str]
+Data = Place | Sequence[Place] | Mapping[str, Place]
+
+
+@dataclass(frozen=True)
+class Terms:
+    """What is the same for every method."""
+
+    model: str
+    pooling: str | None
+    fingerprint: str  # of the start
+    settings: dict[str, Any]  # of the loop, as given
+    eval_data: tuple[str, ...] = ()
+    eval_content: tuple[str, ...] = ()  # digests of them
+    data_dir: str | None = None  # None: judged without labels
+    aggregation: str = "all"
+
+
+@dataclass(frozen=True)
+class Contestant:
+    """``label`` is the name in the table: the method's own, or the one given to it under other settings."""
+
+    label: str
+    method: str
+    data: str
+    content: str  # a digest of the data
+    settings: dict[str, Any]  # its own, as given
+
+
+@dataclass(frozen=True)
+class Task:
+    """One run: a contestant and a seed."""
+
+    contestant: Contestant
+    seed: int
+    terms: Terms
+    folder: Path
+
+    @property
+    def name(self) -> str:
+        return f"{self.contestant.label}-seed-{self.seed}"
+
+    def settings(self) -> dict[str, Any]:
+        return {**self.terms.settings, **self.contestant.settings, "seed": self.seed}
+
+    def facts(self) -> dict[str, Any]:
+        """What decides the outcome: a finished run is kept where these are the same."""
+        own, loop = resolve(self.settings(), find(self.contestant.method).Settings, LoopSettings)
+        terms = self.terms
+        return {
+            "method": self.contestant.method,
+            "data": self.contestant.content,
+            "model": {"fingerprint": terms.fingerprint, "pooling": terms.pooling},
+            "settings": {**asdict(own), **asdict(loop)},
+            "eval_data": list(terms.eval_content),
+            "judge": "label-free" if terms.data_dir is None else f"sts, {terms.aggregation}",
+        }
+
+
+def contestants(methods: Sequence[str], data: Data, own: Mapping[str, Mapping[str, Any]], common: Mapping[str, Any]) -> list[Contestant]:
+    """``methods`` are names, or LABEL=NAME for a method that stands twice; each takes the first file of a kind it needs."""
+    files = _files(data)
+    named = dict(_labelled(name) for name in methods)
+    if not named:
+        raise InputError("No method was named; give --methods with names that `isotrope methods` lists, joined by commas.")
+    unknown = next((label for label in own if label not in named), None)
+    if unknown is not None:
+        raise InputError(f"Settings were given for '{unknown}', which is not compared{nearest(unknown, named)}.")
+    found, digests = [], dict[str, str]()
+    for label, method in named.items():
+        kind = find(method)
+        settings = {name.replace("-", "_"): value for name, value in own.get(label, {}).items()}
+        equal = next((name for name in EQUAL if name in settings), None)
+        if equal is not None:
+            raise InputError(f"{equal} is the same for every method that is compared; give it as --{equal.replace('_', '-')}.")
+        chosen, loop = resolve({**common, **settings}, kind.Settings, LoopSettings)
+        kind.check(chosen)
+        loop.check()
+        text = _text_for(label, kind, files)
+        if text not in digests:
+            digests[text] = file_digest(text)
+        found.append(Contestant(label, method, text, digests[text], settings))
+    return found
+
+
+def loop_settings(given: Mapping[str, Any]) -> dict[str, Any]:
+    """The loop's settings for all; a setting that only methods have is refused, for it is one method's."""
+    settings = {name.replace("-", "_"): value for name, value in given.items()}
+    if "epochs" in settings:
+        raise InputError("Epochs would give each method its own number of steps; give --max-steps, the same for all.")
+    for name in settings:
+        owner = next((method for method, kind in registry().items() if name in _names(kind.Settings)), None)
+        if owner and name not in _names(LoopSettings):
+            raise InputError(f"{name} is a setting of single methods; write --set {owner}.{name.replace('_', '-')}=VALUE.")
+    (checked,) = resolve(settings, LoopSettings)
+    checked.check()
+    return {"max_steps": STEPS, **settings}
+
+
+def _names(settings: type) -> set[str]:
+    return {field.name for field in dataclasses.fields(settings)}
+
+
+def _labelled(name: str) -> tuple[str, str]:
+    label, given, method = name.strip().partition("=")
+    if not re.fullmatch(r"[\w-]+", label):
+        raise InputError(f"'{name}' is no name for a row: letters, digits, - and _ only.")
+    return label, method if given else label
+
+
+def _files(data: Data) -> list[tuple[str | None, str]]:
+    """(kind, path): the kind is None where the columns decide."""
+    if isinstance(data, Mapping):
+        found: list[tuple[str | None, str]] = [(kind, str(path)) for kind, path in data.items()]
+    else:
+        given = [data] if isinstance(data, str | os.PathLike) else list(data)
+        parts = [str(word).partition("=") for word in given]
+        found = [(kind, path) if equals and kind in KINDS else (None, kind + equals + path) for kind, equals, path in parts]
+    if not found:
+        raise InputError("No data was given: name at least one file.")
+    for kind, path in found:
+        check_file(path)
+        if kind is not None and not fits(path, kind):
+            raise InputError(f"{path}: {_described(path)} cannot be {kind}.")
+    return found
+
+
+def _text_for(label: str, method: type[Method], files: list[tuple[str | None, str]]) -> str:
+    kinds = (method.needs, *method.accepts)
+    for kind in kinds:
+        named = [path for given, path in files if given == kind]
+        fitting = [path for given, path in files if given is None and fits(path, kind)]
+        if named or fitting:
+            return (named or fitting)[0]
+    given = ", ".join(f"{Path(path).name} ({kind or _described(path)})" for kind, path in files)
+    wanted = "/".join(KINDS[method.needs].known[0])
+    raise InputError(f"{label} needs {' or '.join(kinds)}, and none of the files is that: {given}; add one, with columns such as {wanted}.")
+
+
+def _described(path: str) -> str:
+    header = header_of(path)
+    return "plain text" if header is None else f"a table with columns {', '.join(header)}"

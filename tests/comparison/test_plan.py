@@ -1,0 +1,109 @@
+"""Who is compared on which text, and what is refused before anything is trained."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import isotrope
+from isotrope.comparison.plan import contestants, loop_settings
+from isotrope.errors import InputError
+from isotrope.methods.base import Method
+from isotrope.methods.registry import registry
+
+
+@pytest.fixture
+def kinds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Methods with all sorts of needs."""
+    made = {
+        "talk": type("Talk", (Method,), {"name": "talk", "needs": "dialogues"}),
+        "either": type("Either", (Method,), {"name": "either", "needs": "triples", "accepts": ("pairs", "sentences")}),
+        "book": type("Book", (Method,), {"name": "book", "needs": "documents"}),
+    }
+    monkeypatch.setattr("isotrope.methods.registry.registry", lambda: {**registry(), **made})
+
+
+def texts(methods: str, data: Any) -> dict[str, str]:
+    return {one.label: Path(one.data).name for one in contestants(methods.split(","), data, {}, {})}
+
+
+@pytest.mark.usefixtures("kinds")
+def test_each_method_takes_the_first_file_of_the_kind_it_needs(sentences: Path, triples: Path, tmp_path: Path) -> None:
+    pairs = tmp_path / "pairs.csv"
+    pairs.write_text("query,answer\na,b\n")
+    other = tmp_path / "other.txt"
+    other.write_text("hello\n")
+    assert texts("simcse,simcse-supervised,book", [sentences, other, triples]) == {
+        "simcse": "sentences.txt",
+        "simcse-supervised": "triples.tsv",
+        "book": "sentences.txt",
+    }
+    assert texts("simcse,either", [other, sentences, pairs]) == {"simcse": "other.txt", "either": "pairs.csv"}
+    assert texts("either", [pairs, triples]) == {"either": "triples.tsv"}  # what it needs goes before what it accepts
+    assert texts("either", [sentences]) == {"either": "sentences.txt"}
+
+
+@pytest.mark.usefixtures("kinds")
+def test_a_file_may_be_given_a_kind(sentences: Path, tmp_path: Path) -> None:
+    talks = tmp_path / "talks.txt"
+    talks.write_text("hello\nhello you\n")
+    expected = {"talk": "talks.txt", "simcse": "sentences.txt"}
+    assert texts("talk,simcse", [sentences, f"dialogues={talks}"]) == expected
+    assert texts("talk,simcse", [f"dialogues={talks}", sentences]) == expected  # and is then nothing else
+    assert texts("talk,simcse", {"dialogues": talks, "sentences": sentences}) == expected
+    with pytest.raises(InputError, match="plain text cannot be triples"):
+        texts("talk", [f"triples={talks}"])
+
+
+def test_a_method_without_its_text_says_what_it_needs_and_what_there_is(sentences: Path, tmp_path: Path) -> None:
+    table = tmp_path / "labels.tsv"
+    table.write_text("text\tlabel\na\tb\n")
+    with pytest.raises(InputError) as caught:
+        texts("simcse,simcse-supervised", [sentences, table])
+    assert str(caught.value) == (
+        "simcse-supervised needs triples or pairs, and none of the files is that: sentences.txt (plain text), labels.tsv (a table with "
+        "columns text, label); add one, with columns such as anchor/positive/negative."
+    )
+
+
+@pytest.mark.parametrize(
+    ("methods", "own", "said"),
+    [
+        ("", {}, "No method was named|no name for a row"),
+        ("simsce", {}, "did you mean 'simcse'"),
+        ("hot one=simcse", {}, "no name for a row"),
+        ("simcse", {"moco": {"queue": 3}}, "'moco', which is not compared"),
+        ("simcse", {"simcse": {"temprature": 3}}, "did you mean 'temperature'"),
+        ("simcse", {"simcse": {"temperature": "-1"}}, "must be above 0"),
+        ("simcse", {"simcse": {"max-steps": 3}}, "max_steps is the same for every method"),
+        ("simcse", {"simcse": {"seed": 3}}, "seed is the same for every method"),
+    ],
+)
+def test_what_cannot_be_compared_is_refused(sentences: Path, methods: str, own: dict[str, dict[str, Any]], said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        contestants(methods.split(","), sentences, own, {})
+
+
+def test_settings_of_the_loop_are_for_all_and_those_of_methods_are_not() -> None:
+    assert loop_settings({"batch-size": "32"}) == {"max_steps": 200, "batch_size": "32"}
+    assert loop_settings({"max_steps": 7})["max_steps"] == 7
+    with pytest.raises(InputError, match="each method its own number of steps"):
+        loop_settings({"epochs": 1})
+    with pytest.raises(InputError, match=r"--set [a-z-]+\.temperature=VALUE"):
+        loop_settings({"temperature": 0.1})
+    with pytest.raises(InputError, match="did you mean 'batch_size'"):
+        loop_settings({"batch_sise": 3})
+    with pytest.raises(InputError, match="batch_size must be at least 1"):
+        loop_settings({"batch_size": 0})
+
+
+def test_no_data_and_no_seeds_are_refused(tiny: Path, sentences: Path, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="No data"):
+        isotrope.compare([], "simcse", tmp_path / "a")
+    with pytest.raises(InputError, match="no such file"):
+        isotrope.compare("nowhere.txt", "simcse", tmp_path / "a")
+    with pytest.raises(InputError, match="at least 1"):
+        isotrope.compare(sentences, "simcse", tmp_path / "a", seeds=0)
+    assert not (tmp_path / "a").exists()

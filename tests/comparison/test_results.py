@@ -1,0 +1,101 @@
+"""The table: means, deviations, order, and the three forms it is written in."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from isotrope.comparison.results import Comparison
+from isotrope.errors import InputError
+
+TERMS = {
+    "model": "builtin-base",
+    "settings": {"max_steps": 200, "batch_size": 64},
+    "seeds": [1, 2, 3],
+    "eval_data": ["data/dev.tsv"],
+    "protocol": "sts-cosine-v1, aggregation all",
+    "own": {"hot": {"method": "simcse", "settings": {"temperature": "0.5"}}},
+}
+
+
+def run(name: str, seed: int, average: float, seconds: float) -> dict[str, Any]:
+    return {
+        "name": name,
+        "seed": seed,
+        "data": {"source": "texts/news.txt", "kind": "sentences", "records": 9},
+        "measures": {"sts_average": average, "seconds": seconds},
+        "before": {"spearman": 55.5},
+        "warnings": ["Training did not improve."] if average < 50 else [],
+    }
+
+
+@pytest.fixture
+def found(tmp_path: Path) -> Comparison:
+    runs = [run("simcse", 3, 66.0, 5.0), run("hot", 1, 40.0, 4.0), run("simcse", 1, 60.0, 3.0), run("simcse", 2, 63.0, 4.0)]
+    failures = [{"name": "hot", "seed": 2, "sentence": "The loss is not a number at step 3."}]
+    return Comparison(TERMS, ["hot", "simcse"], {"sts_average": 52.0}, runs, failures, tmp_path)
+
+
+def test_rows_are_the_start_and_the_methods_as_named_with_seeds_in_order(found: Comparison) -> None:
+    assert [(row.name, row.measures["sts_average"]) for row in found.rows()] == [
+        ("start", [52.0]),
+        ("hot", [40.0]),
+        ("simcse", [60.0, 63.0, 66.0]),
+    ]
+    assert found.rows()[0].measures["dev_spearman"] == [55.5]
+    assert found.columns == ["sts_average", "dev_spearman", "seconds"]
+
+
+def test_cells_are_mean_and_sample_deviation_and_one_seed_has_none(found: Comparison) -> None:
+    start, hot, simcse = found.rows()
+    assert simcse.cells(["sts_average", "seconds"]) == ["63.00 ± 3.00", "4.0 ± 1.0"]
+    assert hot.cells(["sts_average", "dev_spearman"]) == ["40.00", ""]
+    assert start.cells(["seconds"]) == [""]
+
+
+def test_the_table_says_the_terms_and_what_went_wrong(found: Comparison) -> None:
+    text = found.table()
+    assert "63.00 ± 3.00" in text
+    for sentence in (
+        "over seeds 1, 2, 3; from builtin-base, max_steps 200, batch_size 64.",
+        "chosen by Spearman on dev.tsv; judged by sts-cosine-v1, aggregation all",
+        "hot: simcse, temperature 0.5.",
+        "hot, seed 2, failed: The loss is not a number at step 3.",
+        "hot, seed 1: Training did not improve.",
+    ):
+        assert sentence in text
+
+
+def test_markdown_is_a_table_with_its_terms_beneath(found: Comparison) -> None:
+    lines = found.markdown().splitlines()
+    assert lines[0] == "| method | text | STS average | dev | seconds |"
+    assert lines[2] == "| start |  | 52.00 | 55.50 |  |"
+    assert lines[4] == "| `simcse` | news.txt | 63.00 ± 3.00 |  | 4.0 ± 1.0 |"
+    assert {line.count("|") for line in lines[:5]} == {6}
+    assert lines[6].startswith("- Mean ± standard deviation")
+
+
+def test_what_is_written_is_read_again(found: Comparison, tmp_path: Path) -> None:
+    found.write()
+    kept = json.loads((tmp_path / "comparison.json").read_text(encoding="utf-8"))
+    assert kept["rows"][2]["measures"]["sts_average"] == {"mean": 63.0, "deviation": 3.0, "values": [60.0, 63.0, 66.0]}
+    assert kept["rows"][1]["measures"]["sts_average"]["deviation"] is None
+    assert Comparison.read(tmp_path / "comparison.json") == found
+
+
+def test_a_file_that_is_no_comparison_gets_a_sentence(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no such comparison"):
+        Comparison.read(tmp_path / "comparison.json")
+    for content in ("{", "[]", '{"terms": {}}'):
+        (tmp_path / "comparison.json").write_text(content)
+        with pytest.raises(InputError, match="not what `isotrope compare` writes"):
+            Comparison.read(tmp_path / "comparison.json")
+
+
+def test_a_comparison_without_runs_is_still_a_table(tmp_path: Path) -> None:
+    empty = Comparison({**TERMS, "eval_data": []}, ["simcse"], folder=tmp_path)
+    assert empty.rows() == []
+    assert "the label-free score" in empty.table()
