@@ -17,6 +17,7 @@ from isotrope.encoders.roles import Frozen, Role
 from isotrope.errors import InputError
 from isotrope.methods.base import Batch, View
 from isotrope.methods.simcse import SimCSE, SimCSESettings
+from isotrope.methods.temperature import temperature_of
 from isotrope.objectives import debiased
 from isotrope.objectives.ascent import steepest
 
@@ -90,7 +91,7 @@ class DCLR(SimCSE):
     def loss(self, representations: dict[str, Tensor], batch: Batch) -> dict[str, Tensor]:
         first, second = representations["first"], representations["second"]
         noise = self.climb(self.draw(first, batch), first)
-        return {"contrastive": debiased(first, second, noise, self.instance_weights(representations), self.settings.temperature)}
+        return {"contrastive": debiased(first, second, noise, self.instance_weights(representations), temperature_of(self))}
 
     def instance_weights(self, representations: dict[str, Tensor]) -> Tensor:
         """[N, N]; those on the diagonal do not matter."""
@@ -109,7 +110,7 @@ class DCLR(SimCSE):
 
     def climb(self, noise: Tensor, anchors: Tensor) -> Tensor:
         """Each step moves each noise vector by β, to where the batch is densest. How anchors and positives lie is constant in it."""
-        directions = normalize(anchors.detach(), dim=-1) / self.settings.temperature
+        directions = normalize(anchors.detach(), dim=-1) / torch.as_tensor(temperature_of(self)).detach()
 
         def density(vectors: Tensor) -> Tensor:
             return torch.logsumexp(directions @ normalize(vectors, dim=-1).T, dim=1).sum()
