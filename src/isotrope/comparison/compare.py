@@ -18,8 +18,10 @@ from isotrope.encoders.encoder import Encoder
 from isotrope.errors import InputError
 from isotrope.files import file_digest
 from isotrope.progress import bar, hidden
-from isotrope.training.settings import LoopSettings
+from isotrope.training.settings import LoopSettings, resolve
 from isotrope.version import __version__
+
+SHOWN = ("max_steps", "batch_size", "learning_rate", "max_length")  # under every table, also where they were not given
 
 
 def compare(
@@ -88,10 +90,11 @@ def compare(
 
 def _facts(terms: Terms, entered: Sequence[Contestant], seeds: list[int], device: str, parallel: int) -> dict[str, Any]:
     """For the reader of the table: all that was the same, and what one method had of its own."""
+    (loop,) = resolve(terms.settings, LoopSettings)
     return {
         "model": terms.model if terms.pooling is None else f"{terms.model} ({terms.pooling} pooling)",
         "fingerprint": terms.fingerprint,
-        "settings": terms.settings,
+        "settings": {name: getattr(loop, name) for name in dict.fromkeys([*SHOWN, *terms.settings]) if name != "seed"},
         "seeds": seeds,
         "eval_data": list(terms.eval_data),
         "protocol": protocol(terms),

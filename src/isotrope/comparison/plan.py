@@ -110,10 +110,9 @@ def loop_settings(given: Mapping[str, Any]) -> dict[str, Any]:
     settings = {name.replace("-", "_"): value for name, value in given.items()}
     if "epochs" in settings:
         raise InputError("Epochs would give each method its own number of steps; give --max-steps, the same for all.")
-    for name in settings:
-        owner = next((method for method, kind in registry().items() if name in _names(kind.Settings)), None)
-        if owner and name not in _names(LoopSettings):
-            raise InputError(f"{name} is a setting of single methods; write --set {owner}.{name.replace('_', '-')}=VALUE.")
+    owned = set().union(*(_names(method.Settings) for method in registry().values())) - _names(LoopSettings)
+    if one := next((name for name in settings if name in owned), None):
+        raise InputError(f"{one} is a setting of single methods; write --set METHOD.{one.replace('_', '-')}=VALUE.")
     (checked,) = resolve(settings, LoopSettings)
     checked.check()
     return {"max_steps": STEPS, **settings}

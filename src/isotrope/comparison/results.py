@@ -95,8 +95,9 @@ class Comparison:
         chosen = (
             f"Spearman on {', '.join(Path(file).name for file in terms['eval_data'])}" if terms["eval_data"] else "the label-free score"
         )
+        seeds = ", ".join(map(str, terms["seeds"]))
         said = [
-            f"Mean ± standard deviation over seeds {', '.join(map(str, terms['seeds']))}; from {terms['model']}, {settings}.",
+            f"{'Mean ± standard deviation over seeds' if len(terms['seeds']) > 1 else 'Seed'} {seeds}; from {terms['model']}, {settings}.",
             f"Checkpoints chosen by {chosen}; judged by {terms['protocol']}; seconds are those of the training steps.",
         ]
         for name, own in terms["own"].items():
