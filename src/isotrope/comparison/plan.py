@@ -15,7 +15,6 @@ from isotrope.data.readers import check_file, header_of
 from isotrope.data.sources import fits
 from isotrope.errors import InputError, nearest
 from isotrope.files import file_digest
-from isotrope.methods.base import Method
 from isotrope.methods.registry import find, registry
 from isotrope.training.settings import LoopSettings, resolve
 
@@ -99,7 +98,7 @@ def contestants(methods: Sequence[str], data: Data, own: Mapping[str, Mapping[st
         chosen, loop = resolve({**common, **settings}, kind.Settings, LoopSettings)
         kind.check(chosen)
         loop.check()
-        text = _text_for(label, kind, files)
+        text = _text_for(label, kind.kinds(chosen), files)
         if text not in digests:
             digests[text] = file_digest(text)
         found.append(Contestant(label, method, text, digests[text], settings))
@@ -148,15 +147,14 @@ def _files(data: Data) -> list[tuple[str | None, str]]:
     return found
 
 
-def _text_for(label: str, method: type[Method], files: list[tuple[str | None, str]]) -> str:
-    kinds = (method.needs, *method.accepts)
+def _text_for(label: str, kinds: Sequence[str], files: list[tuple[str | None, str]]) -> str:
     for kind in kinds:
         named = [path for given, path in files if given == kind]
         fitting = [path for given, path in files if given is None and fits(path, kind)]
         if named or fitting:
             return (named or fitting)[0]
     given = ", ".join(f"{Path(path).name} ({kind or _described(path)})" for kind, path in files)
-    wanted = "/".join(KINDS[method.needs].known[0])
+    wanted = "/".join(KINDS[kinds[0]].known[0])
     raise InputError(f"{label} needs {' or '.join(kinds)}, and none of the files is that: {given}; add one, with columns such as {wanted}.")
 
 

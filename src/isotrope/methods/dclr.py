@@ -17,6 +17,7 @@ from isotrope.encoders.roles import Frozen, Role
 from isotrope.errors import InputError
 from isotrope.methods.base import Batch, View
 from isotrope.methods.simcse import SimCSE, SimCSESettings
+from isotrope.methods.temperature import temperature_of
 from isotrope.objectives import debiased
 from isotrope.objectives.ascent import steepest
 
@@ -92,7 +93,7 @@ class DCLR(SimCSE):
         noise = self.climb(self.draw(first, batch), first)
         weights = self.instance_weights(representations)
         masked = 1 - (weights.sum() - weights.trace()) / (len(weights) * (len(weights) - 1))
-        return {"contrastive": debiased(first, second, noise, weights, self.settings.temperature), "masked": masked}
+        return {"contrastive": debiased(first, second, noise, weights, temperature_of(self)), "masked": masked}
 
     def weights(self) -> dict[str, float]:
         return {"masked": 0.0}  # the share of pairs that are no negatives is there to be seen: at 1 nothing but noise is left
@@ -114,7 +115,7 @@ class DCLR(SimCSE):
 
     def climb(self, noise: Tensor, anchors: Tensor) -> Tensor:
         """Each step moves each noise vector by β, to where the batch is densest. How anchors and positives lie is constant in it."""
-        directions = normalize(anchors.detach(), dim=-1) / self.settings.temperature
+        directions = normalize(anchors.detach(), dim=-1) / torch.as_tensor(temperature_of(self)).detach()
 
         def density(vectors: Tensor) -> Tensor:
             return torch.logsumexp(directions @ normalize(vectors, dim=-1).T, dim=1).sum()

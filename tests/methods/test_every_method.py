@@ -1,0 +1,254 @@
+"""The laws of the frame, over the whole registry: a method is held to them by being there.
+
+A new method needs a line in OWN only where its defaults cannot work on a tiny encoder; a new kind of record needs a sample in SAMPLES.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import math
+import os
+import signal
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load_file
+from torch import Tensor
+
+import isotrope
+from isotrope import api
+from isotrope.data.kinds import KINDS
+from isotrope.encoders.roles import Frozen, Momentum
+from isotrope.errors import InputError
+from isotrope.methods.base import Method
+from isotrope.methods.registry import find, registry
+from isotrope.training.loop import Judgement
+
+ROOT = Path(__file__).parents[2]
+NAMES = [name for name, method in registry().items() if method.kind == "training"]
+LOOP = {"max_steps": 4, "batch_size": 24, "eval_steps": 4, "logging_steps": 1, "learning_rate": 1e-3, "max_length": 32, "held_out": 0}
+OWN: dict[str, dict[str, str]] = {"distil": {"teacher": "{tiny}"}, "dclr": {"complement": "{tiny}"}}  # the built-in encoder is slow
+
+pytestmark = pytest.mark.filterwarnings("ignore::isotrope.training.loop.TrainingWarning")
+every = pytest.mark.parametrize("name", NAMES)
+
+
+def _table(*columns: str) -> Callable[[list[str]], str]:
+    """Rows of neighbours in the list of texts, a text a column; score, label and entities are made up."""
+    made: dict[str, Callable[[int], str]] = {
+        "score": lambda row: str(row % 6),
+        "label": lambda row: ("entailment", "neutral", "contradiction")[row % 3],
+        "entity": lambda row: f"entity {row % 7}",
+        "hard_entities": lambda row: f"entity {(row + 1) % 7}|entity {(row + 2) % 7}",
+    }
+
+    def write(texts: list[str]) -> str:
+        rows = ["\t".join(made[c](row) if c in made else texts[3 * row + place] for place, c in enumerate(columns)) for row in range(240)]
+        return "\n".join(["\t".join(columns), *rows]) + "\n"
+
+    return write
+
+
+def _runs(texts: list[str]) -> str:
+    """Documents of eight sentences, or dialogues of eight turns."""
+    return "\n\n".join("\n".join(texts[start : start + 8]) for start in range(0, 480, 8)) + "\n"
+
+
+SAMPLES: dict[str, tuple[str, Callable[[list[str]], str]]] = {
+    "sentences": ("sentences.txt", _runs),
+    "documents": ("documents.txt", _runs),
+    "dialogues": ("dialogues.txt", _runs),
+    "pairs": ("pairs.tsv", _table("anchor", "positive")),
+    "triples": ("triples.tsv", _table("anchor", "positive", "negative")),
+    "scored-pairs": ("scored_pairs.tsv", _table("sentence1", "sentence2", "score")),
+    "labelled": ("labelled.tsv", _table("text", "label")),
+    "labelled-pairs": ("labelled_pairs.tsv", _table("premise", "hypothesis", "label")),
+    "linked": ("linked.tsv", _table("sentence", "entity", "hard_entities")),
+}
+
+
+@pytest.fixture(scope="module")
+def samples(tmp_path_factory: pytest.TempPathFactory, topics: list[str]) -> Path:
+    folder = tmp_path_factory.mktemp("samples")
+    for name, write in SAMPLES.values():
+        (folder / name).write_text(write(topics), encoding="utf-8")
+    (folder / "nobody.tsv").write_text("left\tright\nx\ty\n", encoding="utf-8")
+    return folder
+
+
+def settings_of(name: str, tiny: Path) -> dict[str, Any]:
+    return {setting: value.format(tiny=tiny) for setting, value in OWN.get(name, {}).items()}
+
+
+def sample_for(name: str, samples: Path) -> Path:
+    kinds = find(name).kinds(find(name).Settings())
+    known = next((kind for kind in kinds if kind in SAMPLES), None)
+    assert known is not None, f"{name} needs {kinds[0]}: put a sample of it into SAMPLES"
+    return samples / SAMPLES[known][0]
+
+
+@dataclass(frozen=True)
+class Trained:
+    """A run of four steps, the method as the loop left it, and its frozen towers as they were before."""
+
+    name: str
+    run: api.Run
+    method: Method
+    frozen: dict[str, dict[str, Tensor]]
+
+
+@pytest.fixture(scope="module", params=NAMES)
+def trained(request: pytest.FixtureRequest, tiny: Path, samples: Path, tmp_path_factory: pytest.TempPathFactory) -> Trained:
+    name = request.param
+    seen: dict[str, Any] = {}
+    loop = api.train_loop
+
+    def watched(method: Method, *rest: Any, **named: Any) -> Any:
+        towers = {role: tower for role, tower in method.role.items() if isinstance(tower, Frozen) and not isinstance(tower, Momentum)}
+        seen["frozen"] = {role: {key: value.clone() for key, value in tower.state_dict().items()} for role, tower in towers.items()}
+        seen["method"] = method
+        return loop(method, *rest, **named)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(api, "train_loop", watched)
+        patch.setattr(api, "make_judge", rising)
+        folder = tmp_path_factory.mktemp(name) / "whole"
+        run = isotrope.train(name, sample_for(name, samples), tiny, folder, **LOOP, **settings_of(name, tiny))
+    return Trained(name, run, seen["method"], seen["frozen"])
+
+
+def rising(*_: Any) -> Callable[[isotrope.Encoder], Judgement]:
+    """Scores that always improve: what a tiny model learns in four steps is nothing to these laws."""
+    count = iter(range(1000))
+    return lambda encoder: Judgement({"score": float(next(count))}, "score")
+
+
+def test_every_kind_of_record_has_a_sample() -> None:
+    wanted = {kind for name in NAMES for kind in find(name).kinds(find(name).Settings())}
+    assert wanted <= set(SAMPLES), "put samples of the new kinds into SAMPLES"
+    assert set(OWN) <= set(NAMES)
+
+
+def test_it_trains_and_its_loss_is_a_number(trained: Trained, tiny: Path) -> None:
+    lines = [line for line in trained.run.history if "loss" in line]
+    assert [line["step"] for line in lines] == [1, 2, 3, 4]
+    assert all(math.isfinite(line["loss"]) for line in lines)
+    assert all("information" in line for line in lines if line["candidates"] and "contrastive" in line)
+    before, after = isotrope.load(tiny).backbone.state_dict(), trained.run.encoder.backbone.state_dict()
+    assert any(not torch.equal(value, after[key]) for key, value in before.items() if key in after)
+
+
+def test_resume_equals_an_uninterrupted_run(trained: Trained, tiny: Path, samples: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """To the last bit, what only training sees included: heads, towers, queues."""
+    folder = trained.run.folder.parent / "cut"
+    data = sample_for(trained.name, samples)
+    common = {**LOOP, **settings_of(trained.name, tiny)}
+    plain, taken = Method.finish_step, iter(range(1, 1000))
+
+    def interrupt(self: Method, representations: dict[str, Tensor]) -> None:
+        plain(self, representations)
+        if next(taken) == 2:
+            os.kill(os.getpid(), signal.SIGINT)  # as Ctrl-C does
+
+    monkeypatch.setattr(api, "make_judge", rising)
+    with monkeypatch.context() as patch:
+        patch.setattr(Method, "finish_step", interrupt)
+        with pytest.raises(KeyboardInterrupt, match="step 2"):
+            isotrope.train(trained.name, data, tiny, folder, **common)
+    resumed = isotrope.train(trained.name, data, tiny, folder, resume=True, **common)
+    first, second = (load_file(run.folder / "checkpoints" / "step-4" / "weights.safetensors") for run in (trained.run, resumed))
+    assert first.keys() == second.keys()
+    assert [key for key, value in first.items() if not torch.equal(value, second[key])] == []
+    losses = [[line["loss"] for line in run.history if "loss" in line] for run in (trained.run, resumed)]
+    assert losses[0] == losses[1]
+
+
+def test_the_saved_encoder_gives_the_same_vectors(trained: Trained, topics: list[str], tmp_path: Path) -> None:
+    texts = [topics[0], topics[17], "a text of its own", "short"]
+    expected = trained.run.encoder.encode(texts)
+    assert expected.shape == (4, trained.run.encoder.dimension)
+    trained.run.encoder.save(tmp_path / "again")
+    for folder in (trained.run.folder / "model", tmp_path / "again"):
+        found = isotrope.load(folder).encode(texts)
+        assert torch.allclose(torch.from_numpy(found), torch.from_numpy(expected), atol=1e-5)
+
+
+def test_what_only_training_needs_is_not_in_the_encoder(trained: Trained) -> None:
+    """A tower that does not learn is never kept; a head that learns is kept whole or not at all."""
+    kept = {id(parameter) for parameter in trained.run.encoder.parameters()}
+    own = {id(parameter) for parameter in trained.method.encoder.parameters()}
+    for name, role in trained.method.role.items():
+        members = {id(parameter) for parameter in role.parameters()} - own
+        if isinstance(role, Frozen):
+            assert not members & kept, name
+        else:
+            assert members & kept in (set(), members), name
+    buffers = {id(buffer) for key, buffer in trained.method.named_buffers() if not key.startswith("encoder.")}
+    assert not buffers & {id(buffer) for buffer in trained.run.encoder.buffers()}
+    saved = isotrope.load(trained.run.folder / "model")
+    assert saved.state_dict().keys() == trained.run.encoder.state_dict().keys()
+
+
+def test_frozen_towers_do_not_move(trained: Trained) -> None:
+    for name, before in trained.frozen.items():
+        tower = trained.method.role[name]
+        after = tower.state_dict()
+        assert [key for key, value in before.items() if not torch.equal(value, after[key])] == [], name
+        assert not any(parameter.requires_grad for parameter in tower.parameters()), name
+        trained.method.train()
+        assert not any(part.training for part in tower.module.modules()), name  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if hasattr(find(name).Settings(), "learn_temperature")])
+def test_a_temperature_that_can_be_learned_moves(
+    name: str, tiny: Path, samples: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(api, "make_judge", rising)
+    settings = {**LOOP, **settings_of(name, tiny), "max_steps": 2, "learn_temperature": True}
+    run = isotrope.train(name, sample_for(name, samples), tiny, tmp_path / "run", **settings)
+    first, second = [line["temperature"] for line in run.history if "loss" in line]
+    assert first != second
+
+
+@pytest.fixture(scope="module")
+def build() -> ModuleType:
+    """docs/build.py, which no package holds."""
+    spec = importlib.util.spec_from_file_location("docs_build", ROOT / "docs" / "build.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@every
+def test_every_setting_is_documented(name: str, build: ModuleType) -> None:
+    """On the page of all settings, and on the method's own page by its name."""
+    settings = [field.name for field in fields(find(name).Settings)]
+    table = build.table(find(name).Settings)
+    page = (ROOT / "docs" / "methods" / f"{find(name).__module__.rsplit('.', 1)[-1]}.md").read_text(encoding="utf-8")
+    assert [setting for setting in settings if f"| `{setting}` |" not in table] == []
+    assert [setting for setting in settings if f"`{setting}`" not in page] == []
+
+
+@every
+def test_the_wrong_kind_of_record_gets_a_sentence(name: str, samples: Path, tiny: Path, tmp_path: Path) -> None:
+    """It names what is needed and what was given, and nothing is left behind."""
+    kinds = find(name).kinds(find(name).Settings())
+    wrong = {"nobody.tsv": "'left', 'right'"}
+    if not any(KINDS[kind].width == 1 for kind in kinds):
+        wrong["sentences.txt"] = ".txt"
+    for file, given in wrong.items():
+        with pytest.raises(InputError) as caught:
+            isotrope.train(name, samples / file, tiny, tmp_path / "run", **LOOP, **settings_of(name, tiny))
+        sentence = str(caught.value)
+        assert kinds[0] in sentence
+        assert given in sentence
+        assert file in sentence
+        assert "\n" not in sentence
+        assert not (tmp_path / "run").exists()
