@@ -116,7 +116,8 @@ def test_a_corpus_half_of_one_line_loses_only_what_cannot_fit() -> None:
     total, size = 20_000, 64
     texts = np.arange(total)
     texts[::2] = 0  # the same line ten thousand times
-    used = np.concatenate(unique_batches(corpus_of(texts), size))
+    found = unique_batches(corpus_of(texts), size)
+    used = np.concatenate(found)
     assert len(np.unique(used)) == len(used)
     assert total // 2 - np.count_nonzero(texts[used]) < size  # of the other lines, less than a batch is left
     assert np.count_nonzero(texts[used] == 0) >= len(found) - 1  # the line stands in every batch it can, but for an unlucky first
