@@ -67,7 +67,7 @@ def test_one_that_fails_gives_the_code_1_and_the_others_their_rows(
         (["sentences.txt"], "No method was named"),
         (["sentences.txt", "--methods", "simcse-supervised"], "needs triples or pairs"),
         (["sentences.txt", "--methods", "simcse", "--set", "temperature=1"], "METHOD.SETTING=VALUE"),
-        (["sentences.txt", "--methods", "simcse", "--temperature", "1"], "--set METHOD.temperature"),
+        (["sentences.txt", "--methods", "simcse", "--temperature", "1"], "--set simcse.temperature"),
         (["sentences.txt", "--methods", "simcse", "--max-steps"], "--max-steps needs a value"),
         (["comparison.json"], "no such comparison"),
     ],

@@ -85,9 +85,11 @@ def test_golden_value_and_the_mask_does_not_hang_on_the_temperature(
     monkeypatch.setattr(method, "draw", lambda *_: with_cosines(NOISE))
     given = {"first": torch.eye(3, 4), "second": with_cosines(C), "complement": torch.linalg.cholesky(OTHER)}
     assert method.instance_weights(given).tolist() == [[0, 0, 1], [0, 0, 1], [1, 1, 0]]
-    loss = float(method.loss(given, batch_of(method, sentences))["contrastive"])
+    terms = method.loss(given, batch_of(method, sentences))
+    assert float(terms["masked"]) == pytest.approx(1 / 3)
+    assert float(method.total(terms)) == float(terms["contrastive"])  # the share is shown, not minimised
     if temperature == 0.5:
-        assert loss == pytest.approx(0.442866, abs=1e-6)
+        assert float(terms["contrastive"]) == pytest.approx(0.442866, abs=1e-6)
 
 
 def test_as_similar_as_the_threshold_is_too_similar(tiny: Path) -> None:
@@ -102,8 +104,9 @@ def test_without_noise_and_threshold_it_is_simcse_and_asks_for_no_complement(tin
     batch = batch_of(method, sentences)
     found = method.represent(batch)
     assert set(found) == {"first", "second"}
-    loss = method.loss(found, batch)["contrastive"]
-    assert float(loss.detach()) == pytest.approx(float(info_nce(found["first"], found["second"]).detach()), abs=1e-6)
+    terms = method.loss(found, batch)
+    assert float(terms["masked"]) == 0.0
+    assert float(terms["contrastive"].detach()) == pytest.approx(float(info_nce(found["first"], found["second"]).detach()), abs=1e-6)
     assert method.candidates(found) == 8
 
 

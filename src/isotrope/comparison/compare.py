@@ -48,8 +48,9 @@ def compare(
     """
     if seeds < 1 or parallel < 1:
         raise InputError(f"seeds and parallel must be at least 1; {seeds} and {parallel} were given.")
-    common = loop_settings(settings)
-    entered = contestants(methods.split(",") if isinstance(methods, str) else methods, data, own or {}, common)
+    names = methods.split(",") if isinstance(methods, str) else methods
+    common = loop_settings(settings, names)
+    entered = contestants(names, data, own or {}, common)
     folder = _folder(output)
     files = [str(file) for file in ([eval_data] if isinstance(eval_data, str | os.PathLike) else eval_data or ())]
     place = data_dir or os.environ.get("ISOTROPE_DATA")

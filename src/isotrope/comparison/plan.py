@@ -105,14 +105,16 @@ def contestants(methods: Sequence[str], data: Data, own: Mapping[str, Mapping[st
     return found
 
 
-def loop_settings(given: Mapping[str, Any]) -> dict[str, Any]:
-    """The loop's settings for all; a setting that only methods have is refused, for it is one method's."""
+def loop_settings(given: Mapping[str, Any], methods: Sequence[str] = ()) -> dict[str, Any]:
+    """The loop's settings for all; a setting that only methods have is refused, for it is one method's (of ``methods``, if it can be)."""
     settings = {name.replace("-", "_"): value for name, value in given.items()}
     if "epochs" in settings:
         raise InputError("Epochs would give each method its own number of steps; give --max-steps, the same for all.")
-    owned = set().union(*(_names(method.Settings) for method in registry().values())) - _names(LoopSettings)
-    if one := next((name for name in settings if name in owned), None):
-        raise InputError(f"{one} is a setting of single methods; write --set METHOD.{one.replace('_', '-')}=VALUE.")
+    for name in settings:
+        owners = [method for method, kind in registry().items() if name in _names(kind.Settings)]
+        if owners and name not in _names(LoopSettings):
+            owner = next((label for label, method in map(_labelled, methods) if method in owners), owners[0])
+            raise InputError(f"{name} is a setting of single methods; write --set {owner}.{name.replace('_', '-')}=VALUE.")
     (checked,) = resolve(settings, LoopSettings)
     checked.check()
     return {"max_steps": STEPS, **settings}

@@ -91,7 +91,12 @@ class DCLR(SimCSE):
     def loss(self, representations: dict[str, Tensor], batch: Batch) -> dict[str, Tensor]:
         first, second = representations["first"], representations["second"]
         noise = self.climb(self.draw(first, batch), first)
-        return {"contrastive": debiased(first, second, noise, self.instance_weights(representations), temperature_of(self))}
+        weights = self.instance_weights(representations)
+        masked = 1 - (weights.sum() - weights.trace()) / (len(weights) * (len(weights) - 1))
+        return {"contrastive": debiased(first, second, noise, weights, temperature_of(self)), "masked": masked}
+
+    def weights(self) -> dict[str, float]:
+        return {"masked": 0.0}  # the share of pairs that are no negatives is there to be seen: at 1 nothing but noise is left
 
     def instance_weights(self, representations: dict[str, Tensor]) -> Tensor:
         """[N, N]; those on the diagonal do not matter."""
