@@ -49,11 +49,17 @@ def test_a_run_is_the_run_that_train_makes(short: Short, sentences: Path, triple
 
 def test_every_method_starts_from_the_same_numbers_and_the_start_is_the_first_row(short: Short, sentences: Path, tmp_path: Path) -> None:
     found = isotrope.compare(
-        sentences, ["simcse", "hot=simcse", "mlm"], tmp_path / "all", own={"hot": {"temperature": "0.5"}}, **{**short, "seeds": 1}
+        sentences,
+        ["simcse", "hot=simcse", "mlm", "high=simcse"],
+        tmp_path / "all",
+        own={"hot": {"temperature": "0.5"}, "high": {"pooling": "max"}},
+        **{**short, "seeds": 1},
     )
-    first, hot, mlm = found.runs
-    assert first["before"] == hot["before"] == mlm["before"]
-    assert [row.name for row in found.rows()] == ["start", "simcse", "hot", "mlm"]
+    first, hot, mlm, high = found.runs
+    assert first["before"] == hot["before"] == mlm["before"] != high["before"]
+    assert isotrope.load(tmp_path / "all" / "high-seed-42" / "model").pooling.name == "max"
+    assert "high: simcse, pooling max." in found.notes()
+    assert [row.name for row in found.rows()] == ["start", "simcse", "hot", "mlm", "high"]
     assert found.rows()[0].measures["retrieval_mrr"] == [first["before"]["retrieval_mrr"]]
     assert hot["facts"]["settings"]["temperature"] == 0.5
     assert first["facts"]["settings"]["temperature"] == 0.05

@@ -78,6 +78,7 @@ def test_a_method_without_its_text_says_what_it_needs_and_what_there_is(sentence
         ("simcse", {"simcse": {"temprature": 3}}, "did you mean 'temperature'"),
         ("simcse", {"simcse": {"temperature": "-1"}}, "must be above 0"),
         ("simcse", {"simcse": {"max-steps": 3}}, "max_steps is the same for every method"),
+        ("simcse", {"simcse": {"pooling": "meen"}}, "did you mean 'mean'"),
         ("simcse", {"simcse": {"seed": 3}}, "seed is the same for every method"),
     ],
 )

@@ -144,3 +144,27 @@ def test_export_shares_no_mode_with_training(tiny: Path) -> None:
     first, second = exported.encode("the chef bakes"), exported.encode("the chef bakes")
     assert np.array_equal(first, second)  # dropout was off inside
     assert method.encoder.backbone.training  # and is on again outside
+
+
+def test_a_fixed_mask_makes_the_views_equal_under_dropout(tiny: Path, sentences: Path) -> None:
+    method = build("simcse", tiny, fixed_mask=True)
+    batch = batch_of(method, sentences)
+    found, again = method.represent(batch), method.represent(batch)
+    assert torch.equal(found["first"], found["second"])
+    assert not torch.allclose(found["first"], again["first"], atol=1e-4)  # dropout is on
+
+
+def test_only_the_second_view_is_edited(tiny: Path, sentences: Path) -> None:
+    plain, edited = (batch_of(build("simcse", tiny, second_edits=edits), sentences) for edits in ("none", "crop:0.5"))
+    assert torch.equal(plain["first"].ids, edited["first"].ids)
+    assert torch.equal(plain["second"].ids, plain["first"].ids)
+    assert edited["second"].lengths.sum() < edited["first"].lengths.sum()
+
+
+@pytest.mark.parametrize(
+    ("settings", "sentence"),
+    [({"second_edits": "krop:0.5"}, "krop"), ({"second_edits": "crop:0.9", "fixed_mask": True}, "must be one text")],
+)
+def test_views_that_cannot_be_are_refused(settings: dict[str, object], sentence: str) -> None:
+    with pytest.raises(InputError, match=sentence):
+        SimCSE.check(SimCSE.Settings(**settings))  # type: ignore[arg-type]

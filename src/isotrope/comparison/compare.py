@@ -99,10 +99,14 @@ def _facts(terms: Terms, entered: Sequence[Contestant], seeds: list[int], device
         "seeds": seeds,
         "eval_data": list(terms.eval_data),
         "protocol": protocol(terms),
-        "own": {one.label: {"method": one.method, "settings": one.settings} for one in entered if one.settings or one.label != one.method},
+        "own": {one.label: _own(one) for one in entered if _own(one)["settings"] or one.label != one.method},
         "version": __version__,
         "machine": {"platform": platform.platform(), "device": device, "parallel": parallel},
     }
+
+
+def _own(one: Contestant) -> dict[str, Any]:
+    return {"method": one.method, "settings": one.settings if one.pooling is None else {"pooling": one.pooling, **one.settings}}
 
 
 def _start(encoder: Encoder, terms: Terms, folder: Path) -> dict[str, float]:

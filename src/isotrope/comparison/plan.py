@@ -13,6 +13,7 @@ from typing import Any
 from isotrope.data.kinds import KINDS
 from isotrope.data.readers import check_file, header_of
 from isotrope.data.sources import fits
+from isotrope.encoders.pooling import Pooling
 from isotrope.errors import InputError, nearest
 from isotrope.files import file_digest
 from isotrope.methods.registry import find, registry
@@ -47,6 +48,7 @@ class Contestant:
     data: str
     content: str  # a digest of the data
     settings: dict[str, Any]  # its own, as given
+    pooling: str | None = None  # its own; else that of the terms
 
 
 @dataclass(frozen=True)
@@ -62,6 +64,10 @@ class Task:
     def name(self) -> str:
         return f"{self.contestant.label}-seed-{self.seed}"
 
+    @property
+    def pooling(self) -> str | None:
+        return self.contestant.pooling or self.terms.pooling
+
     def settings(self) -> dict[str, Any]:
         return {**self.terms.settings, **self.contestant.settings, "seed": self.seed}
 
@@ -72,7 +78,7 @@ class Task:
         return {
             "method": self.contestant.method,
             "data": self.contestant.content,
-            "model": {"fingerprint": terms.fingerprint, "pooling": terms.pooling},
+            "model": {"fingerprint": terms.fingerprint, "pooling": self.pooling},
             "settings": {**asdict(own), **asdict(loop)},
             "eval_data": list(terms.eval_content),
             "judge": "label-free" if terms.data_dir is None else f"sts, {terms.aggregation}",
@@ -92,6 +98,9 @@ def contestants(methods: Sequence[str], data: Data, own: Mapping[str, Mapping[st
     for label, method in named.items():
         kind = find(method)
         settings = {name.replace("-", "_"): value for name, value in own.get(label, {}).items()}
+        pooling = settings.pop("pooling", None)
+        if pooling is not None:
+            Pooling.named(pooling, 1)  # refuses what it does not know
         equal = next((name for name in EQUAL if name in settings), None)
         if equal is not None:
             raise InputError(f"{equal} is the same for every method that is compared; give it as --{equal.replace('_', '-')}.")
@@ -101,7 +110,7 @@ def contestants(methods: Sequence[str], data: Data, own: Mapping[str, Mapping[st
         text = _text_for(label, kind.kinds(chosen), files)
         if text not in digests:
             digests[text] = file_digest(text)
-        found.append(Contestant(label, method, text, digests[text], settings))
+        found.append(Contestant(label, method, text, digests[text], settings, pooling))
     return found
 
 

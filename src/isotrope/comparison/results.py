@@ -72,13 +72,16 @@ class Comparison:
         """The start, then the methods as they were named; where each text has its own judge, text by text."""
         runs = sorted(self.runs, key=lambda run: (self.names.index(run["name"]), run["seed"]))
         if self.start:
-            return [self._start(runs[:1], "", self.start), *self._rows_of(runs)]
+            return [self._start([run for run in runs if not self._pooled_apart(run)][:1], "", self.start), *self._rows_of(runs)]
         rows = []
         for text in dict.fromkeys(_text(run) for run in runs):
             same = [run for run in runs if _text(run) == text]
-            by_seed = {run["seed"]: run for run in same}  # before the first step all methods are one
+            by_seed = {run["seed"]: run for run in same if not self._pooled_apart(run)}  # before the first step all methods are one
             rows += [self._start(list(by_seed.values()), Path(text[0]).name), *self._rows_of(same)]
         return rows
+
+    def _pooled_apart(self, run: dict[str, Any]) -> bool:
+        return "pooling" in self.terms["own"].get(run["name"], {"settings": {}})["settings"]
 
     def _start(self, runs: list[dict[str, Any]], text: str, judged: dict[str, float] | None = None) -> Row:
         before = [{**(judged or run["before"]), "dev_spearman": run["before"].get("spearman")} for run in runs]

@@ -67,7 +67,7 @@ def perform(task: Task) -> Finding:
             contestant.data,
             terms.model,
             task.folder,
-            pooling=terms.pooling,
+            pooling=task.pooling,
             eval_data=terms.eval_data or None,
             resume=(task.folder / "run.json").is_file(),
             **task.settings(),

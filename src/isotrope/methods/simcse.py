@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, cast
+from functools import cached_property
+from typing import Any, ClassVar, cast
 
 import numpy as np
 from torch import Tensor
@@ -16,18 +17,28 @@ from isotrope.errors import InputError
 from isotrope.methods.base import Batch, Method, Settings, View
 from isotrope.methods.temperature import check_temperature, temperature_of, temperature_role
 from isotrope.objectives import info_nce
+from isotrope.views.edits import Edit
+from isotrope.views.two_views import NONE, edited, parse_two_views
 
 HEADS = ("auto", "train-only", "kept", "none")
 
 
 @dataclass(frozen=True)
-class SimCSESettings(Settings):
+class ContrastSettings(Settings):
     """``head`` auto: Linear + tanh on cls pooling, none on others or after a head that is there; ``dropout`` None: the model's own."""
 
     temperature: float = 0.05
     dropout: float | None = None
     head: str = "auto"
     learn_temperature: bool = False  # the temperature is where it starts then
+
+
+@dataclass(frozen=True)
+class SimCSESettings(ContrastSettings):
+    """What the paper's ablations vary: the second view is edited, or has the first one's dropout mask."""
+
+    second_edits: str = "none"  # such as delete:0.1 or crop:0.9; a comma is "then", a slash "or"
+    fixed_mask: bool = False
 
 
 class SimCSE(Method):
@@ -38,16 +49,17 @@ class SimCSE(Method):
     paper = "Gao, Yao, Chen. SimCSE: Simple Contrastive Learning of Sentence Embeddings. EMNLP 2021"
     year = 2021
     needs = "sentences"
-    Settings = SimCSESettings
+    Settings: ClassVar[type[ContrastSettings]] = SimCSESettings
     auto_head = "train-only"
 
     @classmethod
     def check(cls, settings: Any) -> None:
-        check_temperature(settings.temperature, settings.learn_temperature)
-        if settings.dropout is not None and not 0 <= settings.dropout < 1:
-            raise InputError(f"dropout must lie between 0 and 1; {settings.dropout} was given.")
-        if settings.head not in HEADS:
-            raise InputError(f"head is one of {', '.join(HEADS)}; '{settings.head}' was given.")
+        check_contrast(settings)
+        parse_two_views(NONE, settings.second_edits)
+        if settings.fixed_mask and settings.second_edits != NONE:
+            raise InputError(
+                f"fixed_mask gives both views one mask, so they must be one text; second_edits {settings.second_edits} edits one."
+            )
 
     def roles(self, encoder: Encoder) -> dict[str, Role]:
         if self.settings.dropout is not None:
@@ -63,10 +75,19 @@ class SimCSE(Method):
         return self.auto_head if plain_cls else "none"
 
     def views(self, records: Records, rng: np.random.Generator) -> dict[str, View]:
-        sentences = self.frame(records.tokens())
-        return {"first": sentences, "second": sentences}
+        sequences = records.tokens()
+        first = self.frame(sequences)
+        edited_too = self.settings.second_edits != NONE
+        return {"first": first, "second": self.frame(edited(sequences, self.second_edit, rng)) if edited_too else first}
+
+    @cached_property
+    def second_edit(self) -> Edit:
+        return parse_two_views(NONE, self.settings.second_edits)(self.encoder.tokeniser)[1]
 
     def represent(self, batch: Batch) -> dict[str, Tensor]:
+        if self.settings.fixed_mask:
+            (vectors,) = self.encoder.embed(batch["first"])
+            return dict.fromkeys(("first", "second"), self.read(vectors))
         # The same rows twice in one forward: each row draws its own dropout mask.
         first, second = self.encoder.embed(batch["first"], batch["second"])
         return {"first": self.read(first), "second": self.read(second)}
@@ -89,8 +110,17 @@ class SimCSE(Method):
         )
 
 
+def check_contrast(settings: Any) -> None:
+    """Refuse a temperature, a dropout or a head that cannot work."""
+    check_temperature(settings.temperature, settings.learn_temperature)
+    if settings.dropout is not None and not 0 <= settings.dropout < 1:
+        raise InputError(f"dropout must lie between 0 and 1; {settings.dropout} was given.")
+    if settings.head not in HEADS:
+        raise InputError(f"head is one of {', '.join(HEADS)}; '{settings.head}' was given.")
+
+
 @dataclass(frozen=True)
-class SupervisedSettings(SimCSESettings):
+class SupervisedSettings(ContrastSettings):
     """``hard_negative_weight`` is α itself; the released code's flag of that name is log α."""
 
     hard_negative_weight: float = 1.0
@@ -108,7 +138,7 @@ class SupervisedSimCSE(SimCSE):
 
     @classmethod
     def check(cls, settings: Any) -> None:
-        super().check(settings)
+        check_contrast(settings)
         if settings.hard_negative_weight < 0:
             raise InputError(f"hard_negative_weight is the weight α itself, not its logarithm; {settings.hard_negative_weight} was given.")
 
