@@ -30,6 +30,8 @@ PAIR_FILES = (
 WORDNET = Path("/usr/share/wordnet")
 DEFINITIONS = 20_000
 CAPTION_PAIRS = 10_000
+DOCUMENTS = ("wikinews_docs", "forum_docs", "wiki2_docs")
+SELF_PAIRS = 10_000  # of each
 SENTENCES = 500_000
 MANY = 2_000_000
 
@@ -59,14 +61,16 @@ def supervised(work: Path, data: Path) -> None:
     pairs = _more_pairs(data, permitted, protected)
     captions = _caption_triples(work)
     definitions = _definitions(protected)
+    selves = [triple for name in DOCUMENTS for triple in _self_triples(work / "text" / f"{name}.txt.xz")]
     _write(work / "triples.tsv", [row[1:] for row in triples])
     _write(work / "triples-both.tsv", _both_ways([row[1:] for row in triples]))
     _write(work / "permitted.tsv", permitted)
     _write(work / "permitted-both.tsv", _both_ways(permitted))
     _write(work / "permitted-more.tsv", _both_ways(permitted + pairs))
     _write(work / "permitted-captions.tsv", _both_ways(permitted + pairs) + captions)
+    _write(work / "permitted-self.tsv", _both_ways(permitted + pairs) + captions + selves)
     _write(work / "permitted-words.tsv", _both_ways(permitted + pairs) + definitions)
-    print({"triples": len(triples), "permitted": len(permitted), "pairs": len(pairs), "captions": len(captions), "words": len(definitions)})
+    print({"triples": len(triples), "permitted": len(permitted), "pairs": len(pairs), "captions": len(captions), "words": len(definitions), "selves": len(selves)})
 
 
 Triple = tuple[str, ...]
@@ -102,6 +106,19 @@ def _caption_triples(work: Path) -> list[Triple]:
             pictures[record.document].append(record.texts[0])
     groups = [captions for captions in pictures.values() if len(captions) > 1]
     return [(*rng.sample(groups[i], 2), rng.choice(rng.choice(groups))) for i in rng.choices(range(len(groups)), k=CAPTION_PAIRS)]
+
+
+def _self_triples(file: Path) -> list[Triple]:
+    """A sentence, itself (under another dropout mask), and another one of its document: SimCSE among the supervised."""
+    rng = random.Random(0)
+    documents: dict[int, list[str]] = defaultdict(list)
+    for record in read(file, kind_named("documents")):
+        text = record.texts[0]
+        if 5 <= text.count(" ") + 1 <= 40:
+            documents[record.document].append(text)
+    several = [sentences for sentences in documents.values() if len(sentences) > 1]
+    drawn = (rng.sample(rng.choice(several), 2) for _ in range(SELF_PAIRS))
+    return [(sentence, sentence, other) for sentence, other in drawn]
 
 
 def _definitions(protected: Protected) -> list[Triple]:
