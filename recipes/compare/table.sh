@@ -5,7 +5,7 @@ set -euo pipefail
 work=$1 data=$2 parallel=${3:-1} model=${MODEL:-builtin-base} complement=${COMPLEMENT:-builtin} seeds=${SEEDS:-3}
 texts=$work/compare
 [ -f "$texts/paraphrases.tsv" ] || {
-    grep -v '^$' "$texts/text.txt" | head -30000 > "$texts/thirty.txt"
+    awk 'NF && ++n <= 30000' "$texts/text.txt" > "$texts/thirty.txt"
     isotrope paraphrase "$texts/thirty.txt" --model "$model" --output "$texts/paraphrases.tsv" --share 0.15
 }
 isotrope compare sentences="$texts/text.txt" documents="$texts/text.txt" dialogues="$texts/dialogues.txt" \
