@@ -28,7 +28,7 @@ demo: $(VENV)/core
 	$(BIN)/python -m isotrope.demo
 
 test: $(VENV)/dev
-	$(BIN)/python -m pytest -n 2 tests
+	$(BIN)/python -m pytest -n 2 --dist loadgroup tests
 
 lint: $(VENV)/dev
 	$(BIN)/ruff check .

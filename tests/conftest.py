@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -45,6 +46,49 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def topics() -> list[str]:
     return topic_sentences(1200)
+
+
+def _table(*columns: str) -> Callable[[list[str]], str]:
+    """Rows of neighbours in the list of texts, a text a column; score, label and entities are made up."""
+    made: dict[str, Callable[[int], str]] = {
+        "score": lambda row: str(row % 6),
+        "label": lambda row: ("entailment", "neutral", "contradiction")[row % 3],
+        "entity": lambda row: f"entity {row % 7}",
+        "hard_entities": lambda row: f"entity {(row + 1) % 7}|entity {(row + 2) % 7}",
+    }
+
+    def write(texts: list[str]) -> str:
+        rows = ["\t".join(made[c](row) if c in made else texts[3 * row + place] for place, c in enumerate(columns)) for row in range(240)]
+        return "\n".join(["\t".join(columns), *rows]) + "\n"
+
+    return write
+
+
+def _runs(texts: list[str]) -> str:
+    """Documents of eight sentences, or dialogues of eight turns."""
+    return "\n\n".join("\n".join(texts[start : start + 8]) for start in range(0, 480, 8)) + "\n"
+
+
+SAMPLES: dict[str, tuple[str, Callable[[list[str]], str]]] = {
+    "sentences": ("sentences.txt", _runs),
+    "documents": ("documents.txt", _runs),
+    "dialogues": ("dialogues.txt", _runs),
+    "pairs": ("pairs.tsv", _table("anchor", "positive")),
+    "triples": ("triples.tsv", _table("anchor", "positive", "negative")),
+    "scored-pairs": ("scored_pairs.tsv", _table("sentence1", "sentence2", "score")),
+    "labelled": ("labelled.tsv", _table("text", "label")),
+    "labelled-pairs": ("labelled_pairs.tsv", _table("premise", "hypothesis", "label")),
+    "linked": ("linked.tsv", _table("sentence", "entity", "hard_entities")),
+}
+
+
+@pytest.fixture(scope="session")
+def samples(tmp_path_factory: pytest.TempPathFactory, topics: list[str]) -> dict[str, Path]:
+    """By kind of record, a small file of that kind."""
+    folder = tmp_path_factory.mktemp("samples")
+    for name, write in SAMPLES.values():
+        (folder / name).write_text(write(topics), encoding="utf-8")
+    return {kind: folder / name for kind, (name, _) in SAMPLES.items()}
 
 
 @pytest.fixture

@@ -93,6 +93,8 @@ def train(
     if "batch_size" not in settings:
         loop_settings = _fitting(loop_settings, corpus, kind.batches, accelerator.num_processes)
     _check_size(corpus, kind.batches, train_rows, held_rows, loop_settings)
+    _check_share(loop_settings.batch_size, accelerator.num_processes)
+    kind.check_batch(method_settings, loop_settings.batch_size, corpus)
     judge = make_judge(corpus, held_rows if len(held_rows) else train_rows, eval_data)
 
     start = encoder.fingerprint()
@@ -304,6 +306,11 @@ def _check_size(corpus: Corpus, order: str, train: Rows, held: Rows, settings: L
             f"The data holds {different:,} different {what} ({left:,} to train on{aside}), fewer than batch_size "
             f"({settings.batch_size}); lower it or bring more text."
         )
+
+
+def _check_share(batch_size: int, processes: int) -> None:
+    if batch_size % processes:
+        raise InputError(f"batch_size {batch_size} cannot be shared by {processes} processes.")
 
 
 def _different(corpus: Corpus, order: str) -> tuple[int, str]:

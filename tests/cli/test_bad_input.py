@@ -83,6 +83,34 @@ def test_fewer_different_records_than_a_batch(fails: Fails, tiny: Path, sentence
     assert "fewer than batch_size (4096)" in fails("train", "simcse", sentences, "--model", tiny, "--batch-size", 4096)
 
 
+@pytest.mark.parametrize(
+    ("method", "setting", "batch_size", "said"),
+    [
+        ("moco", "queue=16", 16, "queue (16) must be larger than batch_size (16)"),
+        ("cert", "queue=8", 16, "queue (8) must be larger than batch_size (16)"),
+        ("vascl", "neighbours=16", 16, "neighbours must be fewer than the records of a batch; 16 and 16 were given"),
+        ("vascl", "neighbours=64", None, "64 and 64 were given"),
+    ],
+)
+def test_a_batch_that_does_not_go_with_the_method_is_refused_before_anything_is_written(
+    fails: Fails, tiny: Path, sentences: Path, triples: Path, method: str, setting: str, batch_size: int | None, said: str
+) -> None:
+    size = [] if batch_size is None else ["--batch-size", batch_size]
+    data = triples if method == "cert" else sentences
+    name, value = setting.split("=")
+    assert said in fails("train", method, data, "--model", tiny, "--output", "one", f"--{name}", value, "--held-out", 40, *size)
+    compared = ["--methods", f"simcse,{method}", "--set", f"{method}.{setting}", "--model", tiny, "--output", "all", *size]
+    assert said in fails("compare", sentences, triples, *compared)
+    assert not Path("one").exists()
+    assert not Path("all").exists()
+
+
+def test_a_queue_that_the_text_makes_too_short_for_the_batch(fails: Fails, tiny: Path, sentences: Path) -> None:
+    words = ["--model", tiny, "--output", "one", "--batch-size", 400, "--held-out", 0]
+    assert "queue (400) must be larger than batch_size (400)" in fails("train", "moco", sentences, *words)
+    assert not Path("one").exists()
+
+
 def test_unknown_method_setting_and_option(fails: Fails, tiny: Path, sentences: Path) -> None:
     assert "did you mean 'simcse'" in fails("train", "simsce", sentences, "--model", tiny)
     assert "did you mean 'temperature'" in fails("train", "simcse", sentences, "--model", tiny, "--temprature", "1")

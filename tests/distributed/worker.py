@@ -1,25 +1,36 @@
-"""Run by torchrun in two processes: is what they compute together what one process computes alone?
+"""Run by torchrun in two processes, once for all tests: gradients with dropout on, then two steps of every method.
 
-torchrun --nproc-per-node 2 worker.py MODEL SENTENCES TRIPLES OUTPUT
+torchrun --nproc-per-node 2 worker.py CASES OUTPUT
+
+CASES is a file with the model, the texts of the gradients, and for each case what ``isotrope.train`` takes.
 """
 
 from __future__ import annotations
 
+import json
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
+from unittest.mock import patch
 
 import numpy as np
+import pytest
 import torch
 import torch.distributed as distributed
 
 import isotrope
+from isotrope import api
 from isotrope.data.batches import batches
 from isotrope.data.corpus import Corpus, Records, open_corpus
+from isotrope.errors import InputError
 from isotrope.methods.base import Batch, Method
 from isotrope.methods.mlm import MaskedLanguageModel, MLMSettings, WithMaskedLanguageModel
 from isotrope.methods.registry import find
+from isotrope.training import loop
+from isotrope.training.checkpoints import weights_of
 from isotrope.training.gathering import average_gradients
-from isotrope.training.loop import make_accelerator
+from isotrope.training.loop import Judgement, make_accelerator
 from isotrope.training.optimiser import trainable
 from isotrope.training.settings import LoopSettings
 from isotrope.training.step import _represent, compute_gradient
@@ -73,24 +84,65 @@ def gradients_agree(name: str, kind: str, folder: str, source: str, mlm: bool, c
     assert largest > 1e-2  # a test of zeros would prove nothing
 
 
-def main(folder: str, sentences: str, triples: str, output: str) -> None:
+def descend(case: dict[str, Any], output: Path) -> dict[str, torch.Tensor]:
+    """Train by plain gradient descent, and return all weights and buffers as the last step left them.
+
+    Adam divides a gradient by its own size: what is rounding in one that should be zero would be a whole step, and a gradient that is
+    twice too large would be the same step.
+    """
+    seen: dict[str, torch.Tensor] = {}
+    build_adam, finish = loop.build_optimiser, Method.finish_step
+
+    def descent(method: Method, settings: LoopSettings) -> torch.optim.Optimizer:
+        groups = build_adam(method, settings).param_groups
+        return torch.optim.SGD([{"params": group["params"], "lr": group["lr"]} for group in groups])
+
+    def noting(self: Method, representations: dict[str, torch.Tensor]) -> None:
+        finish(self, representations)
+        seen.update({name: tensor.clone() for name, tensor in weights_of(self).items()})
+
+    with (
+        patch.object(loop, "build_optimiser", descent),
+        patch.object(Method, "finish_step", noting),
+        patch.object(api, "make_judge", lambda *_: unjudged()),
+    ):
+        isotrope.train(output=output, **case)
+    return seen
+
+
+def unjudged() -> Callable[[isotrope.Encoder], Judgement]:
+    count = iter(range(1000))
+    return lambda encoder: Judgement({"score": float(next(count))}, "score")
+
+
+def same_everywhere(weights: dict[str, torch.Tensor]) -> None:
+    mine = torch.cat([tensor.double().flatten() for tensor in weights.values()])
+    theirs = [torch.empty_like(mine) for _ in range(2)]
+    distributed.all_gather(theirs, mine)
+    assert torch.equal(theirs[0], theirs[1])
+
+
+def a_batch_that_cannot_be_shared_is_refused(case: dict[str, Any], output: Path) -> None:
+    with pytest.raises(InputError, match="cannot be shared by 2 processes"):
+        isotrope.train(output=output, **{**case, "batch_size": 15})
+    assert not output.exists()
+
+
+def main(file: str, output: str) -> None:
+    given = json.loads(Path(file).read_text(encoding="utf-8"))
     make_accelerator(LoopSettings())
     assert distributed.get_world_size() == 2
     assert "gloo" in distributed.get_backend_config(), distributed.get_backend_config()
+    folder, sentences, triples = (given[name] for name in ("model", "sentences", "triples"))
     gradients_agree("simcse", "sentences", folder, sentences, mlm=False, chunk=None)
     gradients_agree("simcse", "sentences", folder, sentences, mlm=True, chunk=None)
     gradients_agree("simcse-supervised", "triples", folder, triples, mlm=False, chunk=None)
     gradients_agree("simcse-supervised", "triples", folder, triples, mlm=False, chunk=4)
-    run = isotrope.train(
-        "simcse-supervised", triples, model=folder, output=output, pooling="cls", max_steps=6, batch_size=16, eval_steps=3, held_out=20,
-        learning_rate=1e-3, dropout=0.0, logging_steps=1,
-    )  # fmt: skip
-    mine = torch.cat([p.detach().flatten() for p in run.encoder.parameters()])
-    theirs = [torch.empty_like(mine) for _ in range(2)]
-    distributed.all_gather(theirs, mine)
-    assert torch.equal(theirs[0], theirs[1])  # both processes end with the same weights
-    if distributed.get_rank() == 0:
-        Path(output, "agreed").touch()
+    for name, case in given["cases"].items():
+        if distributed.get_rank() == 0:
+            print(name, file=sys.stderr, flush=True)
+        same_everywhere(descend(case, Path(output, name)))
+    a_batch_that_cannot_be_shared_is_refused(case, Path(output, "refused"))
     distributed.barrier()
     distributed.destroy_process_group()
 

@@ -158,10 +158,10 @@ def test_what_cannot_be_paraphrased_is_said_in_a_sentence(tiny: Path, sentences:
     assert not (tmp_path / "pairs.tsv").exists()
 
 
-def test_single_sentences_and_a_short_queue_are_refused(tiny: Path, sentences: Path, pairs: Path, tmp_path: Path) -> None:
+def test_single_sentences_and_a_short_queue_are_refused(tiny: Path, sentences: Path, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="pairs were asked for"):
         isotrope.train("cert", sentences, model=tiny, output=tmp_path / "a", **SHORT)
     with pytest.raises(InputError, match="must be larger than batch_size"):
-        isotrope.train("cert", pairs, model=tiny, output=tmp_path / "b", **{**SHORT, "queue": 8, "max_steps": 1})
+        CERT.check_batch(CERT.Settings(queue=8), 16)
     with pytest.raises(InputError, match="momentum"):
         CERT.check(CERT.Settings(momentum=-0.1))

@@ -1,6 +1,7 @@
 """The laws of the frame, over the whole registry: a method is held to them by being there.
 
-A new method needs a line in OWN only where its defaults cannot work on a tiny encoder; a new kind of record needs a sample in SAMPLES.
+A new method needs a line in OWN only where its defaults cannot work on a tiny encoder; a new kind of record needs a sample in
+tests/conftest.py.
 """
 
 from __future__ import annotations
@@ -38,58 +39,12 @@ pytestmark = pytest.mark.filterwarnings("ignore::isotrope.training.loop.Training
 every = pytest.mark.parametrize("name", NAMES)
 
 
-def _table(*columns: str) -> Callable[[list[str]], str]:
-    """Rows of neighbours in the list of texts, a text a column; score, label and entities are made up."""
-    made: dict[str, Callable[[int], str]] = {
-        "score": lambda row: str(row % 6),
-        "label": lambda row: ("entailment", "neutral", "contradiction")[row % 3],
-        "entity": lambda row: f"entity {row % 7}",
-        "hard_entities": lambda row: f"entity {(row + 1) % 7}|entity {(row + 2) % 7}",
-    }
-
-    def write(texts: list[str]) -> str:
-        rows = ["\t".join(made[c](row) if c in made else texts[3 * row + place] for place, c in enumerate(columns)) for row in range(240)]
-        return "\n".join(["\t".join(columns), *rows]) + "\n"
-
-    return write
-
-
-def _runs(texts: list[str]) -> str:
-    """Documents of eight sentences, or dialogues of eight turns."""
-    return "\n\n".join("\n".join(texts[start : start + 8]) for start in range(0, 480, 8)) + "\n"
-
-
-SAMPLES: dict[str, tuple[str, Callable[[list[str]], str]]] = {
-    "sentences": ("sentences.txt", _runs),
-    "documents": ("documents.txt", _runs),
-    "dialogues": ("dialogues.txt", _runs),
-    "pairs": ("pairs.tsv", _table("anchor", "positive")),
-    "triples": ("triples.tsv", _table("anchor", "positive", "negative")),
-    "scored-pairs": ("scored_pairs.tsv", _table("sentence1", "sentence2", "score")),
-    "labelled": ("labelled.tsv", _table("text", "label")),
-    "labelled-pairs": ("labelled_pairs.tsv", _table("premise", "hypothesis", "label")),
-    "linked": ("linked.tsv", _table("sentence", "entity", "hard_entities")),
-}
-
-
-@pytest.fixture(scope="module")
-def samples(tmp_path_factory: pytest.TempPathFactory, topics: list[str]) -> Path:
-    folder = tmp_path_factory.mktemp("samples")
-    for name, write in SAMPLES.values():
-        (folder / name).write_text(write(topics), encoding="utf-8")
-    (folder / "nobody.tsv").write_text("left\tright\nx\ty\n", encoding="utf-8")
-    return folder
-
-
 def settings_of(name: str, tiny: Path) -> dict[str, Any]:
     return {setting: value.format(tiny=tiny) for setting, value in OWN.get(name, {}).items()}
 
 
-def sample_for(name: str, samples: Path) -> Path:
-    kinds = find(name).kinds(find(name).Settings())
-    known = next((kind for kind in kinds if kind in SAMPLES), None)
-    assert known is not None, f"{name} needs {kinds[0]}: put a sample of it into SAMPLES"
-    return samples / SAMPLES[known][0]
+def sample_for(name: str, samples: dict[str, Path]) -> Path:
+    return next(samples[kind] for kind in find(name).kinds(find(name).Settings()) if kind in samples)
 
 
 @dataclass(frozen=True)
@@ -103,7 +58,7 @@ class Trained:
 
 
 @pytest.fixture(scope="module", params=NAMES)
-def trained(request: pytest.FixtureRequest, tiny: Path, samples: Path, tmp_path_factory: pytest.TempPathFactory) -> Trained:
+def trained(request: pytest.FixtureRequest, tiny: Path, samples: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> Trained:
     name = request.param
     seen: dict[str, Any] = {}
     loop = api.train_loop
@@ -128,9 +83,9 @@ def rising(*_: Any) -> Callable[[isotrope.Encoder], Judgement]:
     return lambda encoder: Judgement({"score": float(next(count))}, "score")
 
 
-def test_every_kind_of_record_has_a_sample() -> None:
+def test_every_kind_of_record_has_a_sample(samples: dict[str, Path]) -> None:
     wanted = {kind for name in NAMES for kind in find(name).kinds(find(name).Settings())}
-    assert wanted <= set(SAMPLES), "put samples of the new kinds into SAMPLES"
+    assert wanted <= set(samples), "put samples of the new kinds into SAMPLES of tests/conftest.py"
     assert set(OWN) <= set(NAMES)
 
 
@@ -143,7 +98,9 @@ def test_it_trains_and_its_loss_is_a_number(trained: Trained, tiny: Path) -> Non
     assert any(not torch.equal(value, after[key]) for key, value in before.items() if key in after)
 
 
-def test_resume_equals_an_uninterrupted_run(trained: Trained, tiny: Path, samples: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_resume_equals_an_uninterrupted_run(
+    trained: Trained, tiny: Path, samples: dict[str, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """To the last bit, what only training sees included: heads, towers, queues."""
     folder = trained.run.folder.parent / "cut"
     data = sample_for(trained.name, samples)
@@ -206,7 +163,7 @@ def test_frozen_towers_do_not_move(trained: Trained) -> None:
 
 @pytest.mark.parametrize("name", [name for name in NAMES if hasattr(find(name).Settings(), "learn_temperature")])
 def test_a_temperature_that_can_be_learned_moves(
-    name: str, tiny: Path, samples: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    name: str, tiny: Path, samples: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(api, "make_judge", rising)
     settings = {**LOOP, **settings_of(name, tiny), "max_steps": 2, "learn_temperature": True}
@@ -237,18 +194,20 @@ def test_every_setting_is_documented(name: str, build: ModuleType) -> None:
 
 
 @every
-def test_the_wrong_kind_of_record_gets_a_sentence(name: str, samples: Path, tiny: Path, tmp_path: Path) -> None:
+def test_the_wrong_kind_of_record_gets_a_sentence(name: str, samples: dict[str, Path], tiny: Path, tmp_path: Path) -> None:
     """It names what is needed and what was given, and nothing is left behind."""
     kinds = find(name).kinds(find(name).Settings())
-    wrong = {"nobody.tsv": "'left', 'right'"}
+    nobody = tmp_path / "nobody.tsv"
+    nobody.write_text("left\tright\nx\ty\n", encoding="utf-8")
+    wrong = {nobody: "'left', 'right'"}
     if not any(KINDS[kind].width == 1 for kind in kinds):
-        wrong["sentences.txt"] = ".txt"
+        wrong[samples["sentences"]] = ".txt"
     for file, given in wrong.items():
         with pytest.raises(InputError) as caught:
-            isotrope.train(name, samples / file, tiny, tmp_path / "run", **LOOP, **settings_of(name, tiny))
+            isotrope.train(name, file, tiny, tmp_path / "run", **LOOP, **settings_of(name, tiny))
         sentence = str(caught.value)
         assert kinds[0] in sentence
         assert given in sentence
-        assert file in sentence
+        assert file.name in sentence
         assert "\n" not in sentence
         assert not (tmp_path / "run").exists()

@@ -277,9 +277,11 @@ def test_the_length_of_the_queue_fits_the_text_where_none_is_given(tiny: Path, r
     assert len(build(tiny, Sized(), queue=48).queue) == 48
 
 
-def test_a_queue_that_is_not_larger_than_the_batch_is_refused(tiny: Path, sentences: Path, tmp_path: Path) -> None:
+def test_a_queue_that_is_not_larger_than_the_batch_is_refused() -> None:
+    MoCo.check_batch(MoCo.Settings(queue=17), 16)
+    MoCo.check_batch(MoCo.Settings(), 1024)  # on a text that nobody has opened yet
     with pytest.raises(InputError, match=r"queue \(16\) must be larger than batch_size \(16\)"):
-        isotrope.train("moco", sentences, model=tiny, output=tmp_path / "run", **{**SHORT, "queue": 16, "max_steps": 1})
+        MoCo.check_batch(MoCo.Settings(queue=16), 16)
 
 
 @pytest.mark.parametrize(

@@ -232,6 +232,8 @@ def test_settings_that_cannot_work_are_refused(bad: dict[str, Any], said: str) -
         VaSCL.check(VaSCL.Settings(**bad))
 
 
-def test_as_many_neighbours_as_records_are_refused(tiny: Path, sentences: Path, tmp_path: Path) -> None:
+def test_as_many_neighbours_as_records_are_refused() -> None:
+    VaSCL.check_batch(VaSCL.Settings(neighbours=15), 16)
+    VaSCL.check_batch(VaSCL.Settings(neighbours=16, radius=0.0), 16)  # no neighbourhood, no neighbours
     with pytest.raises(InputError, match=r"fewer than the records of a batch; 16 and 16 were given\. Lower --neighbours"):
-        isotrope.train("vascl", sentences, tiny, tmp_path / "run", **{**SHORT, **OWN, "neighbours": 16, "max_steps": 1})
+        VaSCL.check_batch(VaSCL.Settings(neighbours=16), 16)

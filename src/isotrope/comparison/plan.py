@@ -107,6 +107,7 @@ def contestants(methods: Sequence[str], data: Data, own: Mapping[str, Mapping[st
         chosen, loop = resolve({**common, **settings}, kind.Settings, LoopSettings)
         kind.check(chosen)
         loop.check()
+        kind.check_batch(chosen, loop.batch_size)
         text = _text_for(label, kind.kinds(chosen), files)
         if text not in digests:
             digests[text] = file_digest(text)

@@ -122,6 +122,13 @@ class Method(nn.Module):
         """Raise ``InputError`` for values that cannot work."""
 
     @classmethod
+    def check_batch(cls, settings: Any, batch_size: int, corpus: Corpus | None = None) -> None:
+        """Raise ``InputError`` where the records of a step, over all processes, are too many or too few for the settings.
+
+        A comparison asks before it has opened the text; ``corpus`` is None then.
+        """
+
+    @classmethod
     def kinds(cls, settings: Any) -> tuple[str, ...]:
         """The kinds of record that these settings take, in the order in which they are tried."""
         return (cls.needs, *cls.accepts)

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from isotrope.data.corpus import Records
+from isotrope.data.corpus import Corpus, Records
 from isotrope.encoders.encoder import Encoder
 from isotrope.encoders.heads import projection_head
 from isotrope.encoders.roles import Frozen, Momentum, Role, Trained, set_dropout
@@ -49,22 +49,22 @@ class QueueMethod(Method):
         if not 0 <= settings.momentum <= 1:
             raise InputError(f"momentum must lie between 0 and 1; {settings.momentum} was given.")
 
+    @classmethod
+    def check_batch(cls, settings: Any, batch_size: int, corpus: Corpus | None = None) -> None:
+        length = _length(settings, corpus)
+        if batch_size >= length:
+            raise InputError(f"queue ({length:,}) must be larger than batch_size ({batch_size:,}); raise the one or lower the other.")
+
     def roles(self, encoder: Encoder) -> dict[str, Role]:
         settings = self.settings
         if settings.dropout is not None:
             set_dropout(encoder.backbone, settings.dropout)
         head = projection_head(encoder.dimension, settings.projection, settings.head_layers).to(encoder.device)
         # As in the released code the queue begins as noise, which real keys replace: no step is without candidates.
-        noise = torch.randn(self._length(), settings.projection if settings.head_layers else encoder.dimension)
+        noise = torch.randn(_length(settings, self.corpus), settings.projection if settings.head_layers else encoder.dimension)
         self.register_buffer("queue", unit(noise))
         self.register_buffer("place", torch.zeros((), dtype=torch.int64))
         return {"head": Trained(head), "key": Momentum(encoder, settings.momentum), "key_head": Momentum(head, settings.momentum)}
-
-    def _length(self) -> int:
-        if self.settings.queue is not None:
-            return int(self.settings.queue)
-        records = 8 * LONGEST if self.corpus is None else len(self.corpus)
-        return min(LONGEST, max(records // 8, SHORTEST), records)
 
     def represent(self, batch: Batch) -> dict[str, Tensor]:
         (queries,) = self.encoder.embed(batch["first"])
@@ -74,10 +74,6 @@ class QueueMethod(Method):
 
     def loss(self, representations: dict[str, Tensor], batch: Batch) -> dict[str, Tensor]:
         queries, keys = representations["queries"], representations["keys"]
-        if len(keys) >= len(self.queue):
-            raise InputError(
-                f"queue ({len(self.queue):,}) must be larger than batch_size ({len(keys):,}); raise the one or lower the other."
-            )
         return {"contrastive": queue_nce(queries, keys, self.queue, self.settings.temperature)}
 
     def candidates(self, representations: dict[str, Tensor]) -> int:
@@ -89,6 +85,13 @@ class QueueMethod(Method):
         places = (self.place + torch.arange(len(keys), device=keys.device)) % len(self.queue)
         self.queue[places] = keys
         self.place.add_(len(keys)).remainder_(len(self.queue))
+
+
+def _length(settings: QueueSettings, corpus: Corpus | None) -> int:
+    if settings.queue is not None:
+        return settings.queue
+    records = 8 * LONGEST if corpus is None else len(corpus)
+    return min(LONGEST, max(records // 8, SHORTEST), records)
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from torch.nn.functional import cross_entropy
 
 from isotrope.data.corpus import Records
 from isotrope.encoders.encoder import Encoder
+from isotrope.encoders.heads import projection_head
 from isotrope.encoders.roles import Role, Trained, set_dropout
 from isotrope.errors import InputError
 from isotrope.methods.base import Batch, Method, Settings, View
@@ -67,7 +68,7 @@ class SupCon(Method):
             set_dropout(encoder.backbone, settings.dropout)
         roles: dict[str, Role] = {}
         if settings.projection:
-            roles["head"] = Trained(nn.Sequential(nn.Linear(width, width), nn.ReLU(), nn.Linear(width, settings.projection)))
+            roles["head"] = Trained(projection_head(width, settings.projection, layers=2))
         if settings.cross_entropy_weight:
             roles["classifier"] = Trained(nn.Linear(width, self._classes()))
         return roles

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from isotrope.data.corpus import Records
+from isotrope.data.corpus import Corpus, Records
 from isotrope.encoders.encoder import Encoder
 from isotrope.encoders.roles import Role, Trained
 from isotrope.errors import InputError
@@ -66,6 +66,14 @@ class VaSCL(Method):
         if settings.neighbourhood_gradient not in GRADIENTS:
             raise InputError(f"neighbourhood_gradient is one of {', '.join(GRADIENTS)}; '{settings.neighbourhood_gradient}' was given.")
 
+    @classmethod
+    def check_batch(cls, settings: Any, batch_size: int, corpus: Corpus | None = None) -> None:
+        if settings.radius and settings.neighbours >= batch_size:
+            raise InputError(
+                f"neighbours must be fewer than the records of a batch; {settings.neighbours} and {batch_size} were given. "
+                "Lower --neighbours or raise --batch-size."
+            )
+
     def roles(self, encoder: Encoder) -> dict[str, Role]:
         width = encoder.dimension
         head = nn.Sequential(nn.Linear(width, width, bias=False), nn.ReLU(), nn.Linear(width, self.settings.projection, bias=False))
@@ -85,11 +93,6 @@ class VaSCL(Method):
         terms = {"contrastive": nt_xent(compared, head(representations["second"]), temperature)}
         if not self.settings.radius:
             return terms
-        if self.settings.neighbours >= len(vectors):
-            raise InputError(
-                f"neighbours must be fewer than the records of a batch; {self.settings.neighbours} and {len(vectors)} were given. "
-                "Lower --neighbours or raise --batch-size."
-            )
         neighbours = nearest_rows(vectors, self.settings.neighbours)
         if self.settings.neighbourhood_gradient == "head":
             vectors, compared = vectors.detach(), compared.detach()

@@ -89,9 +89,7 @@ def train_loop(
     resume: bool = False,
 ) -> Finished:
     """Train ``method`` on ``rows`` of ``corpus``; at the end its weights are those of the best evaluation."""
-    per_process, rest = divmod(settings.batch_size, accelerator.num_processes)
-    if rest:
-        raise InputError(f"batch_size {settings.batch_size} cannot be shared by {accelerator.num_processes} processes.")
+    per_process = settings.batch_size // accelerator.num_processes
     accumulation = settings.gradient_accumulation_steps
     if accumulation > 1:
         _warn(
