@@ -21,7 +21,6 @@ from isotrope.progress import bar
 
 HELD_EVERY = 200  # one document in so many is kept aside
 Ids = npt.NDArray[np.int32]
-Lengths = npt.NDArray[np.int64]
 
 
 class PackedText:
@@ -58,12 +57,8 @@ def pack(
     stop: int,
     length: int,
 ) -> PackedText:
-    """Tokenise once: documents one after another, ``stop`` between them, in rows of ``length`` with ``start`` and ``stop`` around.
-
-    Every row begins where a sentence begins, as the texts do that an encoder will read: a sentence that the end of a row cuts stands again,
-    whole, at the beginning of the next.
-    """
-    fingerprint = digest("packed-2", *(file_digest(source) for source in sources), tokeniser_digest, str(length))
+    """Tokenise once: documents one after another, ``stop`` between them, cut into rows of ``length`` with ``start`` and ``stop`` around."""
+    fingerprint = digest("packed-1", *(file_digest(source) for source in sources), tokeniser_digest, str(length))
     folder = cache_folder() / "packed" / fingerprint
     if not (folder / "packed.json").is_file():
         kind = "<u2" if vocabulary <= 1 << 16 else "<i4"
@@ -88,8 +83,8 @@ def _write(folder: Path, records: Iterable[Record], tokenise: Tokenise, start: i
                 target = rows[document % HELD_EVERY == HELD_EVERY - 1]
                 if document != last:
                     documents, last = documents + 1, document
-                    target.end_document()
-                target.add(ids[ends[first] - lengths[first] : ends[first + count - 1]], lengths[first : first + count])
+                    target.add(np.array([stop], dtype=np.int32))
+                target.add(ids[ends[first] - lengths[first] : ends[first + count - 1]])
                 first += count
             sentences += len(block)
             for target in rows.values():
@@ -107,37 +102,20 @@ def _write(folder: Path, records: Iterable[Record], tokenise: Tokenise, start: i
 class _Rows:
     def __init__(self, write: Callable[[bytes], Any], start: int, stop: int, length: int, kind: str) -> None:
         self.write, self.start, self.stop, self.body, self.kind = write, start, stop, length - 2, kind
-        self.ids: list[Ids] = []
-        self.begins: list[npt.NDArray[np.bool_]] = []  # of each id: may a row go on from here?
+        self.waiting: list[Ids] = []
         self.written = 0
 
-    def add(self, ids: Ids, lengths: Lengths) -> None:
-        begins = np.zeros(len(ids), dtype=bool)
-        begins[(np.cumsum(lengths) - lengths)[lengths > 0]] = True
-        self.ids.append(ids)
-        self.begins.append(begins)
-
-    def end_document(self) -> None:
-        self.add(np.array([self.stop], dtype=np.int32), np.array([1]))
+    def add(self, ids: Ids) -> None:
+        self.waiting.append(ids)
 
     def flush(self) -> None:
-        """Write the rows that are full; what is left waits, from a sentence's beginning on."""
-        if not self.ids:
+        if not self.waiting:
             return
-        ids, begins = np.concatenate(self.ids), np.concatenate(self.begins)
-        places = np.flatnonzero(begins)
-        position, taken = 0, []
-        while True:
-            position += int(position < len(ids) and ids[position] == self.stop)  # no row begins with the mark between documents
-            end = position + self.body
-            if end >= len(ids):
-                break
-            taken.append(position)
-            last = int(places[np.searchsorted(places, end, side="right") - 1])
-            position = last if last > position else end  # a sentence longer than a row goes on in the next
-        rows = np.empty((len(taken), self.body + 2), dtype=self.kind)
+        flat = np.concatenate(self.waiting)
+        count = len(flat) // self.body
+        rows = np.empty((count, self.body + 2), dtype=self.kind)
         rows[:, 0], rows[:, -1] = self.start, self.stop
-        rows[:, 1:-1] = ids[np.array(taken, dtype=np.int64)[:, None] + np.arange(self.body)]
+        rows[:, 1:-1] = flat[: count * self.body].reshape(count, self.body)
         self.write(rows.tobytes())
-        self.written += len(taken)
-        self.ids, self.begins = [ids[position:]], [begins[position:]]
+        self.waiting = [flat[count * self.body :]]
+        self.written += count
