@@ -39,7 +39,7 @@ def main(work: Path, data: Path) -> None:
     pairs = [row for name in NLI for row in _columns(data / "nli" / f"{name}.tsv.gz", "premise", "hypothesis", "label")]
     random.Random(0).shuffle(pairs)
     _table(
-        folder / "pairs.tsv", ("sentence1", "sentence2", "label"), [row for row in pairs if not any(protected.found_in(t) for t in row[:2])]
+        folder / "pairs.tsv", ("premise", "hypothesis", "label"), [row for row in pairs if not any(protected.found_in(t) for t in row[:2])]
     )
     _table(folder / "questions.tsv", ("text", "label"), _columns(data / "transfer" / "trec.train.tsv.gz", "sentence", "label"))
 

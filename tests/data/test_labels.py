@@ -12,6 +12,7 @@ import pytest
 from isotrope.data import corpus as corpus_module
 from isotrope.data.corpus import Records
 from isotrope.data.held_out import hold_out
+from isotrope.data.sources import find_records
 from isotrope.errors import InputError
 from isotrope.evaluation.label_free import natural_pairs
 
@@ -53,6 +54,13 @@ def test_records_may_come_in_any_order_and_number(opened: Any) -> None:
     corpus = opened([("a", "x"), ("b", "y"), ("c", "x")], "labelled")
     assert Records(corpus, [2, 1, 2]).labels().tolist() == [0, 1, 0]
     assert Records(corpus, []).labels().tolist() == []
+
+
+@pytest.mark.parametrize(("label", "kind"), [("entailment", "labelled-pairs"), ("2", "scored-pairs"), ("0.5", "scored-pairs")])
+def test_a_column_called_label_is_read_as_what_it_holds(written: Any, label: str, kind: str) -> None:
+    path = written("a.tsv", f"sentence1\tsentence2\tlabel\na\tb\t{label}\n")
+    assert find_records(path, ["scored-pairs", "labelled-pairs"], None, False).kind.name == kind
+    assert find_records(path, ["scored-pairs"], None, False).kind.name == "scored-pairs"
 
 
 def test_what_carries_no_label_says_which_kinds_do(opened: Any) -> None:

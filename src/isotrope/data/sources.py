@@ -13,6 +13,7 @@ from isotrope.errors import InputError
 from isotrope.files import digest, file_digest
 
 LIST = "the given list"
+LABELLED = "labelled-pairs"
 
 
 class Source(NamedTuple):
@@ -47,6 +48,8 @@ def _in_file(source: str | os.PathLike[str], kinds: Sequence[str], columns: Sequ
     path = check_file(source)
     header = header_of(path)
     kind = _of_width(1, kinds) or kind_named(kinds[0]) if header is None else _that_fits(header, kinds, columns, str(path))
+    if kind.value == "score" and LABELLED in kinds and fits(path, LABELLED) and _begins_with_a_word(read(path, kind_named(LABELLED))):
+        kind = kind_named(LABELLED)
     packing = path.suffix.lower() if path.suffix.lower() in PACKED else ""
     content = digest(file_digest(path), format_of(path), packing)  # the same bytes mean other records under another suffix
     return Source(str(source), kind, read(path, kind, columns, split), content)
@@ -85,6 +88,16 @@ def _without_names(rows: list[Any], kinds: Sequence[str]) -> tuple[Kind, tuple[s
         return kind, (*kind.known[0], *kind.extra)
     wanted = "/".join(kind_named(kinds[0]).known[0])
     raise InputError(f"{kinds[0]} were wanted; give a list of tuples, or of dictionaries with the keys {wanted}.")
+
+
+def _begins_with_a_word(records: Iterable[Record]) -> bool:
+    """A column called label can hold scores or words."""
+    value = next((record.value for record in records if record.value), "0")
+    try:
+        float(value)
+    except ValueError:
+        return True
+    return False
 
 
 def _of_width(width: int, kinds: Sequence[str]) -> Kind | None:
