@@ -51,6 +51,7 @@ OWN: dict[str, dict[str, Any]] = {  # small enough for a tiny encoder, and with 
     "dialogue-order": {"form": "contrastive"},
 }
 NAMES = [name for name, method in registry().items() if method.kind == "training"]
+CHILDREN = {f"child-{kind}": {"child_tuning": kind, "child_samples": 64, "weight_decay": 0.0} for kind in "FD"}
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::isotrope.training.loop.TrainingWarning"),
@@ -81,7 +82,7 @@ def cases(still: Path, tiny: Path, samples: dict[str, Path]) -> dict[str, dict[s
         chosen = find(name).Settings(**{setting: value for setting, value in own.items() if setting != "pooling"})
         data = next(samples[kind] for kind in find(name).kinds(chosen) if kind in samples)
         found[name] = {"method": name, "data": str(data), "model": str(still), **LOOP, **own}
-    return found
+    return found | {name: {**found["simcse"], **own} for name, own in CHILDREN.items()}
 
 
 @pytest.fixture(scope="module")
@@ -125,12 +126,15 @@ def joined(first: Any, second: Any, padding: int) -> View:
     return Masked.of(tokens, torch.cat([pad(part.labels, (0, width - part.labels.shape[1]), value=-100) for part in (first, second)]))
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(
+    "name", [*NAMES, "child-F"]
+)  # D draws views before the first step; that both processes agree is tested all the same
 def test_two_processes_equal_one(
     name: str, two: Path, cases: dict[str, dict[str, Any]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The same weights, heads, towers and queues after two steps, and on the way the same losses, gradients and candidates."""
-    monkeypatch.setattr(find(name), "views", in_halves(find(name)))
+    method = find(cases[name]["method"])
+    monkeypatch.setattr(method, "views", in_halves(method))
     alone = descend(cases[name], tmp_path / "one")
     together = load_file(two / name / "checkpoints" / "step-2" / "weights.safetensors")
     assert alone.keys() == together.keys()

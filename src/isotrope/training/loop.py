@@ -28,6 +28,7 @@ from isotrope.errors import InputError
 from isotrope.methods.base import Batch, Method
 from isotrope.progress import bar
 from isotrope.training.checkpoints import RunFolder
+from isotrope.training.child_tuning import child_of
 from isotrope.training.collapse import CollapseAlarm
 from isotrope.training.gathering import average_gradients
 from isotrope.training.optimiser import build_optimiser, build_schedule, trainable
@@ -97,6 +98,7 @@ def train_loop(
         )
     steps = count_steps(epoch_size(method.batches, corpus, rows), settings)
     method.to(accelerator.device).train()
+    child = child_of(method, corpus, rows, settings, accelerator)
     optimiser = build_optimiser(method, settings)
     prepared = accelerator.prepare_optimizer(optimiser)
     schedule = build_schedule(optimiser, settings, steps)
@@ -205,6 +207,8 @@ def train_loop(
                 terms.append({**outcome.terms, **outcome.measures})
             average_gradients(trainable(method))
             norm = accelerator.clip_grad_norm_(trainable(method), settings.max_grad_norm)
+            if child is not None:
+                child.apply(step)
             prepared.step()
             schedule.step()
             optimiser.zero_grad(set_to_none=True)

@@ -12,6 +12,8 @@ from typing import Any
 from isotrope.errors import InputError, nearest
 
 PRECISIONS = ("auto", "float32", "bfloat16", "float16")
+CHILDREN = ("none", "F", "D")
+FISHERS = ("examples", "batches")
 TRACKERS = ("none", "tensorboard", "wandb", "mlflow")
 
 
@@ -30,6 +32,10 @@ class LoopSettings:
     gradient_accumulation_steps: int = 1
     chunk_size: int | None = None  # records in one forward: large batches in small memory, same gradient
     mlm_weight: float = 0.0  # masked language modelling beside the method
+    child_tuning: str = "none"  # F: a random part of the gradient each step; D: the weights that matter to the task, chosen once
+    child_p: float = 0.3  # the share of the weights that is updated
+    child_fisher: str = "examples"  # D: the gradients of single records, or of batches as in the released code
+    child_samples: int = 2048  # D: records that the Fisher information is taken from
     logging_steps: int = 10
     eval_steps: int = 100
     patience: int | None = None  # evaluations without a better score before stopping
@@ -39,7 +45,7 @@ class LoopSettings:
     report_to: str = "none"
 
     def check(self) -> None:
-        for name in ("batch_size", "max_length", "gradient_accumulation_steps", "logging_steps", "eval_steps"):
+        for name in ("batch_size", "max_length", "gradient_accumulation_steps", "logging_steps", "eval_steps", "child_samples"):
             if getattr(self, name) < 1:
                 raise InputError(f"{name} must be at least 1; {getattr(self, name)} was given.")
         for name in ("learning_rate", "epochs", "max_grad_norm"):
@@ -56,7 +62,10 @@ class LoopSettings:
             raise InputError(f"warmup_ratio must lie between 0 and 1; {self.warmup_ratio} was given.")
         if self.batch_size < 2:
             raise InputError("batch_size must be at least 2: one record alone has nothing to be compared with.")
-        for name, choices in (("precision", PRECISIONS), ("report_to", TRACKERS)):
+        if not 0 < self.child_p <= 1:
+            raise InputError(f"child_p is a share of the weights above 0 and at most 1; {self.child_p} was given.")
+        choices_of = (("precision", PRECISIONS), ("report_to", TRACKERS), ("child_tuning", CHILDREN), ("child_fisher", FISHERS))
+        for name, choices in choices_of:
             if getattr(self, name) not in choices:
                 raise InputError(f"{name} is one of {', '.join(choices)}; '{getattr(self, name)}' was given.")
 
