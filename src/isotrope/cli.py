@@ -195,6 +195,43 @@ def evaluate(
     print(results.table())
 
 
+@app.command()
+def report(
+    subjects: Annotated[list[str], typer.Argument(help="Run folders and models: a folder, a hub id, or builtin.", metavar="RUN_OR_MODEL…")],
+    output: Annotated[Path, typer.Option(help="Where the page goes, such as report.html.")],
+    text: Annotated[Path | None, typer.Option(help="The sentences to look at; default: those of the first run.")] = None,
+    data_dir: Annotated[Path | None, typer.Option(help="The evaluation data; default: ISOTROPE_DATA, or a label-free score.")] = None,
+    form: Annotated[str | None, typer.Option("--format", help="html, png, svg or json; default: by the name of the output.")] = None,
+    figure: Annotated[str | None, typer.Option(help="A single figure, such as plane or map; png and svg need it.")] = None,
+    sentences: Annotated[int, typer.Option(help="How many sentences are drawn for the map.")] = 1000,
+    query: Annotated[list[str] | None, typer.Option(help="A sentence whose neighbours are shown; may be given again.")] = None,
+    columns: Columns = None,
+    seed: Annotated[int, typer.Option(help="Of the sample, the map and the intervals.")] = 42,
+    as_json: Json = False,
+) -> None:
+    """Show runs and models on one page that opens anywhere, or draw a single figure of it."""
+    from isotrope.report.build import make_report, summary
+
+    found = make_report(
+        *subjects,
+        output=output,
+        text=text,
+        data_dir=data_dir,
+        format=form,
+        figure=figure,
+        sentences=sentences,
+        queries=query or (),
+        columns=columns.split(",") if columns else None,
+        seed=seed,
+    )
+    rows = summary(found)
+    _print({"output": str(output), "rows": rows, "warnings": found.findings["warnings"]}, tuple(rows[0]), rows, as_json)
+    if not as_json:
+        for warning in found.findings["warnings"]:
+            print(f"{warning['kind']}: {warning['subject']}: {warning['sentence']}")
+        print(f"report: {output}")
+
+
 @app.command(context_settings=FREE)
 def compare(
     context: typer.Context,
