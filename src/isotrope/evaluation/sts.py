@@ -160,6 +160,12 @@ def _find(folder: Path, name: str, needed: bool = True) -> Any:
     return None
 
 
+def task_pairs(data_dir: str | os.PathLike[str] | None, task: str) -> tuple[list[str], list[str], list[float]]:
+    """First sides, second sides and people's scores of one of the seven tasks."""
+    first, second, gold, _ = _pairs(_find(data_folder(data_dir) / "sts", TASKS[task]))
+    return first, second, gold.tolist()
+
+
 def _pairs(path: Path) -> tuple[list[str], list[str], Floats, list[str]]:
     rows = list(zip(read(path, kind_named("scored-pairs")), column(path, "subset"), strict=True))
     rows = [(record, subset) for record, subset in rows if all(record.texts) and record.value]

@@ -140,8 +140,8 @@
   const lines = (holder, figure, panel, series, width) => {
     const height = Math.round(Math.min(300, Math.max(220, width * 0.62)));
     const box = frame(holder, width, height, { left: 58, right: 14, top: 12, bottom: 46 }, panel.title || figure.title);
-    const y0 = panel.y || figure.y;
-    const x0 = panel.x || figure.x;
+    const y0 = { ...figure.y, ...panel.y };
+    const x0 = figure.x;
     const xs = extent(series.flatMap((one) => one.x));
     const ys = extent(series.flatMap((one) => one.y));
     const log = y0.scale === "log";

@@ -134,7 +134,10 @@ def layers(findings: Findings) -> Figure | None:
     """Self-similarity of a sentence's tokens and the mean cosine of two sentences, by layer."""
     style = styles(findings)
     panels = []
-    for measure, label in (("self_similarity", "cosine of two tokens of a sentence"), ("mean_cosine", "cosine of two tokens of the text")):
+    for measure, label in (
+        ("self_similarity", "cosine of two tokens of one sentence"),
+        ("mean_cosine", "cosine of tokens of two sentences"),
+    ):
         series = []
         for name, shape in findings["geometry"].items():
             rows = [row for row in shape.get("layers", []) if row.get(measure) is not None]
@@ -148,6 +151,46 @@ def layers(findings: Findings) -> Figure | None:
         return None
     caption = "Layer 0 is the embeddings, the last is what is pooled."
     return _figure("layers", "Layer by layer", "lines", caption, {"label": "layer", "integers": True}, {"label": ""}, panels)
+
+
+def density(findings: Findings) -> Figure | None:
+    """How the cosines of STS-B pairs lie, by people's score."""
+    if not findings["pairs"]:
+        return None
+    panels = []
+    for name, found in findings["pairs"].items():
+        series = []
+        for number, line in enumerate(found["density"]):
+            if line["curve"]:
+                middle = line["quantiles"]["50"]
+                label = f"{line['low']}–{line['high']}"
+                series.append(
+                    {
+                        "name": label,
+                        "colour": BIN_COLOURS[number],
+                        "x": [point[0] for point in line["curve"]],
+                        "y": [point[1] for point in line["curve"]],
+                        "median": middle,
+                        "hover": f"{name}\npeople's score {label}: {line['count']:,} pairs, median cosine {middle:.2f}, half of them "
+                        f"from {line['quantiles']['25']:.2f} to {line['quantiles']['75']:.2f}",
+                    }
+                )
+        panels.append({"title": name, "note": f"Spearman {found['spearman']:.1f}", "series": series})
+    every = [series for panel in panels for series in panel["series"]]
+    low, high = min(min(one["x"]) for one in every), max(max(one["x"]) for one in every)
+    caption = (
+        "STS-B test pairs in five bins of people's score, highest on top; the tick is the median. Well-ordered hills that hardly overlap "
+        "are a good space; hills squeezed to the right are a cone."
+    )
+    return _figure(
+        "density",
+        "Similarities by people's score",
+        "ridges",
+        caption,
+        {"label": "cosine of the pair", "domain": [low, high]},
+        {"label": "people's score", "highest": max(max(one["y"]) for one in every)},
+        panels,
+    )
 
 
 def map_(findings: Findings) -> Figure:
@@ -172,8 +215,8 @@ def map_(findings: Findings) -> Figure:
         panels.append({"title": name, "series": series})
     caption = (
         f"t-SNE of {len(found['texts']):,} sentences of {findings['text']['name']}. Near means alike; the axes mean nothing. Colours are "
-        f"groups (k-means) of {found['grouped_by']}, named by words they have more of. Point at a sentence to read it and to see its five nearest "
-        "in every space."
+        f"groups (k-means) of {found['grouped_by']}, named by words they have more of. Point at a sentence to read it and to see its "
+        "five nearest in every space."
     )
     return _figure("map", "Map of your sentences", "map", caption, {"label": ""}, {"label": ""}, panels)
 
@@ -184,6 +227,7 @@ FIGURES: dict[str, Callable[[Findings], Figure | None]] = {
     "training": training,
     "spectrum": spectrum,
     "layers": layers,
+    "density": density,
     "map": map_,
 }
 

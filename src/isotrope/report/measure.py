@@ -11,9 +11,10 @@ import numpy as np
 
 from isotrope.data.leaks import protect
 from isotrope.encoders.encoder import Encoder
-from isotrope.evaluation import geometry
+from isotrope.errors import InputError
+from isotrope.evaluation.geometry_suite import describe_encoded, describe_pairs
 from isotrope.evaluation.label_free import Pairs, measures_of, partner_ranks
-from isotrope.evaluation.sts import POSITIVE_ABOVE, TASKS, evaluate_sts
+from isotrope.evaluation.sts import POSITIVE_ABOVE, TASKS, evaluate_sts, task_pairs
 from isotrope.progress import bar, hidden
 from isotrope.report import alarms, maps
 from isotrope.report.subjects import Cast, Subject
@@ -30,31 +31,33 @@ def measure(
 ) -> Findings:
     """Load each subject once, judge it, describe its space, and let it go."""
     scored: dict[str, Any] = {}
-    text_plane: dict[str, Any] = {}
+    judged: dict[str, Any] = {}
     shapes: dict[str, Any] = {}
+    paired: dict[str, Any] = {}
     vectors: dict[str, maps.Floats] = {}
     asked: dict[str, maps.Floats] = {}
     selected: dict[str, int | None] = {}
     with bar("reporting", len(cast.subjects)) as advance, hidden():
         for subject in cast.subjects:
-            encoder = subject.open()
-            selected[subject.name] = encoder.facts.get("selected_step") if subject.role == "run" else None
-            if data_dir is not None:
-                scored[subject.name] = evaluate_sts(encoder, data_dir, seed=seed, resamples=RESAMPLES)
+            name, encoder = subject.name, subject.open()
+            selected[name] = encoder.facts.get("selected_step") if subject.role == "run" else None
+            shapes[name], found = _described(name, encoder, texts.sample, seed)
+            vectors[name] = maps.unit(found)
+            asked[name] = maps.unit(encoder.encode(list(queries))) if queries else np.empty((0, found.shape[1]))
             if len(texts.pairs[1]) >= 2:
-                text_plane[subject.name] = judge_pairs(encoder, texts.pairs, seed)
-            found = encoder.encode(texts.sample)
-            shapes[subject.name] = describe(found)
-            vectors[subject.name] = maps.unit(found)
-            asked[subject.name] = maps.unit(encoder.encode(list(queries))) if queries else np.empty((0, found.shape[1]))
-            advance(1, note=subject.name)
+                judged[name] = judge_pairs(encoder, texts.pairs, seed)
+            if data_dir is not None:
+                scored[name] = evaluate_sts(encoder, data_dir, seed=seed, resamples=RESAMPLES)
+                paired[name] = describe_pairs(encoder, *task_pairs(data_dir, "STS-B"))
+            advance(1, note=name)
     return {
         "subjects": [card(subject, selected[subject.name]) for subject in cast.subjects],
         "text": {"name": texts.name, "records": texts.total, "duplicates": texts.duplicates, "sample": len(texts.sample), "seed": seed},
-        "scores": sts_scores(scored) if scored else text_scores(text_plane, texts),
-        "plane": plane(text_plane, scored, texts),
+        "scores": sts_scores(scored) if scored else text_scores(judged, texts),
+        "plane": plane(judged, scored, texts),
         "trails": {run.name: run.trail for run in cast.runs if run.trail},
         "geometry": shapes,
+        "pairs": paired,
         "map": lay_out(vectors, texts.sample, seed),
         "neighbours": neighbours(vectors, asked, texts.sample, queries, seed),
         "warnings": alarms.all_warnings(cast, texts, protect(protected) if protected else None, shapes),
@@ -91,13 +94,11 @@ def judge_pairs(encoder: Encoder, pairs: Pairs, seed: int) -> dict[str, Any]:
     return {**measures_of(both, pairs), "intervals": intervals}
 
 
-def describe(vectors: Any) -> dict[str, Any]:
-    return {
-        "spectrum": geometry.spectrum(vectors),
-        "effective_rank": geometry.effective_rank(vectors),
-        "mean_cosine": geometry.anisotropy(vectors),
-        "dimension": vectors.shape[1],
-    }
+def _described(name: str, encoder: Encoder, sample: list[str], seed: int) -> tuple[dict[str, Any], Any]:
+    try:
+        return describe_encoded(encoder, sample, seed)
+    except InputError as error:  # which of several models it was
+        raise InputError(f"{name}: {error}") from error
 
 
 def sts_scores(results: dict[str, Any]) -> dict[str, Any]:

@@ -55,7 +55,7 @@ def _size(figure: Figure) -> tuple[float, float]:
 
 
 def _lines(axes: Any, figure: Figure, panel: Figure) -> None:
-    x, y = panel.get("x", figure["x"]), panel.get("y", figure["y"])
+    x, y = figure["x"], {**figure["y"], **panel.get("y", {})}
     for series in panel["series"]:
         axes.plot(
             series["x"], series["y"], label=series["name"], **_line(series), marker=SHAPES[series["marker"]] if series.get("dots") else ""
