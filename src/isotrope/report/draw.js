@@ -41,12 +41,14 @@
         const value = times * 10 ** power;
         if (value >= low * 0.999 && value <= high * 1.001) found.push(value);
       }
-    return found.length > 7 ? found.filter((value) => Number.isInteger(Math.round(1e6 * Math.log10(value)) / 1e6)) : found;
+    return found.length > 9 ? found.filter((value) => Number.isInteger(Math.round(1e6 * Math.log10(value)) / 1e6)) : found;
   };
-  const shown = (value) => {
-    const plain = Math.abs(value) >= 1e4 || (value !== 0 && Math.abs(value) < 1e-3) ? value.toExponential(0) : String(+value.toPrecision(6));
-    return plain.replace("-", "−");
+  // All labels of an axis with as many decimals as the longest needs.
+  const worded = (values) => {
+    const decimals = Math.max(0, ...values.map((value) => (String(+value.toPrecision(6)).split(".")[1] || "").length));
+    return (value) => value.toFixed(Math.min(decimals, 4)).replace("-", "−");
   };
+  const plain = (value) => String(+value.toPrecision(6));
 
   // ---- marks ----
   const SHAPES = {
@@ -71,7 +73,7 @@
     holder.append(svg);
     return { svg, left: margin.left, right: width - margin.right, top: margin.top, bottom: height - margin.bottom };
   };
-  const axes = (box, x, y, xTicks, yTicks, xLabel, yLabel, xText = shown, yText = shown) => {
+  const axes = (box, x, y, xTicks, yTicks, xLabel, yLabel, xText = worded(xTicks), yText = worded(yTicks)) => {
     for (const tick of xTicks) {
       make("line", { class: "grid", x1: x(tick), x2: x(tick), y1: box.top, y2: box.bottom }, box.svg);
       make("text", { x: x(tick), y: box.bottom + 17, "text-anchor": "middle" }, box.svg, xText(tick));
@@ -82,7 +84,7 @@
     }
     make("line", { class: "axis", x1: box.left, x2: box.right, y1: box.bottom, y2: box.bottom }, box.svg);
     if (xLabel) make("text", { x: (box.left + box.right) / 2, y: box.bottom + 38, "text-anchor": "middle" }, box.svg, xLabel);
-    if (yLabel) make("text", { transform: `translate(${box.left - 44},${(box.top + box.bottom) / 2}) rotate(-90)`, "text-anchor": "middle" }, box.svg, yLabel);
+    if (yLabel) make("text", { transform: `translate(${box.left - 50},${(box.top + box.bottom) / 2}) rotate(-90)`, "text-anchor": "middle" }, box.svg, yLabel);
   };
 
   // ---- the tooltip ----
@@ -107,7 +109,7 @@
       let best = null;
       let reach = 24 ** 2;
       for (const point of points) {
-        const away = (point.x - x) ** 2 + (point.y - y) ** 2;
+        const away = (point.x - x) ** 2 + (point.y - y) ** 2 - (point.large ? 25 : 0); // a model before a checkpoint under it
         if (away < reach) [best, reach] = [point, away];
       }
       if (!best) return out();
@@ -139,16 +141,20 @@
   // ---- kinds of figures ----
   const lines = (holder, figure, panel, series, width) => {
     const height = Math.round(Math.min(300, Math.max(220, width * 0.62)));
-    const box = frame(holder, width, height, { left: 58, right: 14, top: 12, bottom: 46 }, panel.title || figure.title);
+    const label = { ...figure.y, ...panel.y }.label;
+    const box = frame(holder, width, height, { left: label ? 64 : 40, right: 14, top: 12, bottom: 46 }, panel.title || figure.title);
     const y0 = { ...figure.y, ...panel.y };
     const x0 = figure.x;
     const xs = extent(series.flatMap((one) => one.x));
     const ys = extent(series.flatMap((one) => one.y));
     const log = y0.scale === "log";
     const domain = log ? [ys[0] / 1.1, ys[1] * 1.1] : padded(ys);
-    const x = linear(padded(xs, 0.02), [box.left, box.right]);
+    const across = x0.scale === "log";
+    const x = across ? logarithmic([xs[0] / 1.05, xs[1] * 1.05], [box.left, box.right]) : linear(padded(xs, 0.02), [box.left, box.right]);
     const y = (log ? logarithmic : linear)(domain, [box.bottom, box.top]);
-    axes(box, x, y, ticks(xs, width / 90, x0.integers), log ? powers(domain) : ticks(domain, 5), x0.label, y0.label);
+    const xTicks = across ? powers(xs) : ticks(xs, width / 90, x0.integers);
+    const yTicks = log ? powers(domain) : ticks(domain, 5);
+    axes(box, x, y, xTicks, yTicks, x0.label, label, across ? plain : undefined, log ? plain : undefined);
     const points = [];
     for (const one of series) {
       make("path", { d: path(one.x, one.y, x, y), fill: "none", stroke: one.colour, "stroke-width": 2, "stroke-dasharray": one.dash || "none", "stroke-linejoin": "round" }, box.svg);
@@ -164,7 +170,7 @@
 
   const plane = (holder, figure, panel, series, width) => {
     const height = Math.round(Math.min(400, Math.max(280, width * 0.72)));
-    const box = frame(holder, width, height, { left: 58, right: 16, top: 14, bottom: 46 }, `${figure.title}: ${panel.title}`);
+    const box = frame(holder, width, height, { left: 64, right: 16, top: 14, bottom: 46 }, `${figure.title}: ${panel.title}`);
     const all = (axis) => series.flatMap((one) => [...one[axis], ...(one.trail ? one.trail[axis] : [])]);
     const [xs, ys] = [padded(extent(all("x")), 0.14), padded(extent(all("y")), 0.14)];
     const [x, y] = [linear(xs, [box.left, box.right]), linear(ys, [box.bottom, box.top])];
@@ -183,7 +189,7 @@
     for (const one of series) {
       const [px, py] = [x(one.x[0]), y(one.y[0])];
       mark(box.svg, one, px, py, 7.5);
-      points.push({ x: px, y: py, hover: one.hover[0] });
+      points.push({ x: px, y: py, hover: one.hover[0], large: true });
       const long = 7 * one.name.length + 14;
       const right = px + long < box.right;
       let line = py + 4;

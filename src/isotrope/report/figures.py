@@ -86,8 +86,8 @@ def plane(findings: Findings) -> Figure | None:
 MEASURES = {
     "retrieval_mrr": "MRR without labels",
     "spearman": "Spearman × 100 on the eval data",
-    "effective_rank": "effective rank",
-    "mean_cosine": "mean cosine of two sentences",
+    "effective_rank": "Effective rank",
+    "mean_cosine": "Mean cosine of two sentences",
 }
 
 
@@ -107,7 +107,7 @@ def training(findings: Findings) -> Figure | None:
                     one["chosen"] = steps.index(card["selected_step"])
                 series.append(one)
         if series:
-            panels.append({"title": label, "y": {"label": label}, "series": series})
+            panels.append({"title": label, "series": series})
     if not panels:
         return None
     caption = "From the runs' own logs, on the text each of them held out. The ring is the checkpoint that was kept."
@@ -119,13 +119,13 @@ def spectrum(findings: Findings) -> Figure:
     style = styles(findings)
     series = []
     for name, shape in findings["geometry"].items():
-        values = [value for value in shape["spectrum"] if value > 1e-6]
+        values = [value for value in shape["spectrum"] if value > 1e-4]  # past that they are rounding
         hover = [f"{name}\ndirection {number}: {value:.3g} of the largest" for number, value in enumerate(values, 1)]
         series.append({"name": name, **style[name], "x": list(range(1, len(values) + 1)), "y": values, "hover": hover})
     ranks = ", ".join(f"{name} {shape['effective_rank']:.0f}" for name, shape in findings["geometry"].items())
     caption = f"A flat line uses all directions alike; a cliff at the left is a cone. Effective rank: {ranks}."
     return _figure(
-        "spectrum", "Spectrum", "lines", caption, {"label": "direction, the strongest first"},
+        "spectrum", "Spectrum", "lines", caption, {"label": "direction, the strongest first", "scale": "log"},
         {"label": "singular value / largest", "scale": "log"}, [{"title": "", "series": series}],
     )  # fmt: skip
 
@@ -135,8 +135,8 @@ def layers(findings: Findings) -> Figure | None:
     style = styles(findings)
     panels = []
     for measure, label in (
-        ("self_similarity", "cosine of two tokens of one sentence"),
-        ("mean_cosine", "cosine of tokens of two sentences"),
+        ("self_similarity", "Cosine of two tokens of one sentence"),
+        ("mean_cosine", "Cosine of tokens of two sentences"),
     ):
         series = []
         for name, shape in findings["geometry"].items():
@@ -146,7 +146,7 @@ def layers(findings: Findings) -> Figure | None:
                 x, y = [row["layer"] for row in rows], [row[measure] for row in rows]
                 series.append({"name": name, **style[name], "x": x, "y": y, "hover": hover, "dots": True})
         if series:
-            panels.append({"title": label, "y": {"label": label}, "series": series})
+            panels.append({"title": label, "series": series})
     if not panels:
         return None
     caption = "Layer 0 is the embeddings, the last is what is pooled."

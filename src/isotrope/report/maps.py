@@ -52,7 +52,7 @@ def name_groups(texts: list[str], groups: npt.NDArray[np.int64]) -> list[str]:
 
     count = int(groups.max()) + 1
     try:
-        reader = TfidfVectorizer(max_df=0.25, min_df=2, sublinear_tf=True, token_pattern=r"(?u)\b[^\W\d]{3,}\b")
+        reader = TfidfVectorizer(max_df=0.1, min_df=2, stop_words="english", token_pattern=r"(?u)\b[^\W\d]{3,}\b")
         weights = reader.fit_transform(texts)
     except ValueError:  # no word is left
         return [f"group {number + 1}" for number in range(count)]

@@ -22,6 +22,7 @@ from isotrope.report.texts import Texts
 
 RESAMPLES = 500
 NEIGHBOURS = 5
+QUERIES = 3
 Findings = dict[str, Any]
 PARTNERS = {"pairs": "the other side of its pair", "neighbours": "the next sentence", "halves": "its other half"}
 
@@ -50,6 +51,7 @@ def measure(
                 scored[name] = evaluate_sts(encoder, data_dir, seed=seed, resamples=RESAMPLES)
                 paired[name] = describe_pairs(encoder, *task_pairs(data_dir, "STS-B"))
             advance(1, note=name)
+    leader = next((one.name for one in cast.subjects if one.role != "start"), cast.subjects[0].name)
     return {
         "subjects": [card(subject, selected[subject.name]) for subject in cast.subjects],
         "text": {"name": texts.name, "records": texts.total, "duplicates": texts.duplicates, "sample": len(texts.sample), "seed": seed},
@@ -58,8 +60,8 @@ def measure(
         "trails": {run.name: run.trail for run in cast.runs if run.trail},
         "geometry": shapes,
         "pairs": paired,
-        "map": lay_out(vectors, texts.sample, seed),
-        "neighbours": neighbours(vectors, asked, texts.sample, queries, seed),
+        "map": lay_out(vectors, texts.sample, leader, seed),
+        "neighbours": neighbours(vectors, asked, texts.sample, queries, leader, seed),
         "warnings": alarms.all_warnings(cast, texts, protect(protected) if protected else None, shapes),
         "leaks_looked_for": bool(protected),
         "remarks": cast.remarks,
@@ -119,7 +121,7 @@ def text_scores(judged: dict[str, Any], texts: Texts) -> dict[str, Any] | None:
         return None
     kind, first, _ = texts.pairs
     said = (
-        f"label-free: each of {len(first):,} texts of {texts.name} ({texts.of}) looks for {PARTNERS[kind]}; MRR is the mean of 1 / rank; "
+        f"Label-free: each of {len(first):,} texts of {texts.name} ({texts.of}) looks for {PARTNERS[kind]}; MRR is the mean of 1 / rank; "
         f"95 % bootstrap of pairs, {RESAMPLES} resamples"
     )
     rows = [{"name": name, "values": found["intervals"]} for name, found in judged.items()]
@@ -139,9 +141,9 @@ def plane(judged: dict[str, Any], results: dict[str, Any], texts: Texts) -> dict
     return found
 
 
-def lay_out(vectors: dict[str, maps.Floats], sample: list[str], seed: int) -> dict[str, Any]:
-    """A map a subject, each turned to lie as the first; groups are those of the last subject, so that colours mean the same everywhere."""
-    groups = maps.group(vectors[list(vectors)[-1]], seed)
+def lay_out(vectors: dict[str, maps.Floats], sample: list[str], leader: str, seed: int) -> dict[str, Any]:
+    """A map a subject, each turned to lie as the first; groups are those of one subject, so that colours mean the same everywhere."""
+    groups = maps.group(vectors[leader], seed)
     first: maps.Floats | None = None
     places, near = {}, {}
     for name, own in vectors.items():
@@ -153,22 +155,21 @@ def lay_out(vectors: dict[str, maps.Floats], sample: list[str], seed: int) -> di
         "texts": sample,
         "groups": groups.tolist(),
         "names": maps.name_groups(sample, groups),
-        "grouped_by": list(vectors)[-1],
+        "grouped_by": leader,
         "places": places,
         "near": near,
     }
 
 
 def neighbours(
-    vectors: dict[str, maps.Floats], asked: dict[str, maps.Floats], sample: list[str], queries: Sequence[str], seed: int
+    vectors: dict[str, maps.Floats], asked: dict[str, maps.Floats], sample: list[str], queries: Sequence[str], leader: str, seed: int
 ) -> list[dict[str, Any]]:
-    """For each query, the nearest sentences of the sample in every space. Without queries: a typical sentence of each of four groups."""
+    """For each query, the nearest sentences of the sample in every space. Without queries: a typical one of each large group."""
     if queries:
         rows: list[int | None] = [None] * len(queries)
         said = list(queries)
     else:
-        last = vectors[list(vectors)[-1]]
-        chosen = maps.typical(last, maps.group(last, seed), 4)
+        chosen = maps.typical(vectors[leader], maps.group(vectors[leader], seed), QUERIES)
         rows, said = [*chosen], [sample[row] for row in chosen]
     found = []
     for number, (row, query) in enumerate(zip(rows, said, strict=True)):

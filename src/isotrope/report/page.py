@@ -186,11 +186,10 @@ def _neighbours(findings: Findings) -> str:
         columns = []
         for name, hits in found["columns"].items():
             before = {hit["text"] for hit in found["columns"].get(starts[name], [])} if starts[name] else None
-            items = "".join(
-                f"<li{' class=new' if before is not None and hit['text'] not in before else ''}>"
-                f"<span>{hit['cosine']:.2f}</span>{escape(hit['text'])}</li>"
-                for hit in hits
-            )
+            items = ""
+            for hit in hits:
+                new = " <em>new</em>" if before is not None and hit["text"] not in before else ""
+                items += f"<li><span>{hit['cosine']:.2f}</span><div>{escape(hit['text'])}{new}</div></li>"
             columns.append(f'<div><span class="who">{_key(name)}{escape(name)}</span><ol>{items}</ol></div>')
         blocks.append(
             f'<div class="query"><blockquote>{escape(found["query"])}</blockquote><div class="columns">{"".join(columns)}</div></div>'

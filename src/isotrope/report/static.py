@@ -65,14 +65,15 @@ def _lines(axes: Any, figure: Figure, panel: Figure) -> None:
             axes.plot(series["x"][place], series["y"][place], "o", ms=11, mfc="none", mec=series["colour"], mew=1.5)
     axes.set_xlabel(x["label"])
     axes.set_ylabel(y["label"])
-    if y.get("scale") == "log":
-        axes.set_yscale("log")
+    for axis, scale in ((axes.set_xscale, x.get("scale")), (axes.set_yscale, y.get("scale"))):
+        if scale is not None:
+            axis(scale)
 
 
 def _plane(axes: Any, figure: Figure, panel: Figure) -> None:
     for series in panel["series"]:
         if "trail" in series:
-            axes.plot(series["trail"]["x"], series["trail"]["y"], **_line(series), marker="o", ms=3, alpha=0.8)
+            axes.plot(series["trail"]["x"], series["trail"]["y"], marker="o", ms=3, alpha=0.8, **_line(series))
         axes.plot(series["x"], series["y"], SHAPES[series["marker"]], color=series["colour"], ms=9, mec="white", label=series["name"])
     axes.margins(0.12)
     axes.set_xlabel(figure["x"]["label"])
@@ -122,7 +123,7 @@ DRAW = {"lines": _lines, "plane": _plane, "intervals": _intervals, "ridges": _ri
 
 def _line(series: Figure) -> dict[str, Any]:
     dash = [float(length) / 2 for length in series["dash"].split()]
-    return {"color": series["colour"], "lw": 1.8, "ms": 4, "linestyle": (0, tuple(dash)) if dash else "-"}
+    return {"color": series["colour"], "lw": 1.8, "linestyle": (0, tuple(dash)) if dash else "-"}
 
 
 def _legend(canvas: Any, figure: Figure) -> None:
