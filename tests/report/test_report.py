@@ -54,6 +54,7 @@ def test_without_data_the_score_is_what_the_run_logged_on_its_held_out_text(worl
         assert values["MRR"]["low"] <= values["MRR"]["value"] <= values["MRR"]["high"]
         assert found["plane"]["text"]["points"][name]["uniformity"] == pytest.approx(logged["uniformity"], rel=1e-3)
     assert "held-out part of second" in found["scores"]["protocol"]
+    assert "trails" not in found["plane"]["text"]["of"]
 
 
 def test_another_text_is_taken_whole(world: World, topics: list[str], tmp_path: Path) -> None:
@@ -63,6 +64,7 @@ def test_another_text_is_taken_whole(world: World, topics: list[str], tmp_path: 
     assert found["text"] == {"name": "other.txt", "records": 60, "duplicates": 0, "sample": 30, "seed": 42}
     assert "the whole text" in found["scores"]["protocol"]
     assert set(found["map"]["texts"]) <= set(topics[600:660])
+    assert "trails of first are of the text they held out themselves" in found["plane"]["text"]["of"]
 
 
 def test_every_checkpoint_is_on_the_trail(report: Report, world: World) -> None:

@@ -76,7 +76,7 @@ def make_report(
     cast = find_subjects(subjects)
     place = data_dir or os.environ.get("ISOTROPE_DATA")
     folder = data_folder(place) if place else None
-    texts = read_texts(cast, cast.subjects[0].open(), text, columns, sentences, seed)
+    texts = read_texts(cast, text, columns, sentences, seed)
     protected = protected_files(folder) if folder is not None and cast.runs else []
     findings = measure(cast, texts, folder, protected, queries, seed)
     made = Report(findings, draw_all(findings))

@@ -133,7 +133,9 @@ def plane(judged: dict[str, Any], results: dict[str, Any], texts: Texts) -> dict
     found: dict[str, Any] = {}
     if judged:
         points = {name: {"alignment": one["alignment"], "uniformity": one["uniformity"]} for name, one in judged.items()}
-        found["text"] = {"of": f"{texts.name}, {texts.of}; a text and {PARTNERS[texts.pairs[0]]}", "points": points}
+        said = f"{texts.name}, {texts.of}; a text and {PARTNERS[texts.pairs[0]]}"
+        other = f". The trails of {', '.join(texts.elsewhere)} are of the text they held out themselves" if texts.elsewhere else ""
+        found["text"] = {"of": said + other, "points": points}
     if results:
         shapes = {name: result.scores["sts"]["geometry"] for name, result in results.items()}
         points = {name: {"alignment": one["alignment"], "uniformity": one["uniformity"]} for name, one in shapes.items()}
