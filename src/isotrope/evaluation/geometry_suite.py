@@ -21,11 +21,10 @@ from isotrope.evaluation.geometry import alignment, check_spread, cloud, hubness
 from isotrope.evaluation.geometry_layers import LayerSums, WordStates, watching
 from isotrope.evaluation.geometry_pairs import density, edit_distance
 from isotrope.evaluation.geometry_words import by_frequency, frequency_table
+from isotrope.evaluation.sts import POSITIVE_ABOVE
 from isotrope.objectives import geometry
 from isotrope.training.checkpoints import RunFolder
 
-PROTOCOL = "geometry-v1"
-POSITIVE_ABOVE = 4.0  # gold score above which a pair of STS-B counts as positive
 MOST_PAIRS = 1_000_000_000  # of uniformity; all pairs up to 44,721 sentences
 MOST_NEIGHBOURS = 20_000  # sentences that hubness is taken of
 
