@@ -181,7 +181,7 @@ def test_an_unknown_suite_and_aggregation(fails: Fails, tiny: Path, tmp_path: Pa
     assert "is missing" in fails("evaluate", tiny, "--data-dir", tmp_path)
 
 
-def test_geometry_without_sentences(tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_geometry_without_sentences(fails: Fails, tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("ISOTROPE_DATA", raising=False)
     assert "give --text FILE" in fails("evaluate", tiny, "--suite", "geometry")
     one = tmp_path / "one.txt"
