@@ -178,18 +178,21 @@ def pretrain(
 @app.command()
 def evaluate(
     model: Annotated[str, typer.Argument(help="A folder, a hub id, or builtin.")],
-    suite: Annotated[str, typer.Option(help="sts")] = "sts",
+    suite: Annotated[str, typer.Option(help="sts or geometry")] = "sts",
     data_dir: Annotated[Path | None, typer.Option(help="The evaluation data; default: the variable ISOTROPE_DATA.")] = None,
+    text: Annotated[Path | None, typer.Option(help="For geometry: a file of sentences; default: those of STS-B.")] = None,
+    columns: Columns = None,
     aggregation: Annotated[str, typer.Option(help="all, mean or wmean over the subsets of STS12–16.")] = "all",
     pooling: Annotated[str | None, typer.Option(help="For a plain Hugging Face folder, which stores none.")] = None,
-    seed: Annotated[int, typer.Option(help="Of the bootstrap.")] = 0,
+    seed: Annotated[int, typer.Option(help="Of the bootstrap, or of the samples of geometry.")] = 0,
     json_file: Annotated[Path | None, typer.Option("--json", help="Write the results to this file as well.")] = None,
 ) -> None:
     """Judge an encoder."""
     import isotrope
 
-    encoder = isotrope.load(model, pooling=pooling)
-    results = isotrope.evaluate(encoder, suite=suite, data_dir=data_dir, seeds=seed, aggregation=aggregation)
+    encoder = model if pooling is None else isotrope.load(model, pooling=pooling)
+    asked = columns.split(",") if columns else None
+    results = isotrope.evaluate(encoder, suite=suite, data_dir=data_dir, seeds=seed, aggregation=aggregation, texts=text, columns=asked)
     if json_file is not None:
         results.to_json(json_file)
     print(results.table())

@@ -87,7 +87,7 @@ def watching(backbone: nn.Module, layers: LayerSums, words: WordStates) -> Itera
         return inputs, {**named, "output_hidden_states": True}
 
     def see(module: nn.Module, inputs: tuple[Any, ...], named: dict[str, Any], output: Any) -> None:
-        layers.add(tuple(output.hidden_states), named["attention_mask"])
+        layers.add(tuple(output.hidden_states or ()), named["attention_mask"])
         words.add(output.last_hidden_state.float(), named["input_ids"], named["attention_mask"])
 
     hooks = (backbone.register_forward_pre_hook(ask, with_kwargs=True), backbone.register_forward_hook(see, with_kwargs=True))

@@ -17,15 +17,15 @@ from scipy import stats
 
 from isotrope.encoders.encoder import Encoder, Vectors
 from isotrope.errors import InputError
-from isotrope.evaluation.geometry import alignment, check_spread, cloud, hubness, top_shares
+from isotrope.evaluation.geometry import EXACT, alignment, check_spread, cloud, hubness, top_shares
 from isotrope.evaluation.geometry_layers import LayerSums, WordStates, watching
 from isotrope.evaluation.geometry_pairs import density, edit_distance
 from isotrope.evaluation.geometry_words import by_frequency, frequency_table
+from isotrope.evaluation.sts import POSITIVE_ABOVE
 from isotrope.objectives import geometry
+from isotrope.progress import bar
 from isotrope.training.checkpoints import RunFolder
 
-PROTOCOL = "geometry-v1"
-POSITIVE_ABOVE = 4.0  # gold score above which a pair of STS-B counts as positive
 MOST_PAIRS = 1_000_000_000  # of uniformity; all pairs up to 44,721 sentences
 MOST_NEIGHBOURS = 20_000  # sentences that hubness is taken of
 
@@ -46,12 +46,12 @@ def describe_encoded(encoder: Encoder, texts: Sequence[str], seed: int = 42) -> 
     tokeniser = encoder.tokeniser
     flat, _ = tokeniser.flat(list(texts))
     ids, counts = by_frequency(flat, tokeniser.vocabulary, tokeniser.specials)
-    layers, words = LayerSums(), WordStates(ids, tokeniser.vocabulary)
+    table = encoder.backbone.get_input_embeddings().weight.detach().cpu().float()
+    layers, words = LayerSums(), WordStates(ids, max(tokeniser.vocabulary, len(table)))
     with watching(encoder.backbone, layers, words):
         vectors = encoder.encode(list(texts))
     means, norms = words.means()
     seen = np.flatnonzero((words.counts > 0).numpy())
-    table = encoder.backbone.get_input_embeddings().weight.detach().cpu().float()
     return {
         **describe_vectors(vectors, seed),
         "layers": layers.rows(),
@@ -68,16 +68,23 @@ def describe_vectors(vectors: npt.ArrayLike, seed: int = 42) -> dict[str, Any]:
     check_spread(found)
     order = np.random.default_rng(seed).permutation(len(found))
     sample = order[:MOST_NEIGHBOURS]
-    values = geometry.singular_values(found)
+    with bar("measuring", 3, show=None if len(found) > EXACT else False) as advance:
+        values = geometry.singular_values(found)
+        shares = top_shares(found)
+        advance()
+        spread = float(geometry.uniformity(found[torch.from_numpy(order)], most_pairs=MOST_PAIRS))
+        advance()
+        hubs = hubness(found[torch.from_numpy(sample)]) if len(sample) > 10 else None
+        advance()
     return {
         "sentences": len(found),
         "dimension": found.shape[1],
         "spectrum": (values / values[0]).tolist(),
         "effective_rank": float(geometry.rank_of(values)),
         "mean_cosine": float(geometry.anisotropy(found)),
-        "uniformity": float(geometry.uniformity(found[torch.from_numpy(order)], most_pairs=MOST_PAIRS)),
-        "top_shares": top_shares(found),
-        "hubness": hubness(found[torch.from_numpy(sample)]) if len(sample) > 10 else None,
+        "uniformity": spread,
+        "top_shares": shares,
+        "hubness": hubs,
         "hubness_sentences": len(sample),
     }
 

@@ -88,14 +88,16 @@
   };
 
   // ---- the tooltip ----
-  const place = (event) => {
+  // Beside the pointer; ``under`` a figure where there is room, so that its neighbours stay in sight.
+  const place = (event, under) => {
     const box = tip.getBoundingClientRect();
     const x = event.clientX + 16 + box.width > innerWidth ? event.clientX - box.width - 16 : event.clientX + 16;
-    const y = event.clientY + 16 + box.height > innerHeight ? event.clientY - box.height - 16 : event.clientY + 16;
+    let y = event.clientY + 16 + box.height > innerHeight ? event.clientY - box.height - 16 : event.clientY + 16;
+    if (under !== undefined && under + box.height + 8 < innerHeight) y = under + 8;
     tip.style.left = `${Math.max(8, x)}px`;
     tip.style.top = `${Math.max(8, y)}px`;
   };
-  const listen = (box, points, enter, leave) => {
+  const listen = (box, points, enter, leave, below) => {
     let last = null;
     const out = () => {
       tip.hidden = true;
@@ -119,7 +121,7 @@
         last = best;
       }
       tip.hidden = false;
-      place(event);
+      place(event, below ? own.bottom : undefined);
     };
     box.svg.addEventListener("pointermove", move);
     box.svg.addEventListener("pointerdown", move);
@@ -168,6 +170,18 @@
     tell(box, points);
   };
 
+  // A name beside its mark: right of it, or left, or above where neither has room; higher while another name is there.
+  const label = (box, name, px, py, others) => {
+    const node = make("text", { class: "strong halo" }, box.svg, name);
+    const long = node.getComputedTextLength();
+    const room = { right: px + 13 + long < box.right + 12, left: px - 13 - long > box.left };
+    const from = room.right ? px + 13 : room.left ? px - 13 - long : Math.max(box.left, Math.min(box.right - long, px - long / 2));
+    let line = room.right || room.left ? py + 4 : py - 14;
+    while (others.some((other) => Math.abs(other.line - line) < 15 && other.from < from + long && other.to > from)) line -= 15;
+    node.setAttribute("x", from);
+    node.setAttribute("y", line);
+    return { line, from, to: from + long };
+  };
   const plane = (holder, figure, panel, series, width) => {
     const height = Math.round(Math.min(400, Math.max(280, width * 0.72)));
     const box = frame(holder, width, height, { left: 64, right: 16, top: 14, bottom: 46 }, `${figure.title}: ${panel.title}`);
@@ -190,12 +204,7 @@
       const [px, py] = [x(one.x[0]), y(one.y[0])];
       mark(box.svg, one, px, py, 7.5);
       points.push({ x: px, y: py, hover: one.hover[0], large: true });
-      const long = 7 * one.name.length + 14;
-      const right = px + long < box.right;
-      let line = py + 4;
-      while (labels.some((other) => Math.abs(other.line - line) < 15 && other.from < (right ? px + long : px) && other.to > (right ? px : px - long))) line -= 15;
-      labels.push({ line, from: right ? px : px - long, to: right ? px + long : px });
-      make("text", { class: "strong halo", x: right ? px + 13 : px - 13, y: line, "text-anchor": right ? "start" : "end" }, box.svg, one.name);
+      labels.push(label(box, one.name, px, py, labels));
     }
     tell(box, points);
   };
@@ -231,14 +240,15 @@
     const box = frame(holder, width, height, { left: 58, right: 14, top: 40, bottom: 46 }, `${figure.title}: ${panel.title}`);
     const x = linear(figure.x.domain, [box.left, box.right]);
     const top = figure.y.highest;
-    axes(box, x, (value) => value, ticks(figure.x.domain, width / 90), [], figure.x.label, "");
+    axes(box, x, (value) => value, ticks(figure.x.domain, width / 55), [], figure.x.label, "");
     const points = [];
     [...series].reverse().forEach((one, i) => {
       const base = box.top + row * (i + 1);
       const y = linear([0, top], [base, base - row * 1.7]);
       const outline = path(one.x, one.y, x, y);
       make("path", { d: `${outline}L${x(one.x[one.x.length - 1])},${base}L${x(one.x[0])},${base}Z`, fill: one.colour, "fill-opacity": 0.75, stroke: "#fff", "stroke-width": 1 }, box.svg);
-      make("text", { x: box.left - 8, y: base - 4, "text-anchor": "end" }, box.svg, one.name);
+      make("line", { class: "grid", x1: box.left, x2: box.right, y1: base, y2: base }, box.svg);
+      make("text", { x: box.left - 8, y: base - 1, "text-anchor": "end" }, box.svg, one.name);
       if (one.median !== undefined) {
         make("line", { x1: x(one.median), x2: x(one.median), y1: base, y2: base - 12, stroke: "#1b1f24", "stroke-width": 2 }, box.svg);
         for (let up = 4; up < row; up += 8) points.push({ x: x(one.median), y: base - up, hover: one.hover });
@@ -266,7 +276,7 @@
       });
     const over = make("g", { class: "over", "pointer-events": "none" }, box.svg);
     maps.push({ name: panel.title, over, at, svg: box.svg });
-    listen(box, points, (point) => show(panel.title, point), () => maps.forEach((one) => one.over.replaceChildren()));
+    listen(box, points, (point) => show(panel.title, point), () => maps.forEach((one) => one.over.replaceChildren()), true);
   };
   const show = (name, point) => {
     const { texts, near } = report.map;

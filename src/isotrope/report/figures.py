@@ -175,7 +175,8 @@ def density(findings: Findings) -> Figure | None:
                         f"from {line['quantiles']['25']:.2f} to {line['quantiles']['75']:.2f}",
                     }
                 )
-        panels.append({"title": name, "note": f"Spearman {found['spearman']:.1f}", "series": series})
+        note = "" if found["spearman"] is None else f"Spearman × 100 of these pairs: {found['spearman']:.1f}"
+        panels.append({"title": name, "note": note, "series": series})
     every = [series for panel in panels for series in panel["series"]]
     low, high = min(min(one["x"]) for one in every), max(max(one["x"]) for one in every)
     caption = (

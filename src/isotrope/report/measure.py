@@ -14,7 +14,7 @@ from isotrope.encoders.encoder import Encoder
 from isotrope.errors import InputError
 from isotrope.evaluation.geometry_suite import describe_encoded, describe_pairs
 from isotrope.evaluation.label_free import Pairs, measures_of, partner_ranks
-from isotrope.evaluation.sts import POSITIVE_ABOVE, TASKS, evaluate_sts, task_pairs
+from isotrope.evaluation.sts import POSITIVE_ABOVE, TASKS, evaluate_sts, find_task, read_pairs
 from isotrope.progress import bar, hidden
 from isotrope.report import alarms, maps
 from isotrope.report.subjects import Cast, Subject
@@ -49,7 +49,8 @@ def measure(
                 judged[name] = judge_pairs(encoder, texts.pairs, seed)
             if data_dir is not None:
                 scored[name] = evaluate_sts(encoder, data_dir, seed=seed, resamples=RESAMPLES)
-                paired[name] = describe_pairs(encoder, *task_pairs(data_dir, "STS-B"))
+                first, second, gold, _ = read_pairs(find_task(Path(data_dir) / "sts", TASKS["STS-B"]))
+                paired[name] = describe_pairs(encoder, first, second, gold.tolist())
             advance(1, note=name)
     leader = next((one.name for one in cast.subjects if one.role != "start"), cast.subjects[0].name)
     return {
@@ -111,7 +112,7 @@ def sts_scores(results: dict[str, Any]) -> dict[str, Any]:
         values = {task: {"value": found[task]["spearman"], "low": found[task]["low"], "high": found[task]["high"]} for task in TASKS}
         rows.append({"name": name, "values": {**values, "average": {"value": found["average"]["spearman"], "low": None, "high": None}}})
     protocol = next(iter(results.values())).protocol
-    said = f"{protocol['protocol']}, aggregation {protocol['aggregation']}, {protocol['interval']}"
+    said = f"Protocol {protocol['protocol']}, aggregation {protocol['aggregation']}, {protocol['interval']}"
     return {"kind": "sts", "measure": "Spearman × 100", "tasks": [*TASKS, "average"], "rows": rows, "protocol": said}
 
 

@@ -23,8 +23,9 @@ def write_page(findings: Findings, figures: dict[str, Figure]) -> str:
     sections = [
         _warnings(findings),
         _figure(figures.get("scores"), _scores(findings)),
-        *(_figure(figures.get(name)) for name in ("plane", "training", "spectrum", "layers", "density")),
+        _figure(figures.get("plane")),
         _figure(figures.get("map"), before=_groups(findings)),
+        *(_figure(figures.get(name)) for name in ("density", "spectrum", "layers", "training")),
         _neighbours(findings),
         _facts(findings),
     ]
@@ -76,7 +77,10 @@ def _head(findings: Findings) -> str:
         f"{text['records']:,} sentences of {text['name']}."
     )
     cards = "".join(_card(findings, card) for card in findings["subjects"] if card["role"] != "start" or len(findings["subjects"]) == 1)
-    return f'<header><h1>{escape(_title(findings))}</h1><p class="lead">{escape(lead)}</p><div class="cards">{cards}</div></header>'
+    return (
+        f'<header><p class="eyebrow">Isotrope report</p><h1>{escape(_title(findings))}</h1><p class="lead">{escape(lead)}</p>'
+        f'<div class="cards">{cards}</div></header>'
+    )
 
 
 def _card(findings: Findings, card: dict[str, Any]) -> str:

@@ -40,7 +40,7 @@ def save_figure(figure: Figure, path: Path, form: str) -> None:
             axes.spines[["top", "right", "left"]].set_visible(False)
             axes.grid(color=GRID)
             axes.set_axisbelow(True)
-            axes.set_title(panel["title"] or figure["title"], loc="left", color=INK, fontsize=11, fontweight="semibold")
+            axes.set_title(panel["title"] or figure["title"], loc="left", color=INK, fontsize=11, fontweight="bold")
             DRAW[figure["kind"]](axes, figure, panel)
         _legend(canvas, figure)
         facts = {"Date": None} if form == "svg" else {"Software": None}  # the same values give the same file
@@ -74,7 +74,9 @@ def _plane(axes: Any, figure: Figure, panel: Figure) -> None:
     for series in panel["series"]:
         if "trail" in series:
             axes.plot(series["trail"]["x"], series["trail"]["y"], marker="o", ms=3, alpha=0.8, **_line(series))
-        axes.plot(series["x"], series["y"], SHAPES[series["marker"]], color=series["colour"], ms=9, mec="white", label=series["name"])
+    for series in panel["series"]:  # over the trails
+        shape = SHAPES[series["marker"]]
+        axes.plot(series["x"], series["y"], shape, color=series["colour"], ms=9, mec="white", label=series["name"], zorder=3)
     axes.margins(0.12)
     axes.set_xlabel(figure["x"]["label"])
     axes.set_ylabel(figure["y"]["label"])
@@ -105,8 +107,10 @@ def _ridges(axes: Any, figure: Figure, panel: Figure) -> None:
     axes.tick_params(axis="y", length=0)
     axes.grid(False, axis="y")
     axes.set_xlim(*figure["x"]["domain"])
+    axes.set_ylim(-0.1, len(panel["series"]) + 0.8)  # one scale for all panels
     axes.set_xlabel(figure["x"]["label"])
-    axes.set_ylabel(figure["y"]["label"])
+    if panel is figure["panels"][0]:
+        axes.set_ylabel(figure["y"]["label"])
 
 
 def _map(axes: Any, figure: Figure, panel: Figure) -> None:
@@ -134,4 +138,5 @@ def _legend(canvas: Any, figure: Figure) -> None:
     for axes in canvas.axes:
         for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
             named.setdefault(label, handle)
-    canvas.legend(list(named.values()), list(named), loc="outside lower center", ncols=min(len(named), 3), frameon=False, labelcolor=INK)
+    settings = {"ncols": min(len(named), 3), "markerscale": 2.5 if figure["kind"] == "map" else 1}
+    canvas.legend(list(named.values()), list(named), loc="outside lower center", frameon=False, labelcolor=INK, **settings)
