@@ -24,11 +24,12 @@ _PLACES = {
     "Encoder": "isotrope.encoders.encoder",
     "InputError": "isotrope.errors",
 }
-_ROOMS = ("data", "views", "encoders", "objectives", "methods", "training", "evaluation", "search", "comparison")
-__all__ = ["__version__", "methods", *_PLACES]
+_ROOMS = ("data", "views", "encoders", "objectives", "methods", "training", "evaluation", "search", "report", "comparison")
+__all__ = ["__version__", "methods", "report", *_PLACES]
 
 if TYPE_CHECKING:
     from isotrope import methods as methods
+    from isotrope import report as report
     from isotrope.api import evaluate as evaluate
     from isotrope.api import load as load
     from isotrope.api import pretrain as pretrain

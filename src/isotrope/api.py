@@ -25,6 +25,7 @@ from isotrope.encoders.encoder import Encoder
 from isotrope.encoders.loading import load as load
 from isotrope.encoders.paraphrase import Paraphraser
 from isotrope.errors import InputError, nearest
+from isotrope.evaluation.geometry_judge import evaluate_geometry, run_of
 from isotrope.evaluation.label_free import label_free, natural_pairs
 from isotrope.evaluation.results import Results
 from isotrope.evaluation.sts import data_folder, evaluate_sts, spearman_of_file
@@ -41,7 +42,7 @@ from isotrope.training.pretraining import pretrain as pretrain_encoder
 from isotrope.training.settings import LoopSettings, resolve
 from isotrope.version import __version__
 
-SUITES = ("sts",)
+SUITES = ("sts", "geometry")
 Files = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 
 
@@ -169,12 +170,22 @@ def evaluate(
     data_dir: str | os.PathLike[str] | None = None,
     seeds: int | Sequence[int] = 0,
     aggregation: str = "all",
+    texts: str | os.PathLike[str] | Sequence[str] | None = None,
+    columns: Sequence[str] | None = None,
 ) -> Results:
-    """Judge an encoder. STS has no chance in it but the bootstrap's, which takes the first of ``seeds``."""
+    """Judge an encoder. The only chance in it, the bootstrap's for STS and the samples' for geometry, takes the first of ``seeds``.
+
+    ``texts`` (a file or a list) is what ``geometry`` looks at; without it, the sentences of STS-B.
+    """
     if suite not in SUITES:
         raise InputError(f"No suite is called '{suite}'{nearest(suite, SUITES)}.")
     subject = encoder if isinstance(encoder, Encoder) else load(encoder)
     seed = seeds if isinstance(seeds, int) else next(iter(seeds), 0)
+    if suite == "geometry":
+        run = None if isinstance(encoder, Encoder) else run_of(encoder)
+        return evaluate_geometry(subject, texts, data_dir, seed, columns, run)
+    if texts is not None:
+        raise InputError("Texts belong to the geometry suite; the sts suite has its own. Add --suite geometry, or leave --text out.")
     return evaluate_sts(subject, data_dir, aggregation, seed)
 
 

@@ -178,21 +178,61 @@ def pretrain(
 @app.command()
 def evaluate(
     model: Annotated[str, typer.Argument(help="A folder, a hub id, or builtin.")],
-    suite: Annotated[str, typer.Option(help="sts")] = "sts",
+    suite: Annotated[str, typer.Option(help="sts or geometry")] = "sts",
     data_dir: Annotated[Path | None, typer.Option(help="The evaluation data; default: the variable ISOTROPE_DATA.")] = None,
+    text: Annotated[Path | None, typer.Option(help="For geometry: a file of sentences; default: those of STS-B.")] = None,
+    columns: Columns = None,
     aggregation: Annotated[str, typer.Option(help="all, mean or wmean over the subsets of STS12–16.")] = "all",
     pooling: Annotated[str | None, typer.Option(help="For a plain Hugging Face folder, which stores none.")] = None,
-    seed: Annotated[int, typer.Option(help="Of the bootstrap.")] = 0,
+    seed: Annotated[int, typer.Option(help="Of the bootstrap, or of the samples of geometry.")] = 0,
     json_file: Annotated[Path | None, typer.Option("--json", help="Write the results to this file as well.")] = None,
 ) -> None:
     """Judge an encoder."""
     import isotrope
 
-    encoder = isotrope.load(model, pooling=pooling)
-    results = isotrope.evaluate(encoder, suite=suite, data_dir=data_dir, seeds=seed, aggregation=aggregation)
+    encoder = model if pooling is None else isotrope.load(model, pooling=pooling)
+    asked = columns.split(",") if columns else None
+    results = isotrope.evaluate(encoder, suite=suite, data_dir=data_dir, seeds=seed, aggregation=aggregation, texts=text, columns=asked)
     if json_file is not None:
         results.to_json(json_file)
     print(results.table())
+
+
+@app.command()
+def report(
+    subjects: Annotated[list[str], typer.Argument(help="Run folders and models: a folder, a hub id, or builtin.", metavar="RUN_OR_MODEL…")],
+    output: Annotated[Path, typer.Option(help="Where the page goes, such as report.html.")],
+    text: Annotated[Path | None, typer.Option(help="The sentences to look at; default: those of the first run.")] = None,
+    data_dir: Annotated[Path | None, typer.Option(help="The evaluation data; default: ISOTROPE_DATA, or a label-free score.")] = None,
+    form: Annotated[str | None, typer.Option("--format", help="html, png, svg or json; default: by the name of the output.")] = None,
+    figure: Annotated[str | None, typer.Option(help="A single figure, such as plane or map; png and svg need it.")] = None,
+    sentences: Annotated[int, typer.Option(help="How many sentences are drawn for the map.")] = 1000,
+    query: Annotated[list[str] | None, typer.Option(help="A sentence whose neighbours are shown; may be given again.")] = None,
+    columns: Columns = None,
+    seed: Annotated[int, typer.Option(help="Of the sample, the map and the intervals.")] = 42,
+    as_json: Json = False,
+) -> None:
+    """Show runs and models on one page that opens anywhere, or draw a single figure of it."""
+    from isotrope.report.build import make_report, summary
+
+    found = make_report(
+        *subjects,
+        output=output,
+        text=text,
+        data_dir=data_dir,
+        format=form,
+        figure=figure,
+        sentences=sentences,
+        queries=query or (),
+        columns=columns.split(",") if columns else None,
+        seed=seed,
+    )
+    rows = summary(found)
+    _print({"output": str(output), "rows": rows, "warnings": found.findings["warnings"]}, tuple(rows[0]), rows, as_json)
+    if not as_json:
+        for warning in found.findings["warnings"]:
+            print(f"{warning['kind']}: {warning['subject']}: {warning['sentence']}")
+        print(f"report: {output}")
 
 
 @app.command(context_settings=FREE)

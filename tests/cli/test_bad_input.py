@@ -179,3 +179,13 @@ def test_an_unknown_suite_and_aggregation(fails: Fails, tiny: Path, tmp_path: Pa
     assert "No suite is called" in fails("evaluate", tiny, "--suite", "stss", "--data-dir", tmp_path)
     assert "No aggregation is called" in fails("evaluate", tiny, "--aggregation", "sum", "--data-dir", tmp_path)
     assert "is missing" in fails("evaluate", tiny, "--data-dir", tmp_path)
+
+
+def test_geometry_without_sentences(fails: Fails, tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("ISOTROPE_DATA", raising=False)
+    assert "give --text FILE" in fails("evaluate", tiny, "--suite", "geometry")
+    one = tmp_path / "one.txt"
+    one.write_text("only this\n", encoding="utf-8")
+    out = tmp_path / "out.json"
+    assert "two different sentences; 1 found" in fails("evaluate", tiny, "--suite", "geometry", "--text", one, "--json", out)
+    assert not out.exists()

@@ -98,3 +98,16 @@ def test_import_is_light() -> None:
 
 def test_version(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(capsys, "--version").strip() == isotrope.__version__
+
+
+def test_geometry_of_a_text_as_a_table_and_as_json(
+    capsys: pytest.CaptureFixture[str], tiny: Path, sentences: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("ISOTROPE_DATA", raising=False)
+    out = tmp_path / "geometry.json"
+    told = run(capsys, "evaluate", tiny, "--suite", "geometry", "--text", sentences, "--pooling", "cls", "--seed", "7", "--json", out)
+    for words in ("mean cosine of two sentences", "400 different", "pooling cls", "seed 7"):
+        assert words in " ".join(told.split())
+    found = json.loads(out.read_text(encoding="utf-8"))
+    assert found["protocol"]["text"] == "sentences.txt"
+    assert found["scores"]["geometry"]["text"]["sentences"] == 400

@@ -59,20 +59,30 @@ def halves(text: str, words: int = 6, letters: int = 12) -> tuple[str, str] | No
     return None
 
 
-def retrieval(first: npt.NDArray[Any], second: npt.NDArray[Any]) -> dict[str, float]:
-    """How row i of ``first`` ranks row i of ``second`` among all of them: mean reciprocal rank, and the share ranked first."""
+def partner_ranks(first: npt.NDArray[Any], second: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
+    """The rank of row i of ``second`` among all its rows, by cosine with row i of ``first``; 1 is the nearest."""
     a, b = (side / np.maximum(np.linalg.norm(side, axis=1, keepdims=True), 1e-12) for side in (first, second))
     scores = a @ b.T
     own = np.diag(scores)[:, None]
     # Ties count half: a collapsed space must not look perfect.
-    ranks = 1 + (scores > own).sum(axis=1) + ((scores == own).sum(axis=1) - 1) / 2
+    return np.asarray(1 + (scores > own).sum(axis=1) + ((scores == own).sum(axis=1) - 1) / 2)
+
+
+def retrieval(first: npt.NDArray[Any], second: npt.NDArray[Any]) -> dict[str, float]:
+    """How row i of ``first`` ranks row i of ``second`` among all of them: mean reciprocal rank, and the share ranked first."""
+    ranks = partner_ranks(first, second)
     return {"mrr": float((1 / ranks).mean()), "first": float((ranks < 1.5).mean())}
 
 
 def label_free(encoder: Encoder, pairs: Pairs) -> dict[str, float]:
     """Retrieval, alignment, uniformity, effective rank and mean cosine on natural pairs."""
     _, first, second = pairs
-    both = encoder.encode([*first, *second], show_progress_bar=False)
+    return measures_of(encoder.encode([*first, *second], show_progress_bar=False), pairs)
+
+
+def measures_of(both: npt.NDArray[Any], pairs: Pairs) -> dict[str, float]:
+    """The same for vectors that are there already: of the first sides, then of the second."""
+    _, first, second = pairs
     a, b = both[: len(first)], both[len(first) :]
     distinct = both[np.unique([*first, *second], return_index=True)[1]]
     found = retrieval(a, b)

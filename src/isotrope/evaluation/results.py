@@ -12,6 +12,15 @@ from isotrope.files import write_json
 
 
 @dataclass(frozen=True)
+class Section:
+    """A further table under the first."""
+
+    title: str
+    columns: tuple[str, ...]
+    rows: Sequence[tuple[str, ...]]
+
+
+@dataclass(frozen=True)
 class Results:
     """``scores`` is nested: suite → task → measure. ``protocol`` names everything that moves the numbers."""
 
@@ -19,19 +28,26 @@ class Results:
     protocol: dict[str, Any]
     columns: tuple[str, ...] = ()
     rows: Sequence[tuple[str, ...]] = ()
+    sections: Sequence[Section] = ()
 
     def table(self) -> str:
         """The scores for a person to read, the protocol underneath."""
         from rich.console import Console
         from rich.table import Table
 
-        table = Table(*self.columns, caption=" · ".join(f"{name} {value}" for name, value in self.protocol.items()))
-        for column in table.columns[1:]:
-            column.justify = "right"
-        for row in self.rows:
-            table.add_row(*row, end_section=row is self.rows[-1])
+        protocol = " · ".join(f"{name} {value}" for name, value in self.protocol.items())
+        tables = [Section("", self.columns, self.rows), *self.sections]
         text = io.StringIO()
-        Console(file=text, width=110, no_color=True).print(table)
+        console = Console(file=text, width=110, no_color=True)
+        for section in tables:
+            last = section is tables[-1]
+            table = Table(*section.columns, title=section.title or None, title_justify="left", caption=protocol if last else None)
+            for number, column in enumerate(table.columns[1:], 1):
+                words = any(letter.isalpha() for row in section.rows for letter in row[number])
+                column.justify = "left" if words else "right"
+            for row in section.rows:
+                table.add_row(*row, end_section=row is section.rows[-1])
+            console.print(table)
         return text.getvalue()
 
     def to_json(self, path: str | os.PathLike[str]) -> None:

@@ -45,9 +45,9 @@ def evaluate_sts(
     if aggregation not in AGGREGATIONS:
         raise InputError(f"No aggregation is called '{aggregation}'{nearest(aggregation, AGGREGATIONS)}.")
     folder = data_folder(data_dir) / "sts"
-    files = {task: _find(folder, name) for task, name in TASKS.items()}
-    pairs = {task: _pairs(file) for task, file in files.items()}
-    splits = [_pairs(file) for split in ("train", "dev") if (file := _find(folder, f"stsb.{split}", needed=False))]
+    files = {task: find_task(folder, name) for task, name in TASKS.items()}
+    pairs = {task: read_pairs(file) for task, file in files.items()}
+    splits = [read_pairs(file) for split in ("train", "dev") if (file := find_task(folder, f"stsb.{split}", needed=False))]
     whole_stsb = [pairs["STS-B"], *splits]
 
     texts = sorted({text for task in [*pairs.values(), *splits] for side in task[:2] for text in side})
@@ -133,7 +133,7 @@ def _resampled(predicted: Floats, gold: Floats, rng: np.random.Generator, resamp
 
 def spearman_of_file(encoder: Encoder, path: str | os.PathLike[str]) -> float:
     """Spearman of cosine and score over one file of scored pairs: what a checkpoint may be chosen by."""
-    first, second, gold, subsets = _pairs(Path(path))
+    first, second, gold, subsets = read_pairs(Path(path))
     both = encoder.encode([*first, *second], normalize_embeddings=True, show_progress_bar=False).astype(np.float64)
     return correlate("spearman", (both[: len(first)] * both[len(first) :]).sum(axis=1), gold, subsets, "all")
 
@@ -151,7 +151,8 @@ def data_folder(given: str | os.PathLike[str] | None) -> Path:
     return folder
 
 
-def _find(folder: Path, name: str, needed: bool = True) -> Any:
+def find_task(folder: Path, name: str, needed: bool = True) -> Any:
+    """The file of a task, whatever its format; None where it is missing and not needed."""
     for suffix in (".tsv.gz", ".tsv", ".tsv.xz", ".csv", ".jsonl", ".parquet"):
         if (folder / f"{name}{suffix}").is_file():
             return folder / f"{name}{suffix}"
@@ -160,7 +161,8 @@ def _find(folder: Path, name: str, needed: bool = True) -> Any:
     return None
 
 
-def _pairs(path: Path) -> tuple[list[str], list[str], Floats, list[str]]:
+def read_pairs(path: Path) -> tuple[list[str], list[str], Floats, list[str]]:
+    """First sides, second sides, scores and subsets of a file of scored pairs."""
     rows = list(zip(read(path, kind_named("scored-pairs")), column(path, "subset"), strict=True))
     rows = [(record, subset) for record, subset in rows if all(record.texts) and record.value]
     if len(rows) < 2:

@@ -1,0 +1,92 @@
+"""What a person should know before believing the page: collapse, no progress, duplicates, leaks. A sentence each."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from isotrope.data.leaks import Protected, find_leaks
+from isotrope.data.readers import format_of
+from isotrope.report.subjects import Cast, Subject
+from isotrope.report.texts import Texts
+from isotrope.training.collapse import CollapseAlarm
+
+MANY_DUPLICATES = 0.01  # of the records
+Warnings = list[dict[str, str]]
+
+
+def collapse(run: Subject) -> Warnings:
+    """The alarm of the training loop, sounded again from the history."""
+    alarm = CollapseAlarm()
+    said: list[str] = []
+    for line in run.history:
+        if "loss" in line:
+            said += alarm.after_log(int(line["step"]), float(line.get("contrastive", 0.0)), int(line.get("candidates", 0)))
+        if "evaluation" in line:
+            said += alarm.after_evaluation(int(line["step"]), line["evaluation"])
+    return [_warning("collapse", run.name, sentence) for sentence in said]
+
+
+def no_progress(run: Subject) -> Warnings:
+    scores = [(line["step"], line["score"], line.get("chosen_by", "score")) for line in run.history if "score" in line]
+    if len(scores) < 2 or scores[0][0] != 0:
+        return []
+    best = max(score for _, score, _ in scores[1:])
+    if best > scores[0][1]:
+        return []
+    return [_warning("no progress", run.name, f"{scores[0][2]} was {scores[0][1]:.4f} before training and at best {best:.4f} after.")]
+
+
+def duplicates(run: Subject) -> Warnings:
+    counts = run.facts.get("data", {})
+    return _duplicates(run.name, int(counts.get("duplicates", 0)), int(counts.get("records", 0)), "its training data")
+
+
+def leaks(run: Subject, protected: Protected | None) -> Warnings:
+    """Lines of the run's text that hold a sentence of the test sets."""
+    source = run.source
+    if protected is None or source is None:
+        return []
+    if format_of(source) not in (".txt", ".tsv"):
+        return []
+    found = find_leaks([source], protected)
+    count = sum(found.leaks.values())
+    if not count:
+        return []
+    sets = ", ".join(f"{name} ({number:,})" for name, number in found.by_set.most_common(4))
+    example = found.examples[0]
+    return [
+        _warning(
+            "leak",
+            run.name,
+            f"{count:,} of {sum(found.lines.values()):,} lines of its text hold a sentence of {sets}, such as line {example['line']}: "
+            f"“{example['text']}”. `isotrope leaks` writes a clean copy.",
+        )
+    ]
+
+
+def all_warnings(cast: Cast, texts: Texts, protected: Protected | None, geometry: dict[str, dict[str, Any]]) -> Warnings:
+    """Every warning, the gravest first."""
+    runs = cast.runs
+    found = [warning for run in runs for warning in (*collapse(run), *no_progress(run))]
+    for name, shape in geometry.items():
+        if shape["mean_cosine"] > 0.95:
+            found.append(
+                _warning("needle", name, f"Two sentences of the sample have a mean cosine of {shape['mean_cosine']:.3f}: nothing is apart.")
+            )
+    by_text = {str(run.source.resolve()): run for run in reversed(runs) if run.source is not None}  # one look a text
+    found += [warning for run in reversed(by_text.values()) for warning in leaks(run, protected)]
+    by_data = {str(run.facts.get("data", {}).get("fingerprint")): run for run in reversed(runs)}
+    found += [warning for run in reversed(by_data.values()) for warning in duplicates(run)]
+    if not runs:
+        found += _duplicates("text", texts.duplicates, texts.total, texts.name)
+    return found
+
+
+def _duplicates(subject: str, count: int, total: int, where: str) -> Warnings:
+    if not total or count / total < MANY_DUPLICATES:
+        return []
+    return [_warning("duplicates", subject, f"{count:,} of {total:,} records of {where} stood there before ({100 * count / total:.1f} %).")]
+
+
+def _warning(kind: str, subject: str, sentence: str) -> dict[str, str]:
+    return {"kind": kind, "subject": subject, "sentence": sentence}

@@ -1,0 +1,118 @@
+"""The public function: find the subjects, measure them, write the page or one figure of it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from isotrope.api import protected_files
+from isotrope.encoders.encoder import Encoder
+from isotrope.errors import InputError, nearest
+from isotrope.evaluation.sts import data_folder
+from isotrope.files import write_json, written_file
+from isotrope.report.figures import FIGURES, Figure, draw_all
+from isotrope.report.measure import Findings, measure
+from isotrope.report.page import write_page
+from isotrope.report.static import save_figure
+from isotrope.report.subjects import Place, find_subjects
+from isotrope.report.texts import read_texts
+
+FORMATS = ("html", "png", "svg", "json")
+
+
+@dataclass(frozen=True)
+class Report:
+    """``findings`` are plain JSON values; ``figures`` are drawn from them; ``output`` is what was written, if anything was."""
+
+    findings: Findings
+    figures: dict[str, Figure] = field(repr=False)
+    output: Path | None = None
+
+    def html(self) -> str:
+        return write_page(self.findings, self.figures)
+
+    def save(self, path: Place, format: str | None = None, figure: str | None = None) -> Path:
+        """The page, or one figure as png, svg or json; without a figure json is everything."""
+        target, form = check_output(path, format, figure)
+        if figure is not None and figure not in self.figures:
+            raise InputError(f"There is nothing to draw the figure '{figure}' from; here are {', '.join(self.figures)}.")
+        if form == "json":
+            write_json(target, self.findings if figure is None else self.figures[figure])
+            return target
+        with written_file(target) as temporary:
+            if form == "html":
+                temporary.write_text(self.html(), encoding="utf-8")
+            else:
+                save_figure(self.figures[str(figure)], temporary, form)
+        return target
+
+
+def make_report(
+    *subjects: Place | Encoder,
+    output: Place | None = None,
+    text: Place | None = None,
+    data_dir: Place | None = None,
+    format: str | None = None,
+    figure: str | None = None,
+    sentences: int = 1000,
+    queries: Sequence[str] = (),
+    columns: Sequence[str] | None = None,
+    seed: int = 42,
+) -> Report:
+    """Show runs and models side by side.
+
+    ``text``: the sentences to look at, by default those of the first run. ``data_dir`` (or ISOTROPE_DATA) brings STS; without it the score
+    is label-free. ``sentences``: how many are drawn for the map. ``queries``: whose neighbours are shown.
+    """
+    if output is not None:
+        check_output(output, format, figure)  # before minutes of work
+    if sentences < 10:
+        raise InputError(f"sentences must be at least 10; {sentences} was given.")
+    if any(not query.strip() for query in queries):
+        raise InputError("A query is empty.")
+    cast = find_subjects(subjects)
+    place = data_dir or os.environ.get("ISOTROPE_DATA")
+    folder = data_folder(place) if place else None
+    texts = read_texts(cast, text, columns, sentences, seed)
+    protected = protected_files(folder) if folder is not None and cast.runs else []
+    findings = measure(cast, texts, folder, protected, queries, seed)
+    made = Report(findings, draw_all(findings))
+    return made if output is None else Report(made.findings, made.figures, made.save(output, format, figure))
+
+
+def check_output(path: Place, format: str | None, figure: str | None) -> tuple[Path, str]:
+    """The file and its format, or what is wrong with them."""
+    target = Path(path).expanduser()
+    form = format or target.suffix.lower().lstrip(".")
+    if form not in FORMATS:
+        found = f"No format is called '{format}'" if format else f"{path}: the name does not end with a format that is known"
+        raise InputError(f"{found}{nearest(form, FORMATS)}.")
+    if figure is not None and figure not in FIGURES:
+        raise InputError(f"No figure is called '{figure}'{nearest(figure, FIGURES)}.")
+    if form in ("png", "svg") and figure is None:
+        raise InputError(f"{form} holds a single figure; name it with --figure: {', '.join(FIGURES)}.")
+    if form == "html" and figure is not None:
+        raise InputError("The page holds every figure; for a single one choose --format png, svg or json.")
+    if target.is_dir():
+        raise InputError(f"{path}: a folder of this name is in the way; choose another --output.")
+    if not target.parent.is_dir():
+        raise InputError(f"{path}: the folder {target.parent} does not exist; make it first, or choose another --output.")
+    return target, form
+
+
+def summary(report: Report) -> list[dict[str, Any]]:
+    """A line a subject, for the terminal."""
+    table = report.findings["scores"]
+    rows = []
+    for card in report.findings["subjects"]:
+        shape = report.findings["geometry"][card["name"]]
+        row: dict[str, Any] = {"name": card["name"], "what": card["method"] or card["role"]}
+        if table is not None:
+            task = "average" if table["kind"] == "sts" else "MRR"
+            values = next(one["values"] for one in table["rows"] if one["name"] == card["name"])
+            row["STS average" if table["kind"] == "sts" else "MRR × 100"] = f"{values[task]['value']:.2f}"
+        rows.append({**row, "mean cosine": f"{shape['mean_cosine']:.3f}", "effective rank": f"{shape['effective_rank']:.1f}"})
+    return rows

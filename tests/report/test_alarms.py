@@ -1,0 +1,73 @@
+"""Warnings: each is said when it should be, and not otherwise."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+from report_world import World
+
+import isotrope
+from isotrope.data.leaks import Protected
+from isotrope.report import alarms
+from isotrope.report.subjects import Subject
+
+
+def run(history: list[dict[str, Any]] | None = None, **facts: Any) -> Subject:
+    return Subject("here", "run", lambda: isotrope.load("builtin"), history=history or [], facts=facts)
+
+
+def evaluated(step: int, rank: float, cosine: float, score: float = 0.5) -> dict[str, Any]:
+    return {"step": step, "evaluation": {"effective_rank": rank, "mean_cosine": cosine}, "score": score, "chosen_by": "retrieval_mrr"}
+
+
+def test_collapse_is_found_again_in_the_history() -> None:
+    healthy = [evaluated(0, 100.0, 0.6), evaluated(10, 120.0, 0.2)]
+    assert alarms.collapse(run(healthy)) == []
+    (lost,) = alarms.collapse(run([*healthy, evaluated(20, 40.0, 0.2)]))
+    assert lost["kind"] == "collapse"
+    assert "Step 20: the effective rank fell from 100.0 to 40.0" in lost["sentence"]
+    stuck = [{"step": step, "loss": 4.15, "contrastive": 4.15, "candidates": 64} for step in range(10, 80, 10)]
+    assert "log(64)" in alarms.collapse(run(stuck))[0]["sentence"]
+
+
+def test_a_run_that_learned_nothing_is_named() -> None:
+    assert alarms.no_progress(run([evaluated(0, 1, 0, 0.30), evaluated(5, 1, 0, 0.31)])) == []
+    (said,) = alarms.no_progress(run([evaluated(0, 1, 0, 0.30), evaluated(5, 1, 0, 0.29)]))
+    assert "0.3000 before training and at best 0.2900 after" in said["sentence"]
+    assert alarms.no_progress(run()) == []
+
+
+def test_duplicates_from_a_hundredth_on() -> None:
+    assert alarms.duplicates(run(data={"records": 1000, "duplicates": 9})) == []
+    (said,) = alarms.duplicates(run(data={"records": 1000, "duplicates": 25}))
+    assert "25 of 1,000 records" in said["sentence"]
+    assert "(2.5 %)" in said["sentence"]
+
+
+def test_leaks_are_found_in_the_text_of_the_run(tmp_path: Path) -> None:
+    text = tmp_path / "train.txt"
+    text.write_text("a man is playing the old guitar\nanother line of text\n", encoding="utf-8")
+    protected = Protected([("stsb.test", ["A man is playing the old guitar."])])
+    (said,) = alarms.leaks(run(source=str(text)), protected)
+    assert "1 of 2 lines" in said["sentence"]
+    assert "stsb.test" in said["sentence"]
+    assert alarms.leaks(run(source=str(text)), None) == []
+    assert alarms.leaks(run(source=str(tmp_path / "gone.txt")), protected) == []
+
+
+def test_the_page_carries_them(world: World, tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    shutil.copytree(world.data, data)
+    leaked = world.text.read_text(encoding="utf-8").splitlines()[0]
+    with open(data / "sts" / "sts12.test.tsv", "a", encoding="utf-8") as file:
+        file.write(f"{leaked}\tsomething else entirely here\t1.0\tall\n")
+    found = isotrope.report(*world.runs, data_dir=data, sentences=30)
+    kinds = [warning["kind"] for warning in found.findings["warnings"]]
+    assert kinds.count("leak") == 1  # both runs read one text
+    assert kinds.count("duplicates") == 1
+    text = found.html()
+    assert "<b>leak</b>" in text
+    assert "were not looked for" not in text
+    assert "were not looked for" in isotrope.report(world.runs[0], sentences=30).html()
