@@ -19,17 +19,19 @@ _PLACES = {
     "train": "isotrope.api",
     "pretrain": "isotrope.api",
     "evaluate": "isotrope.api",
+    "fit_space": "isotrope.api",
     "compare": "isotrope.comparison.compare",
     "mine": "isotrope.search.mining",
     "Encoder": "isotrope.encoders.encoder",
     "InputError": "isotrope.errors",
 }
-_ROOMS = ("data", "views", "encoders", "objectives", "methods", "training", "evaluation", "search", "comparison")
+_ROOMS = ("data", "views", "encoders", "objectives", "methods", "training", "spaces", "evaluation", "search", "comparison")
 __all__ = ["__version__", "methods", *_PLACES]
 
 if TYPE_CHECKING:
     from isotrope import methods as methods
     from isotrope.api import evaluate as evaluate
+    from isotrope.api import fit_space as fit_space
     from isotrope.api import load as load
     from isotrope.api import pretrain as pretrain
     from isotrope.api import train as train

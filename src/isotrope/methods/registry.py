@@ -26,10 +26,18 @@ def registry() -> dict[str, type[Method]]:
 
 
 def find(name: str) -> type[Method]:
+    if any(card.name == name for card in _later_cards()):
+        raise InputError(f"'{name}' is fitted, not trained: isotrope fit-space {name} MODEL TEXT --output DIR.")
     if name not in registry():
         raise InputError(f"No method is called '{name}'{nearest(name, registry())}.")
     return registry()[name]
 
 
 def cards() -> list[Card]:
-    return [method.card() for method in registry().values()]
+    """Of the methods here, and of the spaces."""
+    return [*(method.card() for method in registry().values()), *_later_cards()]
+
+
+def _later_cards() -> list[Card]:
+    """What rooms after this one add to the list. They are asked by name: this room does not depend on them."""
+    return list(importlib.import_module("isotrope.spaces.registry").cards())
