@@ -53,7 +53,9 @@ def _checked(texts: str | Iterable[str]) -> list[str]:
 
 
 class Encoder(nn.Module):
-    """A Hugging Face backbone, a pooling, and the modules after it."""
+    """A Hugging Face backbone, a pooling (of weighted tokens, where there are such), and the modules after it."""
+
+    token_weights: TokenWeights | None
 
     def __init__(
         self,
@@ -72,7 +74,7 @@ class Encoder(nn.Module):
         self.tokenizer = tokenizer
         self.tokeniser = Tokeniser(tokenizer)
         self.pooling = Pooling.named(pooling, backbone.config.num_hidden_layers) if isinstance(pooling, str) else pooling
-        self.token_weights = token_weights
+        self.register_module("token_weights", token_weights)  # one that comes later takes the same place
         self.after = nn.ModuleList(modules)
         positions = self._positions()
         self.max_length = min(max_length or positions, positions)

@@ -25,7 +25,7 @@ from isotrope.encoders.pooling import Pooling
 
 NAME = "sbert-wk"
 LEAST_ALIGNMENT = 1e-3
-TINY = 1e-12
+TINY = 1e-20
 
 
 @dataclass(frozen=True)
@@ -71,9 +71,12 @@ def layer_weights(states: Tensor, window: int) -> Tensor:
 
 
 def bend(states: Tensor) -> Tensor:
-    """[tokens]: the variance of the cosine of neighbouring layers."""
+    """[tokens]: the variance of the cosine of neighbouring layers.
+
+    Taken of 1 − cosine = ‖u − v‖² / 2: neighbours are much alike, and float32 would lose the difference of 0.9999 and 0.9998.
+    """
     units = normalize(states, dim=-1)
-    return (units[:, :-1] * units[:, 1:]).sum(dim=-1).var(dim=1, correction=0)
+    return ((units[:, :-1] - units[:, 1:]).pow(2).sum(dim=-1) / 2).var(dim=1, correction=0)
 
 
 def share(values: Tensor, present: Tensor | None = None) -> Tensor:

@@ -51,15 +51,16 @@ def sne(points: Tensor, targets: Tensor) -> Tensor:
 
     ``targets`` from ``neighbours``. The paper sums over i: n times this.
     """
-    _check(points, targets, row_sum=1.0)
-    targets = wide(targets)
-    return contrast(_scores(points), targets) - _entropy(targets).mean()
+    _check(points, targets, dim=1)
+    scores = _scores(points)
+    targets = targets.to(scores.dtype)
+    return contrast(scores, targets) - _entropy(targets).mean()
 
 
 def symmetric_sne(points: Tensor, targets: Tensor) -> Tensor:
     """Symmetric SNE: KL(P ‖ Q) over all pairs at once, q_ij ∝ exp(−‖y_i − y_j‖²). ``targets`` from ``joint_neighbours``."""
-    _check(points, targets, row_sum=None)
-    return _joint(_scores(points), wide(targets))
+    _check(points, targets, dim=None)
+    return _joint(_scores(points), targets)
 
 
 def t_sne(points: Tensor, targets: Tensor) -> Tensor:
@@ -67,11 +68,12 @@ def t_sne(points: Tensor, targets: Tensor) -> Tensor:
 
     The heavy tails let moderate distances grow, so clusters part.
     """
-    _check(points, targets, row_sum=None)
-    return _joint(-torch.log1p(-_scores(points)), wide(targets))
+    _check(points, targets, dim=None)
+    return _joint(-torch.log1p(-_scores(points)), targets)
 
 
 def _joint(scores: Tensor, targets: Tensor) -> Tensor:
+    targets = targets.to(scores.dtype)
     return contrast(scores.flatten().unsqueeze(0), targets.flatten().unsqueeze(0)) - torch.special.entr(targets).sum()
 
 
@@ -90,9 +92,11 @@ def _entropy(rows: Tensor) -> Tensor:
     return torch.special.entr(rows).sum(dim=1, keepdim=True)
 
 
-def _check(points: Tensor, targets: Tensor, row_sum: float | None) -> None:
+def _check(points: Tensor, targets: Tensor, dim: int | None) -> None:
     check_shapes(points=(points, "n k"), targets=(targets, "n n"))
-    whole = targets.double().sum(dim=1) if row_sum is not None else targets.double().sum()
+    whole = targets.double().sum(dim=dim)
     if not torch.allclose(whole, torch.ones_like(whole), atol=1e-3):
-        which = "each row of targets must sum to 1 (see neighbours)" if row_sum else "targets must sum to 1 (see joint_neighbours)"
-        raise InputError(f"{which[0].upper()}{which[1:]}; {float(whole.flatten()[0]):.4g} was found.")
+        which = (
+            "targets must sum to 1, all together (joint_neighbours)" if dim is None else "targets must sum to 1 in each row (neighbours)"
+        )
+        raise InputError(f"{which}; {float(whole.flatten()[0]):.4g} was found.")
