@@ -19,18 +19,20 @@ _PLACES = {
     "train": "isotrope.api",
     "pretrain": "isotrope.api",
     "evaluate": "isotrope.api",
+    "fit_space": "isotrope.api",
     "compare": "isotrope.comparison.compare",
     "mine": "isotrope.search.mining",
     "Encoder": "isotrope.encoders.encoder",
     "InputError": "isotrope.errors",
 }
-_ROOMS = ("data", "views", "encoders", "objectives", "methods", "training", "evaluation", "search", "report", "comparison")
+_ROOMS = ("data", "views", "encoders", "objectives", "methods", "training", "spaces", "evaluation", "search", "report", "comparison")
 __all__ = ["__version__", "methods", "report", *_PLACES]
 
 if TYPE_CHECKING:
     from isotrope import methods as methods
     from isotrope import report as report
     from isotrope.api import evaluate as evaluate
+    from isotrope.api import fit_space as fit_space
     from isotrope.api import load as load
     from isotrope.api import pretrain as pretrain
     from isotrope.api import train as train

@@ -24,6 +24,7 @@ from isotrope.data.readers import read
 from isotrope.encoders.encoder import Encoder
 from isotrope.encoders.loading import load as load
 from isotrope.encoders.paraphrase import Paraphraser
+from isotrope.encoders.saving import check_target
 from isotrope.errors import InputError, nearest
 from isotrope.evaluation.geometry_judge import evaluate_geometry, run_of
 from isotrope.evaluation.label_free import label_free, natural_pairs
@@ -35,6 +36,9 @@ from isotrope.methods.mlm import MaskedLanguageModel, MLMSettings, WithMaskedLan
 from isotrope.methods.registry import find
 from isotrope.progress import bar
 from isotrope.search.exact import Hit, index_file
+from isotrope.spaces.base import Space
+from isotrope.spaces.maps import Map, check_table, write_points
+from isotrope.spaces.registry import find as find_space
 from isotrope.training.checkpoints import RunFolder
 from isotrope.training.loop import Judge, Judgement, TrainingWarning, make_accelerator, train_loop
 from isotrope.training.pretraining import PretrainSettings
@@ -187,6 +191,55 @@ def evaluate(
     if texts is not None:
         raise InputError("Texts belong to the geometry suite; the sts suite has its own. Add --suite geometry, or leave --text out.")
     return evaluate_sts(subject, data_dir, aggregation, seed)
+
+
+def fit_space(
+    name: str, encoder: Encoder | str | os.PathLike[str], texts: str | os.PathLike[str] | Sequence[str], **settings: Any
+) -> Encoder:
+    """A copy of an encoder with a map behind it, fitted to the vectors of ``texts`` (a list, or a file of sentences), without labels.
+
+    ``isotrope methods NAME`` lists the settings. The encoder given stays as it is.
+    """
+    space = _space(name, settings)
+    given = sentences_of(texts) if isinstance(texts, str | os.PathLike) else list(texts)
+    return space.fit(encoder if isinstance(encoder, Encoder) else load(encoder), given)
+
+
+def write_space(
+    name: str,
+    model: str | os.PathLike[str],
+    text: str | os.PathLike[str],
+    output: str | os.PathLike[str],
+    pooling: str | None = None,
+    columns: Sequence[str] | None = None,
+    **settings: Any,
+) -> dict[str, Any]:
+    """Fit a space to a file and save the mapped model; of sne and t-sne, which have no map, the table of points. Says what was written."""
+    space = _space(name, settings)
+    target = check_table(output) if isinstance(space, Map) else check_target(output)
+    texts = sentences_of(text, columns)
+    encoder = load(model, pooling)
+    if isinstance(space, Map):
+        write_points(target, texts, space.points(encoder, texts))
+        return {"space": name, "output": str(target), "texts": len(texts), "dimension": 2}
+    mapped = space.fit(encoder, texts)
+    mapped.save(target)
+    return {"space": name, "output": str(target), "texts": len(texts), "dimension": mapped.dimension}
+
+
+def _space(name: str, settings: Mapping[str, Any]) -> Space:
+    kind = find_space(name)
+    (chosen,) = resolve(settings, kind.Settings)
+    kind.check(chosen)
+    return kind(chosen)
+
+
+def sentences_of(text: str | os.PathLike[str], columns: Sequence[str] | None = None) -> list[str]:
+    """The sentences of a file; empty lines are left out."""
+    found = [record.texts[0] for record in read(text, kind_named("sentences"), columns) if record.texts[0]]
+    if not found:
+        raise InputError(f"{text}: no sentences found.")
+    return found
 
 
 def search(

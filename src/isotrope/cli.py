@@ -84,16 +84,18 @@ def methods(name: Annotated[str | None, typer.Argument(help="Show this method's 
     from dataclasses import asdict, fields
 
     from isotrope.methods.registry import cards, find
+    from isotrope.spaces.registry import registry as spaces
     from isotrope.training.settings import LoopSettings
 
     if name is None:
         listed = [asdict(card) for card in cards()]
         _print(listed, ("name", "title", "year", "needs", "kind"), listed, as_json)
         return
-    kind = find(name)
+    kind: Any = spaces().get(name) or find(name)
+    owners = [(name, kind.Settings)] if name in spaces() else [(name, kind.Settings), ("the loop", LoopSettings)]
     rows = [
         {"setting": field.name.replace("_", "-"), "default": field.default, "of": owner}
-        for owner, settings in ((name, kind.Settings), ("the loop", LoopSettings))
+        for owner, settings in owners
         for field in fields(settings)
     ]
     _print({"card": asdict(kind.card()), "settings": rows}, ("setting", "default", "of"), rows, as_json)
@@ -334,6 +336,25 @@ def encode(
     with written_file(output) as temporary, open(temporary, "wb") as target:
         np.save(target, vectors)
     facts = {"output": str(output), "rows": len(vectors), "dimension": vectors.shape[1], "empty_left_out": len(records) - len(texts)}
+    _print(facts, tuple(facts), [facts], as_json)
+
+
+@app.command("fit-space", context_settings=FREE)
+def fit_space(
+    context: typer.Context,
+    name: Annotated[str, typer.Argument(help="A space that `isotrope methods` lists: whitening, flow, …")],
+    model: Annotated[str, typer.Argument(help="A folder, a hub id, builtin or builtin-base.")],
+    text: Annotated[Path, typer.Argument(help="A file of sentences; no labels are used.")],
+    output: Annotated[Path, typer.Option(help="A new folder for the mapped model; for sne and t-sne a .tsv for the points.")],
+    pooling: Annotated[str | None, typer.Option(help="cls, mean, max, first_last, embed_last or last2; default: the model's own.")] = None,
+    columns: Columns = None,
+    as_json: Json = False,
+) -> None:
+    """Fit a map behind an encoder. Any setting of the space can be given as --SETTING VALUE."""
+    from isotrope import api
+
+    asked = columns.split(",") if columns else None
+    facts = api.write_space(name, model, text, output, pooling, asked, **_extra(context.args))
     _print(facts, tuple(facts), [facts], as_json)
 
 

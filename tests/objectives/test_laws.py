@@ -14,6 +14,7 @@ from torch import Tensor
 from isotrope import objectives
 from isotrope.errors import InputError
 from isotrope.objectives import (
+    bits_per_dimension,
     contrast_with_neighbours,
     cosent,
     debiased,
@@ -28,7 +29,10 @@ from isotrope.objectives import (
     nt_xent,
     queue_nce,
     self_guided,
+    sne,
     supervised_contrast,
+    symmetric_sne,
+    t_sne,
     triplet,
     virtual_contrast,
 )
@@ -37,8 +41,10 @@ LABELS = torch.tensor([0, 1, 0, 2, 1, 0])
 NEIGHBOURS = torch.tensor([[1, 2], [0, 5], [3, 4], [2, 0], [5, 1], [4, 3]])
 KEEP = torch.tensor([[j != (i + 1) % 6 for j in range(6)] for i in range(6)])
 SCORES = torch.tensor([0.0, 1.0, 2.5, 2.5, 4.0, 5.0])
+NEAR = torch.linspace(1, 3, 36, dtype=torch.float64).view(6, 6).fill_diagonal_(0)  # made-up neighbours for the maps
 PAIR = {"first": (6, 4), "second": (6, 4)}
 NOISY = {"anchor": (6, 4), "positive": (6, 4), "negatives": (6, 3, 4)}
+MAP = {"points": (6, 2)}
 TRIPLE = {"anchor": (6, 4), "positive": (6, 4), "negative": (6, 4)}
 
 
@@ -109,13 +115,24 @@ CASES = {
     "cosent": case(
         cosent, {"similarities": (6,)}, "similarities labels", cosine=False, tempered=False, given={"labels": SCORES, "scale": 2.0}
     ),
+    "sne": case(sne, MAP, "points targets", cosine=False, tempered=False, given={"targets": NEAR / NEAR.sum(dim=1, keepdim=True)}),
+    "symmetric_sne": case(symmetric_sne, MAP, "points targets", cosine=False, tempered=False, given={"targets": NEAR / NEAR.sum()}),
+    "t_sne": case(t_sne, MAP, "points targets", cosine=False, tempered=False, given={"targets": NEAR / NEAR.sum()}),
+    "bits_per_dimension": case(bits_per_dimension, {"latents": (6, 4), "log_det": (6,)}, cosine=False, tempered=False),
 }
 every = pytest.mark.parametrize("name", CASES)
 
 
 def test_no_objective_is_forgotten() -> None:
     tested = {name.split(",")[0] for name in CASES}
-    assert tested == set(objectives.__all__) - {"contrast", "info_bound", "mined_triplets", "nearest_rows"}
+    assert tested == set(objectives.__all__) - {
+        "contrast",
+        "info_bound",
+        "joint_neighbours",
+        "mined_triplets",
+        "nearest_rows",
+        "neighbours",
+    }
 
 
 @every
@@ -135,8 +152,8 @@ def test_the_order_of_the_batch_changes_nothing_and_a_broken_pairing_does(name: 
         pytest.skip("row numbers mean something here; see the family's own test")
     vectors, order = loss.draw(1), torch.tensor([3, 0, 5, 1, 4, 2])
     moved = {row: {**vectors, **loss.given}[row][order] for row in loss.rows}
-    if "weights" in moved:
-        moved["weights"] = moved["weights"][:, order]
+    for key in {"weights", "targets"} & set(moved):  # these have a column a row
+        moved[key] = moved[key][:, order]
     base = float(loss(vectors))
     assert float(loss({**vectors, **moved})) == pytest.approx(base, rel=1e-12)
     if len(loss.rows) > 1:

@@ -14,6 +14,7 @@ from torch import nn
 from isotrope.encoders.heads import Dense
 from isotrope.encoders.pooling import Pooling
 from isotrope.encoders.roles import evaluating
+from isotrope.encoders.token_weights import TokenWeights
 from isotrope.errors import InputError
 from isotrope.files import digest
 from isotrope.progress import bar
@@ -52,7 +53,9 @@ def _checked(texts: str | Iterable[str]) -> list[str]:
 
 
 class Encoder(nn.Module):
-    """A Hugging Face backbone, a pooling, and the modules after it."""
+    """A Hugging Face backbone, a pooling (of weighted tokens, where there are such), and the modules after it."""
+
+    token_weights: TokenWeights | None
 
     def __init__(
         self,
@@ -64,12 +67,14 @@ class Encoder(nn.Module):
         prompt: str = "",
         facts: dict[str, Any] | None = None,
         language_model: PreTrainedModel | None = None,
+        token_weights: TokenWeights | None = None,
     ) -> None:
         super().__init__()
         self.backbone = backbone
         self.tokenizer = tokenizer
         self.tokeniser = Tokeniser(tokenizer)
         self.pooling = Pooling.named(pooling, backbone.config.num_hidden_layers) if isinstance(pooling, str) else pooling
+        self.register_module("token_weights", token_weights)  # one that comes later takes the same place
         self.after = nn.ModuleList(modules)
         positions = self._positions()
         self.max_length = min(max_length or positions, positions)
@@ -120,7 +125,7 @@ class Encoder(nn.Module):
             states: Sequence[torch.Tensor] = self.layers(tokens)
         else:
             states = (self.backbone(input_ids=tokens.ids, attention_mask=tokens.mask).last_hidden_state,)
-        return self.pooling(states, tokens.mask)
+        return self.pooling(states, tokens.mask, self.token_weights(tokens.ids) if self.token_weights is not None else None)
 
     def embed(self, *views: Tokens) -> tuple[torch.Tensor, ...]:
         """Vectors of each view, as ``encode`` gives them, all views together, with gradient.

@@ -14,11 +14,14 @@ from safetensors.torch import load_file
 from torch import nn
 
 from isotrope.encoders.encoder import Encoder
+from isotrope.encoders.flow import Flow
 from isotrope.encoders.heads import Dense, Norm, Normalise
+from isotrope.encoders.layer_walk import LayerWalk
 from isotrope.encoders.packed import WEIGHTS, read_packed
 from isotrope.encoders.pooling import Pooling
 from isotrope.encoders.quiet import quiet
 from isotrope.encoders.saving import OLD_KEYS
+from isotrope.encoders.token_weights import TokenWeights
 from isotrope.errors import InputError
 
 ModuleT = TypeVar("ModuleT", bound=nn.Module)
@@ -51,10 +54,14 @@ def load(
     max_length = _fit_to_config(tokenizer, inner)
     backbone, language_model = _backbone(inner, language_head)
     facts = _facts(folder / "isotrope.json")
-    stored, after = _after_backbone(folder, parts, backbone.config, str(facts.get("pooling", "")))
+    stored, token_weights, after = _after_backbone(folder, parts, backbone.config, str(facts.get("pooling", "")))
     layers = int(backbone.config.num_hidden_layers)
+    if pooling is not None and stored is not None and (facts.get("spaces") or token_weights is not None):
+        if pooling != stored.name:
+            raise InputError(f"{folder}: a space was fitted to this model's pooling, '{stored.name}'; load it without another pooling.")
+        pooling = None
     chosen = Pooling.named(pooling, layers) if pooling is not None else stored or Pooling.named("mean", layers)
-    encoder = Encoder(backbone, tokenizer, chosen, after, max_length, _prompt(folder), facts, language_model)
+    encoder = Encoder(backbone, tokenizer, chosen, after, max_length, _prompt(folder), facts, language_model, token_weights)
     return encoder.to(torch.device(device) if device is not None else default_device()).eval()
 
 
@@ -209,8 +216,11 @@ def _prompt(folder: Path) -> str:
     return str((facts.get("prompts") or {}).get(facts.get("default_prompt_name") or "", "") or "")
 
 
-def _after_backbone(folder: Path, parts: list[tuple[str, Path]], backbone: Any, called: str) -> tuple[Pooling | None, list[nn.Module]]:
+def _after_backbone(
+    folder: Path, parts: list[tuple[str, Path]], backbone: Any, called: str
+) -> tuple[Pooling | None, TokenWeights | None, list[nn.Module]]:
     pooling: Pooling | None = None
+    token_weights: TokenWeights | None = None
     weights: list[float] | None = None
     after: list[nn.Module] = []
     layers = int(backbone.num_hidden_layers)
@@ -224,6 +234,16 @@ def _after_backbone(folder: Path, parts: list[tuple[str, Path]], backbone: Any, 
         elif name == "Pooling":
             pooling = _pooling(place, config, layers, bool(_prompt(folder)))
             pooling = Pooling.weighted(pooling.modes, weights, called) if weights else pooling
+            if token_weights is not None and pooling.modes != ("mean",):
+                raise InputError(f"{place}: weights of words are known for a mean only, not for '{pooling.name}'.")
+        elif name == "WordWeights":
+            token_weights = _token_weights(place)
+        elif name == "IsotropeLayerWalk":
+            pooling = read_layer_walk(place)
+            if not 0 <= pooling.first_layer < layers:
+                raise InputError(f"{place}: first_layer is {pooling.first_layer}; the backbone has {layers} layers.")
+        elif name == "IsotropeFlow":
+            after.append(read_flow(place))
         elif name == "Dense":
             after.append(_dense(place, config))
         elif name == "Normalize":
@@ -232,7 +252,7 @@ def _after_backbone(folder: Path, parts: list[tuple[str, Path]], backbone: Any, 
             after.append(_filled(place, lambda config=config: Norm(int(config["dimension"]))))  # type: ignore[misc]
         elif name != "Dropout":
             raise InputError(f"{folder}: modules.json names a {name} module, which isotrope does not know.")
-    return pooling, after
+    return pooling, token_weights, after
 
 
 def _pooling(place: Path, config: dict[str, Any], layers: int, prompted: bool) -> Pooling:
@@ -255,6 +275,25 @@ def _dense(place: Path, config: dict[str, Any]) -> Dense:
     return _filled(
         place, lambda: Dense(int(config["in_features"]), int(config["out_features"]), bool(config.get("bias", True)), activation())
     )
+
+
+def read_flow(place: Path) -> Flow:
+    config = _facts(place / "config.json")
+    return _filled(place, lambda: Flow(**config))
+
+
+def read_layer_walk(place: Path) -> LayerWalk:
+    try:
+        return LayerWalk(**_facts(place / "config.json"))
+    except TypeError as error:
+        raise InputError(f"{place}: config.json is not one of an SBERT-WK pooling ({_gist(error)}).") from error
+
+
+def _token_weights(place: Path) -> TokenWeights:
+    weights = _weights(place).get("emb_layer.weight")
+    if weights is None:
+        raise InputError(f"{place}: the weights of the words (emb_layer.weight) are missing.")
+    return TokenWeights(weights.squeeze(1))
 
 
 def _layer_weights(place: Path, config: dict[str, Any], layers: int) -> list[float]:

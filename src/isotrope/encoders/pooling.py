@@ -59,17 +59,20 @@ class Pooling:
     def needs_all_layers(self) -> bool:
         return self.layer_weights is not None
 
-    def __call__(self, layers: Sequence[torch.Tensor], mask: torch.Tensor) -> torch.Tensor:
-        """``layers``: H_0 … H_L, or H_L alone; each [rows, width, d]. Result [rows, d × modes]."""
+    def __call__(self, layers: Sequence[torch.Tensor], mask: torch.Tensor, weights: torch.Tensor | None = None) -> torch.Tensor:
+        """``layers``: H_0 … H_L, or H_L alone; each [rows, width, d]. ``weights`` [rows, width] make a mean a weighted one.
+
+        Result [rows, d × modes].
+        """
         states = layers[-1]
         if self.layer_weights is not None:
             pairs = [(weight, layer) for weight, layer in zip(self.layer_weights, layers, strict=True) if weight]
             states = sum((weight * layer for weight, layer in pairs), torch.zeros_like(states)) / sum(self.layer_weights)
-        pooled = [pool(mode, states, mask) for mode in self.modes]
+        pooled = [pool(mode, states, mask, weights) for mode in self.modes]
         return pooled[0] if len(pooled) == 1 else torch.cat(pooled, dim=-1)
 
 
-def pool(mode: str, states: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+def pool(mode: str, states: torch.Tensor, mask: torch.Tensor, token_weights: torch.Tensor | None = None) -> torch.Tensor:
     """Rows are padded on the right: the first token is token 0."""
     if mode == "cls":
         return states[:, 0]
@@ -80,6 +83,8 @@ def pool(mode: str, states: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
     if mode == "max":
         return states.masked_fill(present == 0, float("-inf")).amax(dim=1)
     weights = present.to(torch.promote_types(states.dtype, torch.float32))  # half precision would lose count
+    if token_weights is not None:
+        weights = weights * token_weights.unsqueeze(-1)
     if mode == "weightedmean":
         weights = weights * torch.arange(1, states.shape[1] + 1, device=states.device).view(1, -1, 1)
     total = weights.sum(dim=1).clamp(min=1e-9)

@@ -1,4 +1,8 @@
-"""Write a folder that every reader of the sentence-transformers format loads, with stock modules only."""
+"""Write a folder in the sentence-transformers format, with stock modules wherever there is one.
+
+Two parts have none, a flow and the pooling of SBERT-WK: modules.json then names a class of ours, which other readers load only where
+they are told to trust it.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +16,9 @@ from safetensors.torch import save_file
 from torch import nn
 
 from isotrope.encoders.encoder import Encoder
+from isotrope.encoders.flow import Flow
 from isotrope.encoders.heads import Dense, Norm, Normalise
+from isotrope.encoders.layer_walk import LayerWalk
 from isotrope.encoders.pooling import MODES
 from isotrope.encoders.quiet import quiet
 from isotrope.errors import InputError
@@ -21,6 +27,7 @@ from isotrope.version import __version__
 
 # The old class paths and the old pooling keys stand beside the new ones: old and new readers both find what they know.
 STOCK = "sentence_transformers.models."
+OWN = "isotrope.encoders.elsewhere."
 OLD_KEYS = {
     "cls": "pooling_mode_cls_token",
     "max": "pooling_mode_max_tokens",
@@ -38,14 +45,20 @@ OURS = re.compile(
 
 
 def save(encoder: Encoder, folder: str | os.PathLike[str]) -> None:
+    target = check_target(folder)
+    with written_folder(target) as temporary:
+        _write(encoder, temporary)
+
+
+def check_target(folder: str | os.PathLike[str]) -> Path:
+    """Refuse a place that holds anything but a model, before the work is done."""
     target = Path(folder)
     if target.exists() and not target.is_dir():
         raise InputError(f"{target}: a file stands where the model's folder should be; choose another name.")
     strange = sorted(entry.name for entry in target.iterdir() if not OURS.fullmatch(entry.name)) if target.is_dir() else []
     if strange:
         raise InputError(f"{target}: the folder holds something else ({strange[0]}); choose a new folder for the model.")
-    with written_folder(target) as temporary:
-        _write(encoder, temporary)
+    return target
 
 
 def _write(encoder: Encoder, folder: Path) -> None:
@@ -61,10 +74,10 @@ def _write(encoder: Encoder, folder: Path) -> None:
 
     modules: list[dict[str, Any]] = []
 
-    def add(name: str) -> Path:
+    def add(name: str, package: str = STOCK) -> Path:
         number = len(modules)
         path = f"{number}_{name}" if number else ""
-        modules.append({"idx": number, "name": str(number), "path": path, "type": STOCK + name})
+        modules.append({"idx": number, "name": str(number), "path": path, "type": package + name})
         (folder / path).mkdir(exist_ok=True)
         return folder / path
 
@@ -77,7 +90,12 @@ def _write(encoder: Encoder, folder: Path) -> None:
         config = {"word_embedding_dimension": width, "layer_start": 0, "num_hidden_layers": len(weights) - 1}
         write_json(place / "config.json", config)
         save_file({"layer_weights": torch.tensor(weights)}, place / "model.safetensors")
-    _write_pooling(encoder, add("Pooling"))
+    if encoder.token_weights is not None:
+        _write_token_weights(encoder, add("WordWeights"))
+    if isinstance(encoder.pooling, LayerWalk):
+        _write_layer_walk(encoder.pooling, add("IsotropeLayerWalk", OWN))
+    else:
+        _write_pooling(encoder, add("Pooling"))
     for part in encoder.after:
         _write_after(part, add)
     write_json(folder / "modules.json", modules)
@@ -108,6 +126,20 @@ def _write_pooling(encoder: Encoder, place: Path) -> None:
     write_json(place / "config.json", config)
 
 
+def _write_token_weights(encoder: Encoder, place: Path) -> None:
+    assert encoder.token_weights is not None
+    weights = encoder.token_weights.weights.cpu()
+    words = [str(word) for word in encoder.tokenizer.convert_ids_to_tokens(range(len(weights)))]
+    # A word without a weight of its own would get that of its lower case.
+    table = dict(zip(words, weights.tolist(), strict=True))
+    write_json(place / "config.json", {"vocab": words, "word_weights": table, "unknown_word_weight": 1.0})
+    save_file({"emb_layer.weight": weights.unsqueeze(1).contiguous()}, place / "model.safetensors")
+
+
+def _write_layer_walk(pooling: LayerWalk, place: Path) -> None:
+    write_json(place / "config.json", {name: getattr(pooling, name) for name in ("first_layer", "window", "drop_last")})
+
+
 def _write_after(part: nn.Module, add: Any) -> None:
     if isinstance(part, Dense):
         place = add("Dense")
@@ -125,5 +157,9 @@ def _write_after(part: nn.Module, add: Any) -> None:
         place = add("LayerNorm")
         write_json(place / "config.json", {"dimension": part.norm.normalized_shape[0]})
         save_file({f"norm.{n}": p.detach().cpu().contiguous() for n, p in part.norm.named_parameters()}, place / "model.safetensors")
+    elif isinstance(part, Flow):
+        place = add("IsotropeFlow", OWN)
+        write_json(place / "config.json", part.config)
+        save_file({n: p.detach().cpu().contiguous() for n, p in part.state_dict().items()}, place / "model.safetensors")
     else:
         raise InputError(f"A {type(part).__name__} cannot be written as a stock module.")

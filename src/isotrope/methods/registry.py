@@ -26,10 +26,22 @@ def registry() -> dict[str, type[Method]]:
 
 
 def find(name: str) -> type[Method]:
+    later = {card.name: card.kind for card in _later_cards()}
+    if later.get(name) == "space":
+        raise InputError(f"'{name}' is fitted, not trained: isotrope fit-space {name} MODEL TEXT --output DIR.")
+    if name in later:
+        raise InputError(f"'{name}' goes beside a method: isotrope train METHOD DATA --child-tuning F, or D.")
     if name not in registry():
         raise InputError(f"No method is called '{name}'{nearest(name, registry())}.")
     return registry()[name]
 
 
 def cards() -> list[Card]:
-    return [method.card() for method in registry().values()]
+    """Of the methods here, of the spaces, and of what changes the optimiser's step."""
+    return [*(method.card() for method in registry().values()), *_later_cards()]
+
+
+def _later_cards() -> list[Card]:
+    """What rooms after this one add to the list. They are asked by name: this room does not depend on them."""
+    spaces, beside = (importlib.import_module(f"isotrope.{name}") for name in ("spaces.registry", "training.child_tuning"))
+    return [*spaces.cards(), beside.CARD]

@@ -105,9 +105,8 @@ class SimCSE(Method):
         online = self.encoder
         head = [cast(Trained, self.role["head"]).module] if self.head_kept else []
         kept = [*online.after, *head]
-        return Encoder(
-            online.backbone, online.tokenizer, online.pooling, kept, online.max_length, online.prompt, online.facts, online.language_model
-        )
+        about = (online.max_length, online.prompt, online.facts, online.language_model, online.token_weights)
+        return Encoder(online.backbone, online.tokenizer, online.pooling, kept, *about)
 
 
 def check_contrast(settings: Any) -> None:

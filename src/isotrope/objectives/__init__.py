@@ -7,14 +7,17 @@ from isotrope.objectives.entity import entity_contrast
 from isotrope.objectives.guided import self_guided
 from isotrope.objectives.imitation import imitation
 from isotrope.objectives.information import info_bound
+from isotrope.objectives.likelihood import bits_per_dimension
 from isotrope.objectives.neighbourhood import contrast_with_neighbours, nearest_rows, neighbourhood, virtual_contrast
 from isotrope.objectives.queue import queue_nce
 from isotrope.objectives.ranking import cosent
 from isotrope.objectives.sampling import nce, negative_sampling
+from isotrope.objectives.sne import joint_neighbours, neighbours, sne, symmetric_sne, t_sne
 from isotrope.objectives.supervised import supervised_contrast
 from isotrope.objectives.triplet import mined_triplets, triplet
 
 __all__ = [
+    "bits_per_dimension",
     "contrast",
     "contrast_with_neighbours",
     "cosent",
@@ -23,16 +26,21 @@ __all__ = [
     "imitation",
     "info_bound",
     "info_nce",
+    "joint_neighbours",
     "mined_triplets",
     "nce",
     "nearest_rows",
     "negative_sampling",
     "neighbour_prediction",
     "neighbourhood",
+    "neighbours",
     "nt_xent",
     "queue_nce",
     "self_guided",
+    "sne",
     "supervised_contrast",
+    "symmetric_sne",
+    "t_sne",
     "triplet",
     "virtual_contrast",
 ]

@@ -1,0 +1,48 @@
+"""Our own modules as sentence-transformers sees them: where no stock module will do, modules.json names one of these.
+
+sentence-transformers loads them with ``trust_remote_code=True`` where isotrope is installed, and refuses them otherwise.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor, nn
+
+from isotrope.encoders.layer_walk import LayerWalk
+
+
+class IsotropeFlow(nn.Module):
+    """A flow behind the pooling."""
+
+    def __init__(self, flow: nn.Module) -> None:
+        super().__init__()
+        self.flow = flow
+
+    def forward(self, features: dict[str, Tensor]) -> dict[str, Tensor]:
+        return {**features, "sentence_embedding": self.flow(features["sentence_embedding"])}
+
+    @staticmethod
+    def load(path: str) -> IsotropeFlow:
+        from isotrope.encoders.loading import read_flow
+
+        return IsotropeFlow(read_flow(Path(path)))
+
+
+class IsotropeLayerWalk(nn.Module):
+    """SBERT-WK in place of a pooling."""
+
+    def __init__(self, pooling: LayerWalk) -> None:
+        super().__init__()
+        self.pooling = pooling
+
+    def forward(self, features: dict[str, Any]) -> dict[str, Any]:
+        vectors = self.pooling(features["all_layer_embeddings"], features["attention_mask"])
+        return {**features, "sentence_embedding": vectors}
+
+    @staticmethod
+    def load(path: str) -> IsotropeLayerWalk:
+        from isotrope.encoders.loading import read_layer_walk
+
+        return IsotropeLayerWalk(read_layer_walk(Path(path)))

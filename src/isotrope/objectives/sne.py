@@ -1,0 +1,102 @@
+"""Stochastic neighbour embedding (Hinton and Roweis 2002; van der Maaten and Hinton 2008): few dimensions, the same neighbours.
+
+The targets are the neighbours p in the space of the vectors; the free points y are moved until their own neighbours q agree. It is the
+one equation with soft targets and −‖y_i − y_j‖² as score; the entropy of p, a constant, is taken off so that the best value is 0.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+from isotrope.errors import InputError
+from isotrope.objectives.contrast import contrast
+from isotrope.objectives.vectors import check_shapes, wide
+
+
+def neighbours(vectors: Tensor, perplexity: float) -> Tensor:
+    """p_{j|i} [n, n]: rows sum to 1, the diagonal is 0, and every row has 2^entropy = ``perplexity``.
+
+        p_{j|i} ∝ exp(−‖x_i − x_j‖² / 2σ_i²),   σ_i by bisection
+
+    A row with more equal neighbours than the perplexity cannot reach it: its neighbours then share the row.
+    """
+    check_shapes(vectors=(vectors, "n d"))
+    count = len(vectors)
+    if not 1 <= perplexity < count - 1:
+        raise InputError(f"perplexity must lie between 1 and the other points ({count - 1}); {perplexity} was given.")
+    distances = torch.cdist(vectors.double(), vectors.double()).pow(2)
+    distances.fill_diagonal_(math.inf)
+    distances -= distances.amin(dim=1, keepdim=True)
+    spread = distances.masked_fill(distances.isinf(), 0).sum(dim=1, keepdim=True) / (count - 1)
+    distances /= spread.clamp(min=1e-300)  # the unit of measure does not matter
+    low, high = (torch.full((count, 1), value, dtype=torch.float64, device=vectors.device) for value in (-30.0, 60.0))
+    for _ in range(100):
+        middle = (low + high) / 2  # of log 1/2σ²
+        too_wide = _entropy(_rows(distances, middle)) > math.log(perplexity)
+        low, high = torch.where(too_wide, middle, low), torch.where(too_wide, high, middle)
+    return _rows(distances, (low + high) / 2).to(wide(vectors).dtype)
+
+
+def joint_neighbours(vectors: Tensor, perplexity: float) -> Tensor:
+    """p_ij = (p_{j|i} + p_{i|j}) / 2n: symmetric, and all of it sums to 1."""
+    rows = neighbours(vectors, perplexity)
+    return (rows + rows.T) / (2 * len(rows))
+
+
+def sne(points: Tensor, targets: Tensor) -> Tensor:
+    """SNE: the mean over i of KL(P_i ‖ Q_i), q_{j|i} ∝ exp(−‖y_i − y_j‖²).
+
+    ``targets`` from ``neighbours``. The paper sums over i: n times this.
+    """
+    _check(points, targets, dim=1)
+    scores = _scores(points)
+    targets = targets.to(scores.dtype)
+    return contrast(scores, targets) - _entropy(targets).mean()
+
+
+def symmetric_sne(points: Tensor, targets: Tensor) -> Tensor:
+    """Symmetric SNE: KL(P ‖ Q) over all pairs at once, q_ij ∝ exp(−‖y_i − y_j‖²). ``targets`` from ``joint_neighbours``."""
+    _check(points, targets, dim=None)
+    return _joint(_scores(points), targets)
+
+
+def t_sne(points: Tensor, targets: Tensor) -> Tensor:
+    """t-SNE: KL(P ‖ Q) over all pairs, q_ij ∝ 1 / (1 + ‖y_i − y_j‖²). ``targets`` from ``joint_neighbours``.
+
+    The heavy tails let moderate distances grow, so clusters part.
+    """
+    _check(points, targets, dim=None)
+    return _joint(-torch.log1p(-_scores(points)), targets)
+
+
+def _joint(scores: Tensor, targets: Tensor) -> Tensor:
+    targets = targets.to(scores.dtype)
+    return contrast(scores.flatten().unsqueeze(0), targets.flatten().unsqueeze(0)) - torch.special.entr(targets).sum()
+
+
+def _scores(points: Tensor) -> Tensor:
+    """−‖y_i − y_j‖²; no point is its own candidate. From differences, not from dot products: close points keep their distance."""
+    points = wide(points)
+    squared = (points.unsqueeze(1) - points).pow(2).sum(dim=-1)
+    return (-squared).masked_fill(torch.eye(len(points), dtype=torch.bool, device=points.device), -math.inf)
+
+
+def _rows(distances: Tensor, log_precision: Tensor) -> Tensor:
+    return (-distances * log_precision.exp()).softmax(dim=1)
+
+
+def _entropy(rows: Tensor) -> Tensor:
+    return torch.special.entr(rows).sum(dim=1, keepdim=True)
+
+
+def _check(points: Tensor, targets: Tensor, dim: int | None) -> None:
+    check_shapes(points=(points, "n k"), targets=(targets, "n n"))
+    whole = targets.double().sum(dim=dim)
+    if not torch.allclose(whole, torch.ones_like(whole), atol=1e-3):
+        which = (
+            "targets must sum to 1, all together (joint_neighbours)" if dim is None else "targets must sum to 1 in each row (neighbours)"
+        )
+        raise InputError(f"{which}; {float(whole.flatten()[0]):.4g} was found.")

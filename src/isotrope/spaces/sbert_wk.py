@@ -1,0 +1,46 @@
+"""SBERT-WK (Wang and Kuo 2020): the pooling of ``encoders/layer_walk.py`` in place of the model's own; nothing is fitted."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from isotrope.encoders.encoder import Encoder
+from isotrope.encoders.layer_walk import LayerWalk
+from isotrope.errors import InputError
+from isotrope.methods.base import Settings
+from isotrope.spaces.base import Space, check_vectors
+
+
+@dataclass(frozen=True)
+class SBERTWKSettings(Settings):
+    first_layer: int | None = None  # the first layer used, 0 is the output of the embeddings; none: after a third of them (4 of 12)
+    window: int = 2  # neighbouring layers on each side
+
+
+class SBERTWK(Space):
+    """Layers weigh by how new they are beside their neighbours, tokens by how much they move; see ``LayerWalk`` for the equations."""
+
+    name = "sbert-wk"
+    title = "SBERT-WK"
+    paper = "Wang, Kuo. SBERT-WK: A Sentence Embedding Method by Dissecting BERT-based Word Models. TASLP 2020"
+    year = 2020
+    Settings = SBERTWKSettings
+    pools = True
+
+    @classmethod
+    def check(cls, settings: Any) -> None:
+        if settings.window < 1:
+            raise InputError(f"window must be at least 1; {settings.window} was given.")
+        if settings.first_layer is not None and settings.first_layer < 0:
+            raise InputError(f"first_layer must not be negative; {settings.first_layer} was given.")
+
+    def change(self, encoder: Encoder, texts: Sequence[str]) -> None:
+        layers = int(encoder.backbone.config.num_hidden_layers)
+        first = layers // 3 if self.settings.first_layer is None else self.settings.first_layer
+        if layers - first < 2:
+            raise InputError(f"sbert-wk compares three layers or more; the model has {layers}, so first_layer is at most {layers - 2}.")
+        ends = len(encoder.tokeniser.suffix) > 0
+        encoder.pooling = LayerWalk(first_layer=first, window=self.settings.window, drop_last=ends)
+        check_vectors(encoder.encode(list(texts[:100])).astype("float64"), texts)

@@ -1,0 +1,70 @@
+"""Smooth inverse frequency (Arora et al. 2017): rare tokens weigh more in the mean, and the common direction is taken away."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+
+from isotrope.encoders.encoder import Encoder
+from isotrope.encoders.token_weights import TokenWeights
+from isotrope.errors import InputError
+from isotrope.methods.base import Settings
+from isotrope.spaces.base import Floats, LinearMap, Space, append, vectors_of
+from isotrope.spaces.remove_components import top_directions, without
+
+
+@dataclass(frozen=True)
+class SIFSettings(Settings):
+    smoothing: float = 1e-3  # a of the paper
+    components: int = 1  # directions to take away; 0 keeps the weighted mean alone
+
+
+class SIF(Space):
+    """v_s = Σ w(t) h_t / Σ w(t),  w(t) = a / (a + p(t));  then ṽ_s = v_s − u uᵀ v_s, u the first singular vector of all v_s.
+
+    p(t) is the share of a token among all tokens of the texts, special ones too: [CLS] stands in every text and hardly counts. The paper
+    divides by the length of the text where we divide by Σ w; cosines are the same, and it is what WordWeights of sentence-transformers
+    does, so the model loads everywhere. The paper weighs word vectors; here they are the states of the encoder.
+    """
+
+    name = "sif"
+    title = "Smooth inverse frequency"
+    paper = "Arora, Liang, Ma. A Simple but Tough-to-Beat Baseline for Sentence Embeddings. ICLR 2017"
+    year = 2017
+    Settings = SIFSettings
+    pools = True
+
+    @classmethod
+    def check(cls, settings: Any) -> None:
+        if not settings.smoothing > 0:
+            raise InputError(f"smoothing must be above 0; {settings.smoothing} was given.")
+        if settings.components < 0:
+            raise InputError(f"components must not be negative; {settings.components} was given.")
+
+    def change(self, encoder: Encoder, texts: Sequence[str]) -> None:
+        if encoder.pooling.modes != ("mean",):
+            raise InputError(
+                f"sif weighs the tokens of a mean; this model's pooling is '{encoder.pooling.name}'; load it with mean pooling."
+            )
+        frequency = token_frequencies(encoder, texts)
+        encoder.token_weights = TokenWeights(torch.from_numpy(self.settings.smoothing / (self.settings.smoothing + frequency)))
+        encoder.token_weights.to(encoder.device)
+        vectors = vectors_of(encoder, texts)
+        removed = self.settings.components
+        if removed >= min(vectors.shape):
+            raise InputError(f"{removed} components cannot be taken from {len(vectors):,} texts in {vectors.shape[1]} dimensions.")
+        if removed:
+            append(encoder, LinearMap(np.zeros(vectors.shape[1]), without(top_directions(vectors, removed))).module())
+
+
+def token_frequencies(encoder: Encoder, texts: Sequence[str], block: int = 1000) -> Floats:
+    """[vocabulary]: the share of each token among all tokens that the encoder sees."""
+    counts = np.zeros(encoder.tokeniser.vocabulary)
+    for start in range(0, len(texts), block):
+        tokens = encoder.tokenise(list(texts[start : start + block]))
+        counts += np.bincount(tokens.ids[tokens.mask.bool()].numpy(), minlength=len(counts))
+    return counts / counts.sum()

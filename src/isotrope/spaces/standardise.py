@@ -1,0 +1,25 @@
+"""Standardise: each dimension to mean 0 and variance 1, the plainest of BERT-flow's baselines."""
+
+from __future__ import annotations
+
+import numpy as np
+from torch import nn
+
+from isotrope.spaces.base import Floats, LinearMap, Space, check_vectors
+
+CONSTANT = 1e-6  # of the largest deviation
+
+
+class Standardise(Space):
+    """x̃_j = (x_j − μ_j) / σ_j. A dimension that does not vary is centred only: dividing by its rounding noise would make it loud."""
+
+    name = "standardise"
+    title = "Standardisation"
+    paper = "Li, Zhou, He, Wang, Yang, Li. On the Sentence Embeddings from Pre-trained Language Models. EMNLP 2020 (a baseline there)"
+    year = 2020
+
+    def fitted(self, vectors: Floats) -> nn.Module:
+        check_vectors(vectors)
+        deviations = vectors.std(axis=0, ddof=1)
+        deviations[deviations <= CONSTANT * deviations.max()] = 1.0
+        return LinearMap(vectors.mean(axis=0), np.diag(1 / deviations)).module()

@@ -1,0 +1,86 @@
+"""Whitening (Su et al. 2021; Huang et al. 2021): rotate to principal axes, scale each to variance 1, keep the first k."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from torch import nn
+
+from isotrope.errors import InputError
+from isotrope.methods.base import Settings
+from isotrope.spaces.base import Floats, LinearMap, Space, SpaceWarning, check_vectors
+
+CONSTANT = 1e-9  # of the largest variance: what float32 vectors cannot tell from none
+
+
+@dataclass(frozen=True)
+class WhiteningSettings(Settings):
+    k: int | None = None  # directions to keep, the widest first; none keeps all that vary. The paper: 256 of 768, 384 of 1024
+    shrinkage: float | None = None  # from 0 (the covariance as it is) to 1 (a ball); none: 0, or Ledoit and Wolf's where texts are few
+
+
+class Whitening(Space):
+    """x̃ = (x − μ) U Λ^{−1/2}, first k columns;  Σ = UΛUᵀ the covariance (divided by n − 1), variances descending.
+
+    With shrinkage s the covariance is (1 − s) Σ + s · tr(Σ)/d · I. Without it the whitened texts have covariance I exactly.
+
+    A mean over tokens behind a layer normalisation is constant in one direction (1/γ), whatever the text: of BERT's 768 dimensions 767
+    vary. To scale the last one up to variance 1 would be to add noise, so it is left out.
+    """
+
+    name = "whitening"
+    title = "Whitening"
+    paper = "Su, Cao, Liu, Ou. Whitening Sentence Representations for Better Semantics and Faster Retrieval. arXiv 2021"
+    year = 2021
+    Settings = WhiteningSettings
+
+    @classmethod
+    def check(cls, settings: Any) -> None:
+        if settings.k is not None and settings.k < 1:
+            raise InputError(f"k must be at least 1; {settings.k} was given.")
+        if settings.shrinkage is not None and not 0 <= settings.shrinkage <= 1:
+            raise InputError(f"shrinkage must lie between 0 and 1; {settings.shrinkage} was given.")
+
+    def fitted(self, vectors: Floats) -> nn.Module:
+        return self.linear(vectors).module()
+
+    def linear(self, vectors: Floats) -> LinearMap:
+        check_vectors(vectors)
+        count, width = vectors.shape
+        mean = vectors.mean(axis=0)
+        covariance = np.cov(vectors, rowvar=False)
+        shrinkage = self._shrinkage(vectors)
+        covariance = (1 - shrinkage) * covariance + shrinkage * np.trace(covariance) / width * np.eye(width)
+        variances, axes = np.linalg.eigh(covariance)
+        variances, axes = variances[::-1], axes[:, ::-1]
+        usable = int((variances > CONSTANT * variances[0]).sum())
+        kept = self.settings.k or usable
+        if kept > usable:
+            raise InputError(
+                f"k is {kept}, but the vectors of {count:,} texts vary in {usable} of {width} dimensions; choose at most {usable}."
+            )
+        if not self.settings.k and count <= width and not shrinkage:
+            raise InputError(
+                f"{count:,} texts cannot tell how vectors of {width} dimensions vary; bring more, choose k below {count:,}, "
+                "or leave shrinkage to isotrope."
+            )
+        return LinearMap(mean, axes[:, :kept] / np.sqrt(variances[:kept]))
+
+    def _shrinkage(self, vectors: Floats) -> float:
+        if self.settings.shrinkage is not None:
+            return float(self.settings.shrinkage)
+        count, width = vectors.shape
+        if count > 2 * width:
+            return 0.0
+        from sklearn.covariance import ledoit_wolf_shrinkage
+
+        found = float(ledoit_wolf_shrinkage(vectors))
+        warnings.warn(
+            f"{count:,} texts are few for {width} dimensions: the covariance is shrunk by {found:.2f} (Ledoit and Wolf).",
+            SpaceWarning,
+            stacklevel=2,
+        )
+        return found
