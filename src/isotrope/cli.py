@@ -85,20 +85,21 @@ def methods(name: Annotated[str | None, typer.Argument(help="Show this method's 
 
     from isotrope.methods.registry import cards, find
     from isotrope.spaces.registry import registry as spaces
+    from isotrope.training.child_tuning import CARD as CHILD
     from isotrope.training.settings import LoopSettings
 
     if name is None:
         listed = [asdict(card) for card in cards()]
         _print(listed, ("name", "title", "year", "needs", "kind"), listed, as_json)
         return
-    kind: Any = spaces().get(name) or find(name)
-    owners = [(name, kind.Settings)] if name in spaces() else [(name, kind.Settings), ("the loop", LoopSettings)]
-    rows = [
-        {"setting": field.name.replace("_", "-"), "default": field.default, "of": owner}
-        for owner, settings in owners
-        for field in fields(settings)
-    ]
-    _print({"card": asdict(kind.card()), "settings": rows}, ("setting", "default", "of"), rows, as_json)
+    if name == CHILD.name:
+        card, owned = CHILD, [("the loop", field) for field in fields(LoopSettings) if field.name.startswith("child_")]
+    else:
+        kind: Any = spaces().get(name) or find(name)
+        loop = [] if name in spaces() else [("the loop", field) for field in fields(LoopSettings)]
+        card, owned = kind.card(), [*((name, field) for field in fields(kind.Settings)), *loop]
+    rows = [{"setting": field.name.replace("_", "-"), "default": field.default, "of": owner} for owner, field in owned]
+    _print({"card": asdict(card), "settings": rows}, ("setting", "default", "of"), rows, as_json)
 
 
 @app.command(context_settings=FREE)

@@ -26,14 +26,14 @@ def registry() -> dict[str, type[Method]]:
 
 
 def find(name: str) -> type[Method]:
+    if name in registry():
+        return registry()[name]
     later = {card.name: card.kind for card in _later_cards()}
-    if later.get(name) == "space":
-        raise InputError(f"'{name}' is fitted, not trained: isotrope fit-space {name} MODEL TEXT --output DIR.")
-    if name in later:
-        raise InputError(f"'{name}' goes beside a method: isotrope train METHOD DATA --child-tuning F, or D.")
-    if name not in registry():
+    if name not in later:
         raise InputError(f"No method is called '{name}'{nearest(name, registry())}.")
-    return registry()[name]
+    if later[name] == "space":
+        raise InputError(f"'{name}' is fitted, not trained: isotrope fit-space {name} MODEL TEXT --output DIR.")
+    raise InputError(f"'{name}' goes beside a method: isotrope train METHOD DATA --child-tuning F, or D.")
 
 
 def cards() -> list[Card]:
