@@ -11,6 +11,7 @@ from dataclasses import MISSING, fields
 from pathlib import Path
 
 from isotrope.methods.registry import registry
+from isotrope.spaces.registry import registry as spaces
 from isotrope.training.pretraining import PretrainSettings
 from isotrope.training.settings import LoopSettings
 
@@ -52,6 +53,8 @@ def settings_page() -> str:
     for name, method in registry().items():
         page = f"methods/{method.__module__.rsplit('.', 1)[-1]}.md"
         parts.append(f"## {name}\n\n{method.title}: [{page}]({page}).\n\n{table(method.Settings)}")
+    for name, space in spaces().items():
+        parts.append(f"## {name}\n\n{space.title}, a space: [spaces.md](spaces.md).\n\n{table(space.Settings)}")
     return "\n".join(parts)
 
 
@@ -68,6 +71,9 @@ def complaints() -> Iterator[str]:
             yield f"The method {name} has no page; write {page.relative_to(ROOT)}."
         elif f"`{name}`" not in page.read_text(encoding="utf-8"):
             yield f"{page.relative_to(ROOT)}: the page does not name the method `{name}`."
+    for name in spaces():
+        if f"`{name}`" not in (DOCS / "spaces.md").read_text(encoding="utf-8"):
+            yield f"docs/spaces.md: the page does not name the space `{name}`."
 
 
 def main() -> None:

@@ -87,6 +87,7 @@ def evaluate_sts(
         "aggregation": aggregation,
         "interval": f"95 % bootstrap of pairs, {resamples} resamples, seed {seed}",
         "pooling": encoder.pooling.name,
+        **({"space": " + ".join(space["name"] for space in encoder.facts["spaces"])} if encoder.facts.get("spaces") else {}),
         "STS-B geometry": f"{1 + len(splits)} of 3 splits",
     }
     rows = [

@@ -10,7 +10,9 @@ from isotrope.encoders.encoder import Encoder
 from isotrope.encoders.layer_walk import LayerWalk
 from isotrope.errors import InputError
 from isotrope.methods.base import Settings
-from isotrope.spaces.base import Space, check_vectors
+from isotrope.spaces.base import Space, vectors_of
+
+SOUND = 100  # texts that are tried, to see that the vectors are sound
 
 
 @dataclass(frozen=True)
@@ -43,4 +45,4 @@ class SBERTWK(Space):
             raise InputError(f"sbert-wk compares three layers or more; the model has {layers}, so first_layer is at most {layers - 2}.")
         ends = len(encoder.tokeniser.suffix) > 0
         encoder.pooling = LayerWalk(first_layer=first, window=self.settings.window, drop_last=ends)
-        check_vectors(encoder.encode(list(texts[:100])).astype("float64"), texts)
+        vectors_of(encoder, list(dict.fromkeys(texts))[:SOUND])
