@@ -149,3 +149,23 @@ def test_what_has_no_geometry_is_refused(bad: np.ndarray, said: str) -> None:
     for measure in (describe_vectors, arrays.top_shares, arrays.hubness):
         with pytest.raises(InputError, match=said):
             measure(bad)
+
+
+def test_uniformity_can_be_trained_on() -> None:
+    cloud = torch.randn(9, 4, dtype=torch.float64, generator=torch.Generator().manual_seed(0)).requires_grad_()
+    for block in (2, 20):
+        assert torch.autograd.gradcheck(lambda x, block=block: geometry.uniformity(x, block=block), (cloud,))
+
+
+def test_many_tiles_take_the_memory_of_one() -> None:
+    """In a process of its own, on one thread, where fresh tiles of 16 MB once added up to 4 GB."""
+    import subprocess
+    import sys
+
+    code = (
+        "import resource, torch; from isotrope.objectives import geometry; torch.set_num_threads(1); x = torch.randn(20000, 16)\n"
+        "peak = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss; geometry.uniformity(x[:4096]); before = peak()\n"
+        "geometry.uniformity(x); print((peak() - before) // 1024)"
+    )
+    grown = int(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout)
+    assert grown < 100

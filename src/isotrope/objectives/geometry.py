@@ -30,18 +30,27 @@ def uniformity(x: Tensor, t: float = 2.0, block: int = 2048, most_pairs: int | N
     steps = len(blocks) // 2  # block i meets blocks i … i + steps, round the circle: each two blocks meet once
     if most_pairs is not None:
         steps = min(steps, max(math.ceil(most_pairs / (len(unit) * block)), 1))
-    totals, pairs = [], 0
+    # One buffer for all tiles: fresh ones leave holes that the next does not fit, and the process grows by gigabytes.
+    room = None if unit.requires_grad else unit.new_empty(min(block, len(unit)) ** 2)
+    total, pairs = unit.new_zeros((), dtype=torch.float64), 0
     for first, rows in enumerate(blocks):
         for step in range(steps + 1):
             if 2 * step == len(blocks) and 2 * first >= len(blocks):
                 continue  # opposite blocks of an even circle meet from one side only
             others = blocks[(first + step) % len(blocks)]
-            exponents = (2 * t * (rows @ others.T) - 2 * t).clamp(max=0)  # −t ‖x − y‖² of unit vectors
-            if step == 0:
-                exponents = exponents.masked_fill(~torch.ones_like(exponents, dtype=torch.bool).triu(diagonal=1), -torch.inf)
-            totals.append(torch.logsumexp(exponents.flatten(), dim=0).double())
-            pairs += len(rows) * (len(rows) - 1) // 2 if step == 0 else len(rows) * len(others)
-    return torch.logsumexp(torch.stack(totals), dim=0) - math.log(pairs)
+            total = total + _close(rows, others, t, room, apart=step > 0)
+            pairs += len(rows) * len(others) if step else len(rows) * (len(rows) - 1) // 2
+    return total.log() - math.log(pairs)
+
+
+def _close(rows: Tensor, others: Tensor, t: float, room: Tensor | None, apart: bool) -> Tensor:
+    """Σ exp(−t ‖x − y‖²) of unit vectors, where ‖x − y‖² = 2 − 2 x·y; of a block with itself, each pair once."""
+    place = None if room is None else room[: len(rows) * len(others)].view(len(rows), len(others))
+    tile = rows @ others.T if place is None else torch.mm(rows, others.T, out=place)
+    tile = tile.sub_(1).mul_(2 * t).clamp_(max=0)
+    if apart:
+        return tile.exp_().sum(dtype=torch.float64)
+    return tile.fill_diagonal_(-torch.inf).exp_().sum(dtype=torch.float64) / 2
 
 
 def anisotropy(x: Tensor) -> Tensor:
