@@ -80,6 +80,8 @@ def train(
     method_settings, loop_settings = resolve(settings, kind.Settings, LoopSettings)
     kind.check(method_settings)
     loop_settings.check()
+    if loop_settings.mlm_weight > 0 and issubclass(kind, MaskedLanguageModel):
+        raise InputError(f"{method} has masked language modelling among its own terms; leave mlm_weight out.")
     folder = RunFolder(Path(output) if output is not None else _new_folder(method))
     if resume and output is None:
         raise InputError("To resume a run, name its folder with --output.")
@@ -122,7 +124,7 @@ def train(
 
     torch.manual_seed(loop_settings.seed)  # heads are drawn alike in every process
     trained: Method = kind(method_settings, encoder, loop_settings.max_length, corpus)
-    if loop_settings.mlm_weight > 0 and not isinstance(trained, MaskedLanguageModel):
+    if loop_settings.mlm_weight > 0:
         beside = MaskedLanguageModel(MLMSettings(), encoder, loop_settings.max_length)
         trained = WithMaskedLanguageModel(trained, beside, loop_settings.mlm_weight)
     for sentence in trained.remarks() if accelerator.is_main_process else []:

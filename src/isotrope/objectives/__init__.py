@@ -12,6 +12,7 @@ from isotrope.objectives.queue import queue_nce
 from isotrope.objectives.ranking import cosent
 from isotrope.objectives.sampling import nce, negative_sampling
 from isotrope.objectives.supervised import supervised_contrast
+from isotrope.objectives.tokens import token_contrast
 from isotrope.objectives.triplet import mined_triplets, triplet
 
 __all__ = [
@@ -33,6 +34,7 @@ __all__ = [
     "queue_nce",
     "self_guided",
     "supervised_contrast",
+    "token_contrast",
     "triplet",
     "virtual_contrast",
 ]
