@@ -71,6 +71,6 @@ def test_a_model_without_a_head_is_refused(tiny: Path) -> None:
 
 
 def test_a_weight_beside_itself_is_refused(tiny: Path, sentences: Path, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="mlm has masked language modelling among its own terms"):
+    with pytest.raises(InputError, match="mlm has Masked language modelling among its own terms"):
         isotrope.train("mlm", sentences, tiny, tmp_path / "run", mlm_weight=0.1)
     assert not (tmp_path / "run").exists()
