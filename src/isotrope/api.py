@@ -32,8 +32,10 @@ from isotrope.evaluation.results import Results
 from isotrope.evaluation.sts import data_folder, evaluate_sts, spearman_of_file
 from isotrope.files import written_file
 from isotrope.methods.base import Method
-from isotrope.methods.mlm import MaskedLanguageModel, MLMSettings, WithMaskedLanguageModel
+from isotrope.methods.beside import Beside
+from isotrope.methods.mlm import MaskedLanguageModel, MLMSettings
 from isotrope.methods.registry import find
+from isotrope.methods.rtd import ReplacedTokenDetection, beside_a_contrast
 from isotrope.progress import bar
 from isotrope.search.exact import Hit, index_file
 from isotrope.spaces.base import Space
@@ -85,6 +87,9 @@ def train(
     method_settings, loop_settings = resolve(settings, kind.Settings, LoopSettings)
     kind.check(method_settings)
     loop_settings.check()
+    for weight, auxiliary in (("mlm_weight", MaskedLanguageModel), ("rtd_weight", ReplacedTokenDetection)):
+        if getattr(loop_settings, weight) > 0 and issubclass(kind, auxiliary):
+            raise InputError(f"{method} has {auxiliary.title} among its own terms; leave {weight} out.")
     folder = RunFolder(Path(output) if output is not None else _new_folder(method))
     if resume and output is None:
         raise InputError("To resume a run, name its folder with --output.")
@@ -127,9 +132,12 @@ def train(
 
     torch.manual_seed(loop_settings.seed)  # heads are drawn alike in every process
     trained: Method = kind(method_settings, encoder, loop_settings.max_length, corpus)
-    if loop_settings.mlm_weight > 0 and not isinstance(trained, MaskedLanguageModel):
+    if loop_settings.mlm_weight > 0:
         beside = MaskedLanguageModel(MLMSettings(), encoder, loop_settings.max_length)
-        trained = WithMaskedLanguageModel(trained, beside, loop_settings.mlm_weight)
+        trained = Beside(trained, beside, loop_settings.mlm_weight)
+    if loop_settings.rtd_weight > 0:
+        detection = ReplacedTokenDetection(beside_a_contrast(), encoder, loop_settings.max_length)
+        trained = Beside(trained, detection, loop_settings.rtd_weight)
     for sentence in trained.remarks() if accelerator.is_main_process else []:
         warnings.warn(sentence, TrainingWarning, stacklevel=2)
     finished = train_loop(trained, corpus, train_rows, loop_settings, folder, accelerator, judge, resume)

@@ -38,8 +38,9 @@ def test_equal_to_the_full_softmax_of_transformers(method: MaskedLanguageModel, 
 def test_beside_simcse_it_adds_its_weighted_term_and_leaves_the_other_alone(tiny: Path, sentences: Path) -> None:
     encoder = isotrope.load(tiny, pooling="cls", language_head=True)
     own = SimCSE(SimCSESettings(dropout=0.0), encoder, 64)
-    joined = WithMaskedLanguageModel(own, MaskedLanguageModel(MLMSettings(), encoder, 64), 0.1)
-    batch = Batch(joined.views(records_of(joined.mlm, sentences), np.random.default_rng(0)), 6, 0)
+    mlm = MaskedLanguageModel(MLMSettings(), encoder, 64)
+    joined = WithMaskedLanguageModel(own, mlm, 0.1)
+    batch = Batch(joined.views(records_of(mlm, sentences), np.random.default_rng(0)), 6, 0)
     terms = joined.loss(joined.represent(batch), batch)
     alone = own.loss(own.represent(batch), batch)["contrastive"]
     assert terms["contrastive"].item() == pytest.approx(alone.item(), rel=1e-5)
@@ -67,3 +68,9 @@ def test_training_lowers_its_loss_and_keeps_the_head(tiny: Path, sentences: Path
 def test_a_model_without_a_head_is_refused(tiny: Path) -> None:
     with pytest.raises(InputError, match="masked-language head"):
         MaskedLanguageModel(MLMSettings(), isotrope.load(tiny), 64)
+
+
+def test_a_weight_beside_itself_is_refused(tiny: Path, sentences: Path, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="mlm has Masked language modelling among its own terms"):
+        isotrope.train("mlm", sentences, tiny, tmp_path / "run", mlm_weight=0.1)
+    assert not (tmp_path / "run").exists()

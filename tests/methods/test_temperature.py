@@ -58,7 +58,7 @@ def test_without_the_setting_nothing_is_learned(tiny: Path) -> None:
     method = kind(kind.Settings(), isotrope.load(tiny), 64)
     assert "temperature" not in method.role
     assert temperature_of(method) == 0.05
-    assert method.measures() == {}
+    assert method.measures({}) == {}
 
 
 def test_it_has_a_rate_of_its_own_and_no_decay(tiny: Path) -> None:

@@ -33,6 +33,7 @@ from isotrope.objectives import (
     supervised_contrast,
     symmetric_sne,
     t_sne,
+    token_contrast,
     triplet,
     virtual_contrast,
 )
@@ -111,6 +112,12 @@ CASES = {
     "triplet, cosine": case(triplet, TRIPLE, "anchor positive negative", tempered=False, given={"margin": 1.5, "distance": "cosine"}),
     "negative_sampling": case(negative_sampling, NOISY, "anchor positive negatives", cosine=False),
     "nce": case(nce, NOISY, "anchor positive negatives log_noise", cosine=False, given={"log_noise": -torch.linspace(1, 3, 24).view(6, 4)}),
+    "token_contrast": case(
+        token_contrast,
+        {"student": (6, 5, 4), "teacher": (6, 5, 4)},
+        "student teacher valid anchors",
+        given={"valid": torch.arange(5) < torch.tensor([[5], [2], [4], [5], [3], [1]]), "anchors": torch.arange(30).view(6, 5) % 3 > 0},
+    ),
     "imitation": case(imitation, {"student": (6, 4), "teacher": (6, 4)}, "student teacher", tempered=False),
     "cosent": case(
         cosent, {"similarities": (6,)}, "similarities labels", cosine=False, tempered=False, given={"labels": SCORES, "scale": 2.0}

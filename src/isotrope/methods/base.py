@@ -166,8 +166,11 @@ class Method(nn.Module):
         """How many candidates an anchor is compared with, its positive among them; 0: no contrast."""
         return 0
 
-    def measures(self) -> dict[str, Tensor]:
-        """Numbers to log beside the terms that are not minimised: a learned temperature, where there is one."""
+    def measures(self, representations: dict[str, Tensor]) -> dict[str, Tensor]:
+        """Numbers to log beside the terms that are not minimised: a learned temperature, where there is one.
+
+        ``representations`` are those of the whole batch, without gradient.
+        """
         learned = {name: role.module for name, role in self.role.items() if isinstance(role, Trained)}
         return {name: module().detach() for name, module in learned.items() if isinstance(module, Temperature)}
 

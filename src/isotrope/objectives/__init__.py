@@ -14,6 +14,7 @@ from isotrope.objectives.ranking import cosent
 from isotrope.objectives.sampling import nce, negative_sampling
 from isotrope.objectives.sne import joint_neighbours, neighbours, sne, symmetric_sne, t_sne
 from isotrope.objectives.supervised import supervised_contrast
+from isotrope.objectives.tokens import token_contrast
 from isotrope.objectives.triplet import mined_triplets, triplet
 
 __all__ = [
@@ -41,6 +42,7 @@ __all__ = [
     "supervised_contrast",
     "symmetric_sne",
     "t_sne",
+    "token_contrast",
     "triplet",
     "virtual_contrast",
 ]

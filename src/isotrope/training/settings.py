@@ -32,6 +32,7 @@ class LoopSettings:
     gradient_accumulation_steps: int = 1
     chunk_size: int | None = None  # records in one forward: large batches in small memory, same gradient
     mlm_weight: float = 0.0  # masked language modelling beside the method
+    rtd_weight: float = 0.0  # replaced-token detection beside the method; 0.005 to 0.1 beside a contrast
     child_tuning: str = "none"  # F: a random part of the gradient each step; D: the weights that matter to the task, chosen once
     child_p: float = 0.3  # the share of the weights that is updated
     child_fisher: str = "examples"  # D: the gradients of single records, or of batches as in the released code
@@ -55,7 +56,7 @@ class LoopSettings:
             value = getattr(self, name)
             if value is not None and value < 1:
                 raise InputError(f"{name} must be at least 1; {value} was given.")
-        for name in ("weight_decay", "mlm_weight", "held_out", "seed"):
+        for name in ("weight_decay", "mlm_weight", "rtd_weight", "held_out", "seed"):
             if getattr(self, name) < 0:
                 raise InputError(f"{name} must not be negative; {getattr(self, name)} was given.")
         if not 0 <= self.warmup_ratio < 1:

@@ -68,7 +68,7 @@ def compute_gradient(
     candidates = method.candidates(detached)
     told = candidates > 0 and "contrastive" in terms
     information = {"information": info_bound(terms["contrastive"], candidates)} if told else {}
-    return Outcome(loss.detach(), terms, {**information, **method.measures()}, detached, candidates)
+    return Outcome(loss.detach(), terms, {**information, **method.measures(detached)}, detached, candidates)
 
 
 def _leaf(parts: list[Tensor]) -> Tensor:

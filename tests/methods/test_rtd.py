@@ -1,0 +1,215 @@
+"""Replaced-token detection: what is drawn, what is asked, which gradient goes where, what is kept; alone and beside another method."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import isotrope
+from isotrope.data.corpus import Records
+from isotrope.encoders.generator import Generator
+from isotrope.errors import InputError
+from isotrope.methods.base import Batch, Method
+from isotrope.methods.beside import Beside
+from isotrope.methods.rtd import ReplacedTokenDetection, RTDSettings
+from isotrope.training.loop import make_accelerator
+from isotrope.training.settings import LoopSettings
+from isotrope.training.step import compute_gradient
+from isotrope.views.tokens import Tokens
+
+
+def watched(method: Any, batch: Batch) -> tuple[Tokens, torch.Tensor]:
+    """The corrupted rows that the encoder is shown, and the labels."""
+    seen: list[Any] = []
+    plain = method.detect
+    method.detect = lambda *given: (seen.append(given), plain(*given))[1]
+    method.represent(batch)
+    del method.detect
+    return seen[0]
+
+
+def test_only_asked_tokens_are_replaced_and_a_lucky_draw_is_not_one(built: Callable[..., Method], sentences: Path, batched: Any) -> None:
+    method = built("rtd", sentences)
+    batch = batched(method)
+    view = batch["asked"]
+    original = torch.where(view.labels >= 0, view.labels, view.tokens.ids)
+    tokens, replaced = watched(method, batch)
+    assert torch.equal(replaced, tokens.ids != original)
+    assert bool((view.labels[replaced] >= 0).all())
+    assert bool(replaced.any())
+    assert not bool((tokens.ids == method.encoder.tokeniser.mask).all(dim=1).any())
+    # A generator that knows the text: it gives all its probability to the token that stood there.
+    right = torch.nn.functional.one_hot(view.labels.flatten()[view.asked], method.encoder.tokeniser.vocabulary) * 1e4
+    method.role["generator"].forward = lambda *_: right.float()  # type: ignore[method-assign]
+    tokens, replaced = watched(method, batch)
+    assert torch.equal(tokens.ids, original)
+    assert not replaced.any()
+
+
+def test_the_masks_are_electras(built: Callable[..., Method], sentences: Path) -> None:
+    """15 % are asked for, of these 85 % hidden and the rest as they were; special tokens and padding never."""
+    method = built("rtd", sentences)
+    assert method.corpus is not None
+    view: Any = method.views(Records(method.corpus, list(range(400))), np.random.default_rng(3))["asked"]
+    specials = torch.tensor(sorted(method.encoder.tokeniser.specials))
+    ordinary = (view.tokens.mask > 0) & ~torch.isin(torch.where(view.labels >= 0, view.labels, view.tokens.ids), specials)
+    asked = view.labels >= 0
+    assert not bool((asked & ~ordinary).any())
+    count = int(ordinary.sum())
+    assert float(asked.sum() / count) == pytest.approx(0.15, abs=3 * math.sqrt(0.15 * 0.85 / count) + 0.01)
+    kept = view.tokens.ids[asked] == view.labels[asked]
+    assert float(kept.float().mean()) == pytest.approx(0.15, abs=3 * math.sqrt(0.15 * 0.85 / len(kept)))
+    assert bool((view.tokens.ids[asked][~kept] == method.encoder.tokeniser.mask).all())
+
+
+def test_the_loss_counts_every_token_but_padding(built: Callable[..., Method], sentences: Path, batched: Any) -> None:
+    method = built("rtd", sentences).eval()
+    batch = batched(method)
+    terms = method.loss(method.represent(batch), batch)
+    tokens, replaced = watched(method, batch)
+    states = method.encoder.backbone(input_ids=tokens.ids, attention_mask=tokens.mask).last_hidden_state
+    scores = method.role["detector"](states).squeeze(-1)[tokens.mask > 0]
+    expected = torch.nn.functional.binary_cross_entropy_with_logits(scores, replaced[tokens.mask > 0].float())
+    assert terms["detection"].item() == pytest.approx(expected.item(), rel=1e-5)
+    view = batch["asked"]
+    model = method.role["generator"].module.model  # type: ignore[union-attr]
+    theirs = model(input_ids=view.tokens.ids, attention_mask=view.tokens.mask, labels=view.labels).loss  # type: ignore[operator]
+    assert terms["generator"].item() == pytest.approx(theirs.item(), rel=1e-5)
+    assert method.total(terms).item() == pytest.approx(theirs.item() + 50 * expected.item(), rel=1e-5)
+
+
+def test_detection_teaches_the_generator_nothing_but_the_embeddings(built: Callable[..., Method], sentences: Path, batched: Any) -> None:
+    method = built("rtd", sentences)
+    batch = batched(method)
+    shared = {id(p) for p in method.encoder.parameters()}
+    own = [p for p in method.role["generator"].parameters() if id(p) not in shared]
+    table = method.encoder.backbone.get_input_embeddings().weight
+    terms = method.loss(method.represent(batch), batch)
+    terms["detection"].backward(retain_graph=True)
+    assert all(p.grad is None for p in own)
+    assert table.grad.abs().sum() > 0
+    method.zero_grad()
+    terms["generator"].backward()
+    assert sum(float(p.grad.abs().sum()) for p in own if p.grad is not None) > 0
+    assert table.grad.abs().sum() > 0
+    assert all(p.grad is None for p in method.role["detector"].parameters())
+
+
+def test_the_generator_is_small_and_reads_the_encoders_table(tiny: Path) -> None:
+    encoder = isotrope.load(tiny, device="cpu")
+    generator = Generator(encoder, 0.5)
+    assert generator.width == 16
+    assert generator.model.config.num_hidden_layers == encoder.backbone.config.num_hidden_layers
+    assert generator.model.electra.embeddings is encoder.backbone.embeddings
+    assert generator.model.generator_lm_head.weight is encoder.backbone.get_input_embeddings().weight
+    ids, mask = torch.tensor([[2, 30, 31, 3]]), torch.ones(1, 4, dtype=torch.int64)
+    assert generator(ids, mask, torch.tensor([1, 2])).shape == (2, encoder.tokeniser.vocabulary)
+
+
+@pytest.mark.parametrize("beside", [False, True])
+def test_chunks_give_the_gradient_of_the_whole_batch(built: Callable[..., Method], sentences: Path, batched: Any, beside: bool) -> None:
+    """The same tokens are drawn however the batch is cut."""
+    found = []
+    for chunk in (None, 3):
+        method = built("simcse" if beside else "rtd", sentences)
+        if beside:
+            method = Beside(method, ReplacedTokenDetection(RTDSettings(), method.encoder, 64), 0.05)
+        method.eval()
+        compute_gradient(method, batched(method), make_accelerator(LoopSettings()), (1, 2, 0), chunk)
+        found.append({key: p.grad for key, p in method.named_parameters() if p.grad is not None})
+    assert found[0].keys() == found[1].keys()
+    assert max(float(gradient.abs().max()) for gradient in found[0].values()) > 1e-3
+    for key, gradient in found[0].items():
+        assert torch.allclose(gradient, found[1][key], atol=1e-5), key
+
+
+def test_chunks_with_dropout_on(built: Callable[..., Method], sentences: Path, chunks_agree: Callable[..., None]) -> None:
+    chunks_agree(built("rtd", sentences), built("rtd", sentences))
+
+
+def test_neither_padding_nor_order_matters(built: Callable[..., Method], sentences: Path, tmp_path: Path, batched: Any) -> None:
+    mixed = tmp_path / "mixed.txt"
+    mixed.write_text("the chef bakes the bread\n" + sentences.read_text().splitlines()[0] + " and once more with salt and soup\n")
+    method = built("rtd", mixed).eval()
+    both = batched(method, [0, 1])
+    whole = method.represent(both)
+    parts = [method.represent(part) for part in both.chunks(1)]
+    for name in whole:
+        assert torch.allclose(torch.cat([part[name] for part in parts]), whole[name], atol=1e-5), name
+
+
+def test_what_is_logged(built: Callable[..., Method], sentences: Path) -> None:
+    counts = torch.tensor([[10, 2, 3, 1], [6, 1, 0, 0]])  # 16 tokens, 3 replaced, 3 taken for it, 1 both
+    measures = built("rtd", sentences).measures({"generator_losses": torch.tensor([1.0, 3.0]), "detection_counts": counts})
+    assert measures["generator_perplexity"].item() == pytest.approx(math.exp(2))
+    assert measures["replaced"].item() == pytest.approx(3 / 16)
+    assert measures["replaced_f1"].item() == pytest.approx(2 / 6)
+
+
+def test_beside_simcse_each_term_has_its_weight_and_the_other_is_left_alone(
+    built: Callable[..., Method], sentences: Path, batched: Any
+) -> None:
+    own = built("simcse", sentences, dropout=0.0)
+    joined = Beside(own, ReplacedTokenDetection(RTDSettings(detection_weight=3.0), own.encoder, 64), 0.05)
+    batch = batched(joined)
+    assert set(batch.views) == {"first", "second", "asked first", "dice first", "asked second", "dice second"}
+    terms = joined.loss(joined.represent(batch), batch)
+    assert set(terms) == {"contrastive", "generator", "detection"}
+    alone = own.loss(own.represent(batched(own)), batch)["contrastive"]
+    assert terms["contrastive"].item() == pytest.approx(alone.item(), rel=1e-5)
+    expected = terms["contrastive"] + 0.05 * (terms["generator"] + 3 * terms["detection"])
+    assert joined.total(terms).item() == pytest.approx(expected.item(), rel=1e-6)
+
+
+@pytest.mark.filterwarnings("ignore::isotrope.training.loop.TrainingWarning")
+def test_training_beside_simcse_and_mlm(tiny: Path, sentences: Path, tmp_path: Path) -> None:
+    settings = {"max_steps": 2, "batch_size": 8, "eval_steps": 2, "held_out": 40, "logging_steps": 1}
+    run = isotrope.train("simcse", sentences, tiny, tmp_path / "run", rtd_weight=0.05, mlm_weight=0.1, **settings)
+    line = next(line for line in run.history if "loss" in line)
+    expected = line["contrastive"] + 0.1 * line["mlm"] + 0.05 * (line["detection"] + line["generator"] / 50)
+    assert line["loss"] == pytest.approx(expected, rel=1e-5)
+    assert {"replaced_f1", "generator_perplexity", "information"} <= set(line)
+    with pytest.raises(InputError, match="rtd_weight"):
+        isotrope.train("rtd", sentences, tiny, tmp_path / "twice", rtd_weight=0.05, **settings)
+
+
+def test_resume_equals_an_uninterrupted_run(sentences: Path, resume_agrees: Callable[..., None]) -> None:
+    resume_agrees("rtd", sentences)
+
+
+def test_training_finds_replaced_tokens_and_keeps_the_encoder_only(tiny: Path, sentences: Path, tmp_path: Path) -> None:
+    settings = {"max_steps": 60, "batch_size": 32, "learning_rate": 5e-3, "eval_steps": 60, "held_out": 40}
+    run = isotrope.train("rtd", sentences, model=tiny, output=tmp_path / "run", **settings)
+    lines = [line for line in run.history if "detection" in line]
+    assert lines[-1]["generator"] < 0.8 * lines[0]["generator"]
+    assert lines[-1]["replaced_f1"] > lines[0]["replaced_f1"] + 0.2
+    assert set(isotrope.load(run.folder / "model").state_dict()) == set(isotrope.load(tiny).state_dict())
+
+
+@pytest.mark.parametrize(
+    ("bad", "said"),
+    [
+        ({"generator_size": 1.5}, "wider than the encoder"),
+        ({"generator_size": 0.0}, "generator_size"),
+        ({"mask_rate": 0.0}, "mask_rate"),
+        ({"sample_temperature": -1.0}, "sample_temperature"),
+        ({"detection_weight": -1.0}, "detection_weight"),
+        ({"generator_weight": -1.0}, "generator_weight"),
+    ],
+)
+def test_settings_that_cannot_work_are_refused(bad: dict[str, Any], said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        ReplacedTokenDetection.check(RTDSettings(**bad))
+
+
+def test_a_backbone_with_other_embeddings_is_refused(tiny: Path) -> None:
+    encoder = isotrope.load(tiny, device="cpu")
+    encoder.backbone.embeddings = torch.nn.Identity()
+    with pytest.raises(InputError, match="BERT and its kin"):
+        Generator(encoder, 0.5)
