@@ -35,6 +35,7 @@ class MaskedLanguageModel(Method):
     needs_language_head = True
     ragged = ("token_losses",)
     keeps = "last"
+    judges_itself = True
     Settings = MLMSettings
 
     @classmethod
@@ -56,13 +57,16 @@ class MaskedLanguageModel(Method):
 
     def represent(self, batch: Batch) -> dict[str, Tensor]:
         view: Masked = batch["masked"]
-        states = self.encoder.backbone(input_ids=view.tokens.ids, attention_mask=view.tokens.mask).last_hidden_state
+        states = self.encoder.states(view.tokens)
         scores = self.scores(states.flatten(0, 1)[view.asked]).float()
         losses = torch.nn.functional.cross_entropy(scores, view.labels.flatten()[view.asked], reduction="none")
         return {"token_losses": losses}
 
     def loss(self, representations: dict[str, Tensor], batch: Batch) -> dict[str, Tensor]:
         return {"mlm": representations["token_losses"].mean()}
+
+    def on_held_out(self, representations: dict[str, Tensor]) -> dict[str, Tensor]:
+        return {"mlm_perplexity": representations["token_losses"].mean().exp()}
 
 
 class WithMaskedLanguageModel(Method):
@@ -75,7 +79,7 @@ class WithMaskedLanguageModel(Method):
         super().__init__(method.settings, method.encoder, method.max_length, method.corpus)
         self.method, self.mlm, self.weight = method, mlm, weight
         self.batches, self.keeps, self.betas = method.batches, method.keeps, method.betas
-        self.ragged = (*method.ragged, *mlm.ragged)
+        self.ragged, self.judges_itself = (*method.ragged, *mlm.ragged), method.judges_itself
         self.role = torch.nn.ModuleDict({**method.role, **mlm.role})
 
     def views(self, records: Records, rng: np.random.Generator) -> dict[str, View]:
@@ -102,6 +106,9 @@ class WithMaskedLanguageModel(Method):
 
     def remarks(self) -> list[str]:
         return self.method.remarks()
+
+    def on_held_out(self, representations: dict[str, Tensor]) -> dict[str, Tensor]:
+        return {**self.method.on_held_out(representations), **self.mlm.on_held_out(representations)}
 
     def after_step(self, representations: dict[str, Tensor]) -> None:
         self.method.after_step(representations)
