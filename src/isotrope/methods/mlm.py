@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -33,10 +33,10 @@ class MaskedLanguageModel(Method):
     year = 2019
     needs = "sentences"
     needs_language_head = True
-    ragged = ("token_losses",)
+    ragged: tuple[str, ...] = ("token_losses",)
     keeps = "last"
     judges_itself = True
-    Settings = MLMSettings
+    Settings: ClassVar[type[Settings]] = MLMSettings
 
     @classmethod
     def check(cls, settings: Any) -> None:

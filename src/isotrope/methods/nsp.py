@@ -43,6 +43,7 @@ class SentencePairs(Method):
 
     @classmethod
     def check(cls, settings: Any) -> None:
+        super().check(settings)
         if not 0 <= settings.short_share <= 1:
             raise InputError(f"short_share must lie between 0 and 1; {settings.short_share} was given.")
 
