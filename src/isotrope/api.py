@@ -43,6 +43,7 @@ from isotrope.spaces.maps import Map, check_table, write_points
 from isotrope.spaces.registry import find as find_space
 from isotrope.training.checkpoints import RunFolder
 from isotrope.training.loop import Judge, Judgement, TrainingWarning, make_accelerator, train_loop
+from isotrope.training.own_task import with_own_task
 from isotrope.training.pretraining import PretrainSettings
 from isotrope.training.pretraining import pretrain as pretrain_encoder
 from isotrope.training.settings import LoopSettings, resolve
@@ -99,7 +100,7 @@ def train(
     with accelerator.main_process_first():
         corpus = _open(data, kind.kinds(method_settings), encoder, columns, split)
     train_rows, held_rows = hold_out(corpus, loop_settings.held_out, loop_settings.seed)
-    train_rows = kind.usable(method_settings, corpus, train_rows)
+    train_rows, held_usable = (kind.usable(method_settings, corpus, rows) for rows in (train_rows, held_rows))
     if "batch_size" not in settings:
         loop_settings = _fitting(loop_settings, corpus, kind.batches, accelerator.num_processes)
     _check_size(corpus, kind.batches, train_rows, held_rows, loop_settings)
@@ -140,6 +141,7 @@ def train(
         trained = Beside(trained, detection, loop_settings.rtd_weight)
     for sentence in trained.remarks() if accelerator.is_main_process else []:
         warnings.warn(sentence, TrainingWarning, stacklevel=2)
+    judge = with_own_task(judge, trained, corpus, held_usable, loop_settings.batch_size, loop_settings.seed)
     finished = train_loop(trained, corpus, train_rows, loop_settings, folder, accelerator, judge, resume)
 
     result = trained.export().eval().requires_grad_()  # what a method kept still may learn in the next run

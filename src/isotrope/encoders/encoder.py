@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -50,6 +51,12 @@ def _checked(texts: str | Iterable[str]) -> list[str]:
         if not text.isascii() and any("\ud800" <= letter <= "\udfff" for letter in text):
             raise InputError(f"encode takes texts; item {number} holds half a character (a lone surrogate), which is no text.")
     return rows
+
+
+def _inputs(tokens: Tokens) -> dict[str, torch.Tensor]:
+    """Segment ids go along only where there are some: not every backbone knows them."""
+    inputs = {"input_ids": tokens.ids, "attention_mask": tokens.mask}
+    return inputs if tokens.segments is None else {**inputs, "token_type_ids": tokens.segments}
 
 
 class Encoder(nn.Module):
@@ -117,14 +124,19 @@ class Encoder(nn.Module):
 
     def layers(self, tokens: Tokens) -> tuple[torch.Tensor, ...]:
         """H_0 … H_L of one padded forward, each [rows, width, d]."""
-        return tuple(self.backbone(input_ids=tokens.ids, attention_mask=tokens.mask, output_hidden_states=True).hidden_states)
+        return tuple(self.backbone(**_inputs(tokens), output_hidden_states=True).hidden_states)
+
+    def states(self, tokens: Tokens) -> torch.Tensor:
+        """H_L of one padded forward, [rows, width, d]."""
+        last: torch.Tensor = self.backbone(**_inputs(tokens)).last_hidden_state
+        return last
 
     def pooled(self, tokens: Tokens) -> torch.Tensor:
         """[rows, width]: pooled states, before the modules after the pooling."""
         if self.pooling.needs_all_layers:
             states: Sequence[torch.Tensor] = self.layers(tokens)
         else:
-            states = (self.backbone(input_ids=tokens.ids, attention_mask=tokens.mask).last_hidden_state,)
+            states = (self.states(tokens),)
         return self.pooling(states, tokens.mask, self.token_weights(tokens.ids) if self.token_weights is not None else None)
 
     def embed(self, *views: Tokens) -> tuple[torch.Tensor, ...]:
@@ -151,6 +163,12 @@ class Encoder(nn.Module):
     def frame(self, sequences: Sequence[npt.NDArray[Any]], max_length: int | None = None) -> Tokens:
         """Token ids → a padded view, on the host."""
         return self.tokeniser.frame(sequences, min(max_length or self.max_length, self.max_length))
+
+    def frame_pairs(self, firsts: Sequence[npt.NDArray[Any]], seconds: Sequence[npt.NDArray[Any]]) -> Tokens:
+        """Pairs of segments → a padded view, on the host; with segment ids where the model has embeddings for them."""
+        tokens = self.tokeniser.frame_pairs(firsts, seconds)
+        typed = int(getattr(self.backbone.config, "type_vocab_size", 0) or 0) > 1
+        return tokens if typed else replace(tokens, segments=None)
 
     def tokenise(self, texts: list[str], max_length: int | None = None) -> Tokens:
         """Texts → a padded view, the prompt before each, on the host: for a tower whose vocabulary is not the corpus's."""

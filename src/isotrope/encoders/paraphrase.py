@@ -104,7 +104,7 @@ class Paraphraser:
         originals = torch.tensor([int(drafts[row].ids[column]) for row, column in zip(rows, columns, strict=True)])
         tokens = self.encoder.frame([draft.ids for draft in drafts]).to(self.encoder.device)
         with evaluating(self.encoder):
-            states = self.encoder.backbone(input_ids=tokens.ids, attention_mask=tokens.mask).last_hidden_state
+            states = self.encoder.states(tokens)
             scores = self.scores(states[rows, [before + column for column in columns]]).float().cpu()[:, : len(self.spelled)]
         scores = scores.masked_fill(self.unfit | (self.form == self.form[originals].unsqueeze(1)), -torch.inf)
         best = scores.topk(min(CHOICES, scores.shape[1]))

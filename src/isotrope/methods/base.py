@@ -102,6 +102,7 @@ class Method(nn.Module):
     kind: ClassVar[str] = "training"
     keeps: str = "best"  # "last" where the score of an evaluation says nothing about the method's progress
     needs_language_head: ClassVar[bool] = False
+    judges_itself: bool = False  # it has a task of its own that held-out text can tell the progress of
     betas: tuple[float, float] = (0.9, 0.999)  # of AdamW
     Settings: ClassVar[type[Settings]] = Settings
 
@@ -173,6 +174,13 @@ class Method(nn.Module):
         """
         learned = {name: role.module for name, role in self.role.items() if isinstance(role, Trained)}
         return {name: module().detach() for name, module in learned.items() if isinstance(module, Temperature)}
+
+    def on_held_out(self, representations: dict[str, Tensor]) -> dict[str, Tensor]:
+        """How well the method does its own task, logged at each evaluation where ``judges_itself`` is set.
+
+        ``representations`` are those of all records that were kept aside, in eval mode and without gradient.
+        """
+        return {}
 
     def after_step(self, representations: dict[str, Tensor]) -> None:
         """Queues and the like; ``representations`` are those of the whole batch, without gradient."""

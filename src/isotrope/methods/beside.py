@@ -44,7 +44,7 @@ class Beside(Method):
         self.method, self.auxiliary, self.weight = method, auxiliary, weight
         self.batches, self.keeps, self.betas = method.batches, method.keeps, method.betas
         self.masked_views = method.masked_views
-        self.ragged = (*method.ragged, *auxiliary.ragged)
+        self.ragged, self.judges_itself = (*method.ragged, *auxiliary.ragged), method.judges_itself
         self.role = torch.nn.ModuleDict({**method.role, **auxiliary.role})
 
     def views(self, records: Records, rng: np.random.Generator) -> dict[str, View]:
@@ -82,6 +82,9 @@ class Beside(Method):
 
     def remarks(self) -> list[str]:
         return self.method.remarks()
+
+    def on_held_out(self, representations: dict[str, Tensor]) -> dict[str, Tensor]:
+        return {**self.method.on_held_out(representations), **self.auxiliary.on_held_out(representations)}
 
     def after_step(self, representations: dict[str, Tensor]) -> None:
         self.method.after_step(representations)

@@ -37,7 +37,8 @@ class MaskedLanguageModel(Auxiliary):
     parts: ClassVar[tuple[str, ...]] = ("masked",)
     terms: ClassVar[tuple[str, ...]] = ("mlm",)
     keeps = "last"
-    Settings = MLMSettings
+    judges_itself = True
+    Settings: ClassVar[type[Settings]] = MLMSettings
 
     @classmethod
     def check(cls, settings: Any) -> None:
@@ -58,7 +59,7 @@ class MaskedLanguageModel(Auxiliary):
 
     def represent(self, batch: Batch) -> dict[str, Tensor]:
         view: Masked = batch["masked"]
-        states = self.encoder.backbone(input_ids=view.tokens.ids, attention_mask=view.tokens.mask).last_hidden_state
+        states = self.encoder.states(view.tokens)
         return {"token_losses": self.token_losses(states, view)}
 
     def token_losses(self, states: Tensor, view: Masked) -> Tensor:
@@ -68,6 +69,9 @@ class MaskedLanguageModel(Auxiliary):
 
     def loss(self, representations: dict[str, Tensor], batch: Batch) -> dict[str, Tensor]:
         return {"mlm": representations["token_losses"].mean()}
+
+    def on_held_out(self, representations: dict[str, Tensor]) -> dict[str, Tensor]:
+        return {"mlm_perplexity": representations["token_losses"].mean().exp()}
 
 
 WithMaskedLanguageModel = Beside  # with a MaskedLanguageModel as the auxiliary

@@ -96,7 +96,7 @@ class ReplacedTokenDetection(Auxiliary):
     def detect(self, tokens: Tokens, replaced: Tensor) -> dict[str, Tensor]:
         """Of each row: the sum of its tokens' losses, and how many stand, are replaced, are taken for replaced, and both."""
         valid = tokens.mask > 0
-        states = self.encoder.backbone(input_ids=tokens.ids, attention_mask=tokens.mask).last_hidden_state
+        states = self.encoder.states(tokens)
         scores = cast(Tensor, self.role["detector"](states)).squeeze(-1)
         taken = (scores > 0) & valid
         counts = [valid, replaced & valid, taken, taken & replaced]

@@ -59,7 +59,7 @@ class TaCL(MaskedLanguageModel):
 
     def represent(self, batch: Batch) -> dict[str, Tensor]:
         clean, view = batch["clean"], batch["masked"]
-        student = self.encoder.backbone(input_ids=view.tokens.ids, attention_mask=view.tokens.mask).last_hidden_state
+        student = self.encoder.states(view.tokens)
         teacher = self.role["teacher"](input_ids=clean.ids, attention_mask=clean.mask).last_hidden_state
         return {"token_losses": self.token_losses(student, view), "contrast_losses": self.contrast_losses(student, teacher, view)}
 

@@ -54,4 +54,4 @@ def mask_tokens(
     ids[chosen & (fate < 1 - keep - replace)] = tokeniser.mask
     randomised = chosen & (fate >= 1 - replace)
     ids[randomised] = rng.integers(0, tokeniser.vocabulary, size=int(randomised.sum()))
-    return Masked.of(Tokens(torch.from_numpy(ids), tokens.mask, tokens.lengths), torch.from_numpy(labels))
+    return Masked.of(Tokens(torch.from_numpy(ids), tokens.mask, tokens.lengths, tokens.segments), torch.from_numpy(labels))

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from string import punctuation
 from typing import TYPE_CHECKING, Any
@@ -26,27 +26,34 @@ ASCII_PUNCTUATION = frozenset(punctuation)
 
 @dataclass(frozen=True)
 class Tokens:
-    """A view of some rows. ``lengths`` stay on the host, so that nobody has to ask the device for them."""
+    """A view of some rows. ``lengths`` stay on the host, so that nobody has to ask the device for them.
+
+    ``segments`` are there for rows of two segments only, where the model tells them apart: 0 in the first, 1 in the second.
+    """
 
     ids: torch.Tensor  # [rows, width]
     mask: torch.Tensor  # [rows, width], 1 where a token stands
     lengths: Lengths
+    segments: torch.Tensor | None = None  # [rows, width]
 
     def __len__(self) -> int:
         return len(self.lengths)
 
     def to(self, device: torch.device) -> Tokens:
-        return Tokens(self.ids.to(device, non_blocking=True), self.mask.to(device, non_blocking=True), self.lengths)
+        return self._each(lambda tensor: tensor.to(device, non_blocking=True), self.lengths)
 
     def pin(self) -> Tokens:
-        return Tokens(self.ids.pin_memory(), self.mask.pin_memory(), self.lengths)
+        return self._each(torch.Tensor.pin_memory, self.lengths)
 
     def rows(self, rows: slice | npt.NDArray[np.int64]) -> Tokens:
         """Some rows, without the padding they do not need."""
         lengths = self.lengths[rows]
         width = int(lengths.max(initial=1))
         index = rows if isinstance(rows, slice) else torch.as_tensor(rows, device=self.ids.device)
-        return Tokens(self.ids[index, :width], self.mask[index, :width], lengths)
+        return self._each(lambda tensor: tensor[index, :width], lengths)
+
+    def _each(self, change: Callable[[torch.Tensor], torch.Tensor], lengths: Lengths) -> Tokens:
+        return Tokens(change(self.ids), change(self.mask), lengths, None if self.segments is None else change(self.segments))
 
 
 def join(views: Sequence[Tokens], pad: int) -> Tokens:
@@ -54,6 +61,7 @@ def join(views: Sequence[Tokens], pad: int) -> Tokens:
     if len(views) == 1:
         return views[0]
     width = max(view.ids.shape[1] for view in views)
+    typed = any(view.segments is not None for view in views)
 
     def widened(tensors: list[torch.Tensor], fill: int) -> torch.Tensor:
         return torch.cat([torch.nn.functional.pad(t, (0, width - t.shape[1]), value=fill) for t in tensors])
@@ -62,6 +70,7 @@ def join(views: Sequence[Tokens], pad: int) -> Tokens:
         widened([view.ids for view in views], pad),
         widened([view.mask for view in views], 0),
         np.concatenate([view.lengths for view in views]),
+        widened([torch.zeros_like(v.ids) if v.segments is None else v.segments for v in views], 0) if typed else None,
     )
 
 
@@ -169,7 +178,27 @@ class Tokeniser:
     def frame(self, sequences: Sequence[npt.NDArray[Any]], max_length: int) -> Tokens:
         """Cut each to ``max_length``, special tokens counted, and pad to the longest."""
         room = max(max_length - len(self.prefix) - len(self.suffix), 1)
-        rows = [[*self.prefix, *sequence[:room].tolist(), *self.suffix] for sequence in sequences]
+        return self._padded([[*self.prefix, *sequence[:room].tolist(), *self.suffix] for sequence in sequences])
+
+    @cached_property
+    def pair_frame(self) -> tuple[list[int], list[int], list[int]]:
+        """Special tokens before, between and behind two segments: [CLS] A [SEP] B [SEP], or what the tokeniser has for it."""
+        bare = self._ids(["a"])[0]
+        framed = list(self.tokenizer("a", "a", add_special_tokens=True)["input_ids"])
+        behind = len(self.prefix) + len(bare)
+        second = next(i for i in range(behind, len(framed)) if framed[i : i + len(bare)] == bare)
+        return framed[: len(self.prefix)], framed[behind:second], framed[second + len(bare) :]
+
+    def frame_pairs(self, firsts: Sequence[npt.NDArray[Any]], seconds: Sequence[npt.NDArray[Any]]) -> Tokens:
+        """Pairs of segments as one row each, uncut; what stands between them counts to the first."""
+        before, between, behind = self.pair_frame
+        pairs = [(first.tolist(), second.tolist()) for first, second in zip(firsts, seconds, strict=True)]
+        tokens = self._padded([[*before, *first, *between, *second, *behind] for first, second in pairs])
+        borders = np.array([len(before) + len(first) + len(between) for first, _ in pairs], dtype=np.int64)
+        in_second = torch.from_numpy(np.arange(tokens.ids.shape[1]) >= borders[:, None])
+        return replace(tokens, segments=in_second.long() * tokens.mask)
+
+    def _padded(self, rows: list[list[int]]) -> Tokens:
         lengths = np.fromiter((len(row) for row in rows), dtype=np.int64, count=len(rows))
         width = max(int(lengths.max(initial=1)), 1)
         ids = np.full((len(rows), width), self.pad, dtype=np.int64)

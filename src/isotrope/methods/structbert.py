@@ -1,0 +1,95 @@
+"""StructBERT (Wang et al. 2020): masked tokens, shuffled words and the order of segments, predicted together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from torch import Tensor
+from torch.nn.functional import cross_entropy
+
+from isotrope.data.corpus import Records
+from isotrope.encoders.encoder import Encoder
+from isotrope.encoders.roles import Role
+from isotrope.errors import InputError
+from isotrope.methods.base import Batch, View
+from isotrope.methods.mlm import MaskedLanguageModel
+from isotrope.methods.nsp import Pair, SentencePairs, SentencePairSettings
+from isotrope.views.masking import Masked
+from isotrope.views.shuffling import shuffle_trigrams
+
+
+@dataclass(frozen=True)
+class StructBERTSettings(SentencePairSettings):
+    mask_rate: float = 0.15
+    shuffle_share: float = 0.05  # of the trigrams without a masked token
+
+
+class StructBERT(SentencePairs, MaskedLanguageModel):
+    """L = MLM + words + sentences, equal weights, from one forward over text with both corruptions.
+
+    MLM         mean over masked tokens of −log p(token | the rest)
+    words       mean over shuffled positions of −log p(the token that stood there | the rest)
+    sentences   3-way cross-entropy at [CLS]; 0: B follows A, 1: B precedes A, 2: B is from another document; a third each
+    """
+
+    name = "structbert"
+    title = "StructBERT: word and sentence structure"
+    paper = "Wang, Bi, Yan, Wu, Bao, Xia, Peng, Si. StructBERT: Incorporating Language Structures into Pre-training. ICLR 2020"
+    year = 2020
+    needs = "documents"
+    ragged = ("token_losses", "word_losses", "words_right")
+    classes = 3
+    Settings = StructBERTSettings
+
+    @classmethod
+    def check(cls, settings: Any) -> None:
+        super().check(settings)
+        if not 0 < settings.shuffle_share <= 1:
+            raise InputError(f"shuffle_share must be above 0 and at most 1; {settings.shuffle_share} was given.")
+
+    def roles(self, encoder: Encoder) -> dict[str, Role]:
+        return {**SentencePairs.roles(self, encoder), **MaskedLanguageModel.roles(self, encoder)}
+
+    def pair(self, records: Records, row: int, rng: np.random.Generator) -> Pair:
+        first, second, length = self.followed(records.corpus, row, rng)
+        label = int(rng.integers(3))
+        if label == 2:
+            return *self.unrelated(records, first, length, rng), label
+        earlier, later = self.related(records.corpus, first, second, rng)
+        return (earlier, later, label) if label == 0 else (later, earlier, label)
+
+    def views(self, records: Records, rng: np.random.Generator) -> dict[str, View]:
+        views = SentencePairs.views(self, records, rng)
+        masked = self.masked(views.pop("pairs"), rng)  # type: ignore[arg-type]
+        words = shuffle_trigrams(masked, self.encoder.tokeniser, rng, self.settings.shuffle_share)
+        return {"masked": Masked(words.tokens, masked.labels, masked.asked), "words": words, **views}
+
+    def represent(self, batch: Batch) -> dict[str, Tensor]:
+        states = self.encoder.states(batch["masked"].tokens)
+        token_losses, _ = self._asked(states, batch["masked"])
+        word_losses, words_right = self._asked(states, batch["words"])
+        sentences = {"scores": self.role["head"](states[:, 0]), "labels": batch["labels"].values}
+        return {**sentences, "token_losses": token_losses, "word_losses": word_losses, "words_right": words_right}
+
+    def _asked(self, states: Tensor, view: Masked) -> tuple[Tensor, Tensor]:
+        """Of each question, its loss and whether the likeliest token is the right one."""
+        scores, answers = self.scores(states.flatten(0, 1)[view.asked]).float(), view.labels.flatten()[view.asked]
+        return cross_entropy(scores, answers, reduction="none"), (scores.detach().argmax(dim=1) == answers).long()
+
+    def loss(self, representations: dict[str, Tensor], batch: Batch) -> dict[str, Tensor]:
+        words = representations["word_losses"]
+        return {
+            "mlm": representations["token_losses"].mean(),
+            "words": words.sum() / max(len(words), 1),  # short texts may have no trigram at all
+            "sentences": cross_entropy(representations["scores"], representations["labels"]),
+        }
+
+    def on_held_out(self, representations: dict[str, Tensor]) -> dict[str, Tensor]:
+        right = representations["words_right"]
+        return {
+            **SentencePairs.on_held_out(self, representations),
+            **MaskedLanguageModel.on_held_out(self, representations),
+            "word_order_accuracy": right.float().sum() / max(len(right), 1),
+        }

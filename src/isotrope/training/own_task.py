@@ -1,0 +1,43 @@
+"""A method's own task on text it never saw: is the order told, is the next token guessed?"""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+
+from isotrope.data.batches import Rows, batches, epoch_size
+from isotrope.data.corpus import Corpus, Records
+from isotrope.encoders.encoder import Encoder
+from isotrope.encoders.roles import evaluating
+from isotrope.methods.base import Batch, Method
+from isotrope.training.loop import Judge, Judgement
+from isotrope.training.step import keyed_seed
+
+VIEWS = 1 << 22  # apart from the keys of the steps
+
+
+def with_own_task(judge: Judge, method: Method, corpus: Corpus, rows: Rows, batch_size: int, seed: int) -> Judge:
+    """The same judge, which also says how the method does on ``rows``; checkpoints are chosen as before."""
+    size = min(batch_size, epoch_size(method.batches, corpus, rows))
+    if not method.judges_itself or size < 1:
+        return judge
+
+    def judged(encoder: Encoder) -> Judgement:
+        judgement = judge(encoder)
+        return Judgement({**judgement.measures, **own_measures(method, corpus, rows, size, seed)}, judgement.chosen_by)
+
+    return judged
+
+
+def own_measures(method: Method, corpus: Corpus, rows: Rows, size: int, seed: int) -> dict[str, float]:
+    """The views (pairs, masks) are the same each time, so that two evaluations differ by the weights alone."""
+    device = next(method.parameters()).device
+    parts = []
+    with evaluating(method):
+        for number, chosen in enumerate(batches(method.batches, corpus, rows, size, seed, 0)):
+            key = (seed, VIEWS, number)
+            views = method.views(Records(corpus, chosen.tolist()), np.random.default_rng(key))
+            torch.manual_seed(keyed_seed(*key))
+            parts.append(method.represent(Batch(views, len(chosen), keyed_seed(*key)).to(device)))
+        whole = {name: torch.cat([part[name] for part in parts]).float() for name in parts[0]} if parts else {}
+        return {name: float(value) for name, value in method.on_held_out(whole).items()} if whole else {}

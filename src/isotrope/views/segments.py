@@ -1,0 +1,62 @@
+"""Two segments of a text: runs of sentences that follow each other, or one from elsewhere, cut to fit into a row together."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from isotrope.data.corpus import Corpus, Records
+from isotrope.errors import InputError
+
+Ids = npt.NDArray[Any]
+
+
+def draw_length(most: int, short_share: float, rng: np.random.Generator) -> int:
+    """Tokens that a pair should have: as many as there is room for, and now and then fewer, so that short texts are seen too."""
+    return int(rng.integers(2, most + 1)) if rng.random() < short_share else most
+
+
+def run_from(corpus: Corpus, row: int, tokens: int, fewest: int = 1) -> range:
+    """Sentences from ``row`` on until they have so many tokens (and are so many), or the document ends."""
+    end, last, length = row, corpus.document(row).stop, 0
+    while end < last and (length < tokens or end - row < fewest):
+        length += len(corpus.tokens(end))
+        end += 1
+    return range(row, end)
+
+
+def cut_in_two(run: range, rng: np.random.Generator) -> tuple[range, range]:
+    """Between two sentences; a single one is the first part, and the second is empty."""
+    cut = int(rng.integers(1, len(run))) if len(run) > 1 else 1
+    return run[:cut], run[cut:]
+
+
+def draw_elsewhere(records: Records, row: int, rng: np.random.Generator) -> int:
+    """A row of another document: one of the batch's own records where there is one, so that held-out text stays unseen."""
+    own, total = records.corpus.document(row), len(records.corpus)
+    near = [other for other in records.rows if other not in own]
+    if near:
+        return int(near[rng.integers(len(near))])
+    if len(own) == total:
+        raise InputError("The text is one document, so nothing can be drawn from another one.")
+    drawn = int(rng.integers(total - len(own)))
+    return drawn if drawn < own.start else drawn + len(own)
+
+
+def ids_of(corpus: Corpus, run: range) -> Ids:
+    return np.concatenate([corpus.tokens(row) for row in run])
+
+
+def fit_pair(first: Ids, second: Ids, most: int, rng: np.random.Generator) -> tuple[Ids, Ids]:
+    """BERT's truncation: the longer side loses a token, at its front or its back by chance, until both have ``most`` together."""
+    over = max(len(first) + len(second) - most, 0)
+    from_first, from_second = (min(over, max(gap, 0)) for gap in (len(first) - len(second), len(second) - len(first)))
+    rest = over - from_first - from_second  # both are equally long now; the second is cut first
+    return _shortened(first, from_first + rest // 2, rng), _shortened(second, from_second + (rest + 1) // 2, rng)
+
+
+def _shortened(ids: Ids, count: int, rng: np.random.Generator) -> Ids:
+    front = int(rng.binomial(count, 0.5))
+    return ids[front : len(ids) - (count - front)]

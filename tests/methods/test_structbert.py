@@ -1,0 +1,176 @@
+"""StructBERT: three tasks over one forward, the classes of the pairs, what is asked where."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import isotrope
+from isotrope.data.corpus import Records, open_corpus
+from isotrope.errors import InputError
+from isotrope.methods.base import Batch, Method
+from isotrope.methods.structbert import StructBERT
+
+Build = Callable[..., Any]
+
+
+@pytest.fixture(scope="module")
+def documents(topics: list[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Documents of sixteen sentences: something follows the first rows that tests take."""
+    file = tmp_path_factory.mktemp("documents") / "documents.txt"
+    file.write_text("\n\n".join("\n".join(topics[start : start + 16]) for start in range(0, 480, 16)), encoding="utf-8")
+    return file
+
+
+@pytest.fixture
+def build(tiny: Path, documents: Path) -> Build:
+    def made(**settings: Any) -> StructBERT:
+        chosen = StructBERT.Settings(**settings)
+        StructBERT.check(chosen)
+        encoder = isotrope.load(tiny, device="cpu", language_head=True)
+        tokeniser = encoder.tokeniser
+        corpus = open_corpus(documents, ("documents",), tokeniser.flat, tokeniser.fingerprint(), tokeniser.vocabulary)
+        torch.manual_seed(0)
+        return StructBERT(chosen, encoder, 64, corpus).train()
+
+    return made
+
+
+def test_the_card() -> None:
+    card = StructBERT.card()
+    assert (card.name, card.needs, card.year, StructBERT.keeps) == ("structbert", "documents", 2020, "last")
+    assert StructBERT.Settings() == StructBERT.Settings(mask_rate=0.15, shuffle_share=0.05)
+    assert StructBERT.needs_language_head
+
+
+def test_classes_are_a_third_each_and_mean_what_they_say(build: Build) -> None:
+    """0: B follows A, 1: B precedes A, 2: B is from another document."""
+    method = build(short_share=0.0)
+    method.room = 10_000  # nothing is cut
+    rows = method.usable(method.settings, method.corpus, np.arange(len(method.corpus))).tolist()
+    records, rng, counts = Records(method.corpus, rows), np.random.default_rng(0), [0, 0, 0]
+    for row in rows * 3:
+        first, second, label = method.pair(records, row, rng)
+        counts[label] += 1
+        rest = np.concatenate([method.corpus.tokens(r) for r in range(row, method.corpus.document(row).stop)]).tolist()
+        if label == 2:
+            assert rest[: len(first)] == first.tolist()
+            document = np.asarray(method.corpus.joined(row)).tolist()
+            assert second.tolist() not in [document[i : i + len(second)] for i in range(len(document))]
+        else:
+            sides = (first, second) if label == 0 else (second, first)
+            assert np.concatenate(sides).tolist() == rest[: len(first) + len(second)]
+    total = sum(counts)
+    assert all(abs(count / total - 1 / 3) < 3 * math.sqrt(2 / 9 / total) for count in counts)
+
+
+def test_masked_and_shuffled_positions_are_apart_and_in_one_text(build: Build, batched: Callable[..., Batch]) -> None:
+    batch = batched(build(shuffle_share=0.3), range(12))
+    masked, words = batch["masked"], batch["words"]
+    assert masked.tokens is words.tokens
+    assert not ((masked.labels >= 0) & (words.labels >= 0)).any()
+    assert len(words.asked) > 20
+    assert torch.equal(words.tokens.ids[words.labels >= 0].sort().values, words.labels[words.labels >= 0].sort().values)
+    assert set(batch.views) == {"masked", "words", "labels"}
+
+
+def test_the_terms_are_those_of_the_full_softmax_with_equal_weights(build: Build, batched: Callable[..., Batch]) -> None:
+    method = build(shuffle_share=0.3).eval()
+    batch = batched(method)
+    tokens = batch["masked"].tokens
+    given = {"input_ids": tokens.ids, "attention_mask": tokens.mask, "token_type_ids": tokens.segments}
+    model = method.encoder.language_model
+    terms = method.loss(method.represent(batch), batch)
+    assert list(terms) == ["mlm", "words", "sentences"]
+    for term, view in (("mlm", "masked"), ("words", "words")):
+        assert float(terms[term].detach()) == pytest.approx(float(model(**given, labels=batch[view].labels).loss.detach()), rel=1e-5)
+    scores = method.role["head"](model.base_model(**given).last_hidden_state[:, 0])
+    expected = torch.nn.functional.cross_entropy(scores, batch["labels"].values)
+    assert float(terms["sentences"].detach()) == pytest.approx(float(expected.detach()), rel=1e-5)
+    assert float(method.total(terms).detach()) == pytest.approx(sum(float(term.detach()) for term in terms.values()), rel=1e-6)
+    assert scores.shape == (8, 3)
+
+
+def test_a_batch_without_a_trigram_has_no_word_loss(build: Build, batched: Callable[..., Batch]) -> None:
+    method = build(shuffle_share=1e-9)
+    batch = batched(method)
+    found = method.represent(batch)
+    terms = method.loss(found, batch)
+    assert len(found["word_losses"]) == 0
+    assert float(terms["words"].detach()) == 0
+    method.total(terms).backward()
+    assert all(torch.isfinite(p.grad).all() for p in method.parameters() if p.grad is not None)
+    assert set(method.on_held_out(found)) == {"structbert_accuracy", "structbert_guess", "mlm_perplexity", "word_order_accuracy"}
+
+
+def test_all_heads_learn_and_only_the_sentence_head_is_dropped(
+    build: Build, batched: Callable[..., Batch], tiny: Path, tmp_path: Path
+) -> None:
+    method = build(shuffle_share=0.3)
+    batch = batched(method)
+    method.total(method.loss(method.represent(batch), batch)).backward()
+    assert set(method.role) == {"head", "language_head"}
+    for role in method.role.values():
+        assert any(p.grad is not None and p.grad.abs().sum() > 0 for p in role.parameters())
+    exported = method.export()
+    assert np.array_equal(exported.encode("the chef bakes"), isotrope.load(tiny).encode("the chef bakes"))
+    exported.save(tmp_path / "kept")
+    assert isotrope.load(tmp_path / "kept", language_head=True).language_model is not None
+
+
+def test_neither_order_nor_padding_matters(build: Build, batched: Callable[..., Batch]) -> None:
+    method = build(shuffle_share=0.3).eval()
+    batch = batched(method, range(10))
+    whole = method.represent(batch)
+    parts = [method.represent(chunk) for chunk in batch.chunks(3)]
+    for key, tensor in whole.items():
+        assert torch.allclose(torch.cat([part[key] for part in parts]), tensor, atol=1e-5), key
+
+
+def test_chunks_give_the_gradient_of_the_whole_batch(build: Build, chunks_agree: Callable[[Method, Method], None]) -> None:
+    chunks_agree(build(shuffle_share=0.3), build(shuffle_share=0.3))
+
+
+def test_resume_equals_uninterrupted(resume_agrees: Callable[..., None], documents: Path) -> None:
+    resume_agrees("structbert", documents)
+
+
+@pytest.mark.filterwarnings("ignore::isotrope.training.loop.TrainingWarning")
+def test_training_lowers_all_three_losses(tiny: Path, documents: Path, tmp_path: Path) -> None:
+    settings = {"batch_size": 32, "learning_rate": 3e-3, "max_steps": 30, "eval_steps": 30, "logging_steps": 5, "held_out": 40}
+    run = isotrope.train("structbert", documents, tiny, tmp_path / "run", **settings)
+    lines = [line for line in run.history if "loss" in line]
+    assert lines[-1]["mlm"] < 0.85 * lines[0]["mlm"]
+    assert lines[-1]["words"] < 0.85 * lines[0]["words"]
+    assert lines[-1]["sentences"] < lines[0]["sentences"]
+    before, after = (line["evaluation"] for line in run.history if "evaluation" in line)
+    assert after["mlm_perplexity"] < before["mlm_perplexity"]
+    assert after["word_order_accuracy"] > before["word_order_accuracy"]
+
+
+def test_text_without_documents_is_refused(tiny: Path, topics: list[str], tmp_path: Path) -> None:
+    file = tmp_path / "text.txt"
+    file.write_text("\n".join(topics[:200]), encoding="utf-8")
+    with pytest.raises(InputError, match="one document, and structbert needs several"):
+        isotrope.train("structbert", file, tiny, tmp_path / "run", max_steps=1)
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    ("bad", "named"),
+    [
+        ({"shuffle_share": 0.0}, "shuffle_share"),
+        ({"shuffle_share": 1.1}, "shuffle_share"),
+        ({"mask_rate": 1.0}, "mask_rate"),
+        ({"short_share": 2.0}, "short_share"),
+    ],
+)
+def test_settings_that_cannot_work_are_refused(bad: dict[str, Any], named: str) -> None:
+    with pytest.raises(InputError, match=named):
+        StructBERT.check(StructBERT.Settings(**bad))
