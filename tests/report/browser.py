@@ -64,6 +64,7 @@ class Page:
         return dict(json.loads(line))
 
     def open(self, file: Path, width: int = 1280, height: int = 900) -> None:
+        self.width = width
         self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=width < 600)
         self.call("Page.navigate", url=file.resolve().as_uri())
         for _ in range(200):

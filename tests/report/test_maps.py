@@ -55,7 +55,7 @@ def test_groups_are_named_by_their_own_words() -> None:
 
 
 def test_neighbours_equal_a_naive_search_also_among_equals(clouds: np.ndarray) -> None:
-    rows = np.concatenate([clouds, clouds[:4], clouds[:4]])
+    rows = np.concatenate([clouds, np.repeat(clouds[:4], 8, axis=0)])
     scores, found = maps.neighbours(rows, 5)
     cosines = rows @ rows.T
     for number in range(len(rows)):
