@@ -70,7 +70,8 @@ def supervised(work: Path, data: Path) -> None:
     _write(work / "permitted-captions.tsv", _both_ways(permitted + pairs) + captions)
     _write(work / "permitted-self.tsv", _both_ways(permitted + pairs) + captions + selves)
     _write(work / "permitted-words.tsv", _both_ways(permitted + pairs) + definitions)
-    print({"triples": len(triples), "permitted": len(permitted), "pairs": len(pairs), "captions": len(captions), "words": len(definitions), "selves": len(selves)})
+    parts = {"triples": triples, "permitted": permitted, "pairs": pairs, "captions": captions, "words": definitions, "selves": selves}
+    print({name: len(rows) for name, rows in parts.items()})
 
 
 Triple = tuple[str, ...]

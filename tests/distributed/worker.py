@@ -25,7 +25,8 @@ from isotrope.data.batches import batches
 from isotrope.data.corpus import Corpus, Records, open_corpus
 from isotrope.errors import InputError
 from isotrope.methods.base import Batch, Method
-from isotrope.methods.mlm import MaskedLanguageModel, MLMSettings, WithMaskedLanguageModel
+from isotrope.methods.beside import Beside
+from isotrope.methods.mlm import MaskedLanguageModel, MLMSettings
 from isotrope.methods.registry import find
 from isotrope.training import loop
 from isotrope.training.checkpoints import weights_of
@@ -43,7 +44,7 @@ def build(name: str, folder: str, mlm: bool) -> Method:
     encoder = isotrope.load(folder, pooling="cls", device="cpu", language_head=mlm)
     method: Method = find(name)(find(name).Settings(), encoder, 64)
     if mlm:
-        method = WithMaskedLanguageModel(method, MaskedLanguageModel(MLMSettings(), encoder, 64), 0.1)
+        method = Beside(method, MaskedLanguageModel(MLMSettings(), encoder, 64), 0.1)
     return method.train()
 
 

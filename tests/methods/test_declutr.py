@@ -17,8 +17,9 @@ from isotrope.data.corpus import Corpus, Records, open_corpus
 from isotrope.encoders.roles import set_dropout
 from isotrope.errors import InputError
 from isotrope.methods.base import Batch, Method
+from isotrope.methods.beside import Beside
 from isotrope.methods.declutr import DeCLUTR
-from isotrope.methods.mlm import MaskedLanguageModel, MLMSettings, WithMaskedLanguageModel
+from isotrope.methods.mlm import MaskedLanguageModel, MLMSettings
 from isotrope.objectives import nt_xent
 from isotrope.training.loop import TrainingWarning, make_accelerator
 from isotrope.training.settings import LoopSettings
@@ -36,7 +37,7 @@ def build(folder: Path, mlm: float = 0.0, max_length: int = 64, dropout: float =
     DeCLUTR.check(chosen)
     method: Method = DeCLUTR(chosen, encoder, max_length)
     if mlm:
-        method = WithMaskedLanguageModel(method, MaskedLanguageModel(MLMSettings(), encoder, max_length), mlm)
+        method = Beside(method, MaskedLanguageModel(MLMSettings(), encoder, max_length), mlm)
     return method.train()
 
 

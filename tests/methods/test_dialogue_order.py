@@ -16,8 +16,9 @@ from isotrope.data.corpus import Corpus, Records, open_corpus
 from isotrope.encoders.roles import set_dropout
 from isotrope.errors import InputError
 from isotrope.methods.base import Batch, Method
+from isotrope.methods.beside import Beside
 from isotrope.methods.dialogue_order import FORMS, DialogueOrder
-from isotrope.methods.mlm import MaskedLanguageModel, MLMSettings, WithMaskedLanguageModel
+from isotrope.methods.mlm import MaskedLanguageModel, MLMSettings
 from isotrope.objectives import info_nce
 from isotrope.training.loop import TrainingWarning, make_accelerator
 from isotrope.training.settings import LoopSettings
@@ -35,7 +36,7 @@ def build(folder: Path, dropout: float = 0.0, mlm: float = 0.0, **settings: obje
     DialogueOrder.check(chosen)
     method: Method = DialogueOrder(chosen, encoder, 64)
     if mlm:
-        method = WithMaskedLanguageModel(method, MaskedLanguageModel(MLMSettings(), encoder, 64), mlm)
+        method = Beside(method, MaskedLanguageModel(MLMSettings(), encoder, 64), mlm)
     return method.train()
 
 

@@ -12,7 +12,8 @@ import isotrope
 from isotrope.data.corpus import Records, open_corpus
 from isotrope.errors import InputError
 from isotrope.methods.base import Batch
-from isotrope.methods.mlm import MaskedLanguageModel, MLMSettings, WithMaskedLanguageModel
+from isotrope.methods.beside import Beside
+from isotrope.methods.mlm import MaskedLanguageModel, MLMSettings
 from isotrope.methods.simcse import SimCSE, SimCSESettings
 
 
@@ -39,7 +40,7 @@ def test_beside_simcse_it_adds_its_weighted_term_and_leaves_the_other_alone(tiny
     encoder = isotrope.load(tiny, pooling="cls", language_head=True)
     own = SimCSE(SimCSESettings(dropout=0.0), encoder, 64)
     mlm = MaskedLanguageModel(MLMSettings(), encoder, 64)
-    joined = WithMaskedLanguageModel(own, mlm, 0.1)
+    joined = Beside(own, mlm, 0.1)
     batch = Batch(joined.views(records_of(mlm, sentences), np.random.default_rng(0)), 6, 0)
     terms = joined.loss(joined.represent(batch), batch)
     alone = own.loss(own.represent(batch), batch)["contrastive"]

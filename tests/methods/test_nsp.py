@@ -15,7 +15,8 @@ import isotrope
 from isotrope.data.corpus import Corpus, Records
 from isotrope.errors import InputError
 from isotrope.methods.base import Batch, Method
-from isotrope.methods.mlm import MaskedLanguageModel, MLMSettings, WithMaskedLanguageModel
+from isotrope.methods.beside import Beside
+from isotrope.methods.mlm import MaskedLanguageModel, MLMSettings
 from isotrope.methods.registry import find
 
 BOTH = ("nsp", "sop")
@@ -207,7 +208,7 @@ def test_mlm_beside_it_masks_the_pairs_and_keeps_their_segments(
     method = built("nsp", documents)
     encoder = isotrope.load(tiny, language_head=True)
     corpus, method = method.corpus, find("nsp")(method.settings, encoder, 64, method.corpus)
-    joined = WithMaskedLanguageModel(method, MaskedLanguageModel(MLMSettings(), encoder, 64), 1.0)
+    joined = Beside(method, MaskedLanguageModel(MLMSettings(), encoder, 64), 1.0)
     assert joined.judges_itself
     batch = Batch(joined.views(Records(corpus, list(range(8))), np.random.default_rng(0)), 8, 0)
     assert set(batch.views) == {"pairs", "labels", "masked pairs"}

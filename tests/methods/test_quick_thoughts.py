@@ -14,7 +14,8 @@ from isotrope.data.corpus import Corpus, Records, open_corpus
 from isotrope.encoders.roles import set_dropout
 from isotrope.errors import InputError
 from isotrope.methods.base import Batch, Method
-from isotrope.methods.mlm import MaskedLanguageModel, MLMSettings, WithMaskedLanguageModel
+from isotrope.methods.beside import Beside
+from isotrope.methods.mlm import MaskedLanguageModel, MLMSettings
 from isotrope.methods.quick_thoughts import QuickThoughts
 from isotrope.objectives import neighbour_prediction
 from isotrope.training.loop import make_accelerator
@@ -32,7 +33,7 @@ def build(folder: Path, dropout: float = 0.0, mlm: float = 0.0, **settings: obje
     QuickThoughts.check(chosen)
     method: Method = QuickThoughts(chosen, encoder, 64)
     if mlm:
-        method = WithMaskedLanguageModel(method, MaskedLanguageModel(MLMSettings(), encoder, 64), mlm)
+        method = Beside(method, MaskedLanguageModel(MLMSettings(), encoder, 64), mlm)
     return method.train()
 
 

@@ -14,7 +14,8 @@ from torch.nn.functional import cross_entropy
 import isotrope
 from isotrope.errors import InputError
 from isotrope.methods.base import Batch, Method
-from isotrope.methods.mlm import MaskedLanguageModel, MLMSettings, WithMaskedLanguageModel
+from isotrope.methods.beside import Beside
+from isotrope.methods.mlm import MaskedLanguageModel, MLMSettings
 from isotrope.methods.sbert import SBERT
 
 Built = Callable[..., Method]
@@ -166,7 +167,7 @@ def test_masked_language_modelling_may_stand_beside_it(tiny: Path, built: Built,
     method = built("sbert", inferences)
     encoder = isotrope.load(tiny, device="cpu", language_head=True)
     method = SBERT(method.settings, encoder, 64, method.corpus).train()
-    both = WithMaskedLanguageModel(method, MaskedLanguageModel(MLMSettings(), encoder, 64), 0.1)
+    both = Beside(method, MaskedLanguageModel(MLMSettings(), encoder, 64), 0.1)
     batch = batched(both)
     assert set(both.loss(both.represent(batch), batch)) == {"classification", "mlm"}
 

@@ -14,7 +14,8 @@ from isotrope.data.corpus import Records, open_corpus
 from isotrope.encoders.encoder import Encoder
 from isotrope.encoders.roles import Frozen, Momentum, Role, Trained
 from isotrope.methods.base import Batch, Method, Settings, View
-from isotrope.methods.mlm import MaskedLanguageModel, MLMSettings, WithMaskedLanguageModel
+from isotrope.methods.beside import Beside
+from isotrope.methods.mlm import MaskedLanguageModel, MLMSettings
 from isotrope.methods.registry import find
 from isotrope.training.loop import make_accelerator
 from isotrope.training.optimiser import build_optimiser, build_schedule
@@ -29,7 +30,7 @@ def build(name: str, folder: Path, mlm: bool = False) -> Method:
     encoder = isotrope.load(folder, pooling="cls", device="cpu", language_head=mlm)
     method: Method = find(name)(find(name).Settings(), encoder, 64)
     if mlm:
-        method = WithMaskedLanguageModel(method, MaskedLanguageModel(MLMSettings(), encoder, 64), 0.1)
+        method = Beside(method, MaskedLanguageModel(MLMSettings(), encoder, 64), 0.1)
     return method.train()
 
 

@@ -14,7 +14,7 @@ from isotrope.encoders.language_head import vocabulary_scores
 from isotrope.encoders.roles import Role, Trained
 from isotrope.errors import InputError
 from isotrope.methods.base import Batch, Settings, View
-from isotrope.methods.beside import Auxiliary, Beside
+from isotrope.methods.beside import Auxiliary
 from isotrope.views.masking import Masked, mask_tokens
 from isotrope.views.tokens import Tokens
 
@@ -72,6 +72,3 @@ class MaskedLanguageModel(Auxiliary):
 
     def on_held_out(self, representations: dict[str, Tensor]) -> dict[str, Tensor]:
         return {"mlm_perplexity": representations["token_losses"].mean().exp()}
-
-
-WithMaskedLanguageModel = Beside  # with a MaskedLanguageModel as the auxiliary
