@@ -120,7 +120,12 @@ class Encoder(nn.Module):
         """Of everything that decides the vectors."""
         state = [digest(name, value.detach().cpu().contiguous().numpy().tobytes()) for name, value in self.state_dict().items()]
         pooling = f"{self.pooling} {[type(part).__name__ for part in self.after]} {self.max_length} {self.prompt}"
-        return digest(self.tokeniser.fingerprint(), pooling, *state)
+        return digest(self.tokeniser.fingerprint(), pooling + " causal" * self.causal, *state)
+
+    @property
+    def causal(self) -> bool:
+        """Whether the backbone reads from left to right only."""
+        return bool(getattr(self.backbone.config, "is_decoder", False))
 
     def layers(self, tokens: Tokens) -> tuple[torch.Tensor, ...]:
         """H_0 … H_L of one padded forward, each [rows, width, d]."""

@@ -110,6 +110,7 @@ def _write(encoder: Encoder, folder: Path) -> None:
         },
     )
     facts = {**encoder.facts, "pooling": encoder.pooling.name, "max_length": encoder.max_length, "isotrope": __version__}
+    facts |= {"causal": True} if encoder.causal else {}  # config.json has it as is_decoder; here it is said to a person
     write_json(folder / "isotrope.json", facts)
 
 

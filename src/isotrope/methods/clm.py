@@ -1,0 +1,67 @@
+"""Causal language modelling (GPT, Radford et al. 2018): each token is predicted from those before it."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn.functional import cross_entropy
+
+from isotrope.data.corpus import Records
+from isotrope.encoders.causal import make_causal
+from isotrope.encoders.encoder import Encoder
+from isotrope.encoders.language_head import vocabulary_scores
+from isotrope.encoders.roles import Role, Trained
+from isotrope.errors import InputError
+from isotrope.methods.base import Batch, Method, View
+from isotrope.views.tokens import Lengths, Tokens
+
+
+class CausalLanguageModel(Method):
+    """L = mean over tokens of −log p(x_t | x_<t), the token that ends a text included, the one that begins it not.
+
+    The backbone gets a causal mask, which stays: the exported encoder reads from left to right. A row is one text, so nothing is seen
+    across texts.
+    """
+
+    name = "clm"
+    title = "Causal language modelling"
+    paper = "Radford, Narasimhan, Salimans, Sutskever. Improving Language Understanding by Generative Pre-Training. 2018"
+    year = 2018
+    needs = "sentences"
+    needs_language_head = True
+    ragged = ("next_losses",)
+    keeps = "last"
+    judges_itself = True
+
+    def roles(self, encoder: Encoder) -> dict[str, Role]:
+        if encoder.language_model is None:
+            raise InputError("Causal language modelling needs a model with a language head.")
+        if "cls" in encoder.pooling.modes:
+            raise InputError(
+                "With a causal mask the first token sees no other, so cls pooling gives one vector to all; use mean or lasttoken."
+            )
+        make_causal(encoder)
+        self.scores, head = vocabulary_scores(encoder.language_model)
+        return {"language_head": Trained(head)}
+
+    def views(self, records: Records, rng: np.random.Generator) -> dict[str, View]:
+        return {"texts": self.frame(records.tokens())}
+
+    def represent(self, batch: Batch) -> dict[str, Tensor]:
+        tokens: Tokens = batch["texts"]
+        states = self.encoder.states(tokens)
+        places = torch.from_numpy(before_the_last(tokens.lengths, tokens.ids.shape[1])).to(states.device, non_blocking=True)
+        scores = self.scores(states.flatten(0, 1)[places]).float()
+        return {"next_losses": cross_entropy(scores, tokens.ids.flatten()[places + 1], reduction="none")}
+
+    def loss(self, representations: dict[str, Tensor], batch: Batch) -> dict[str, Tensor]:
+        return {"clm": representations["next_losses"].mean()}
+
+    def on_held_out(self, representations: dict[str, Tensor]) -> dict[str, Tensor]:
+        return {"clm_perplexity": representations["next_losses"].mean().exp()}
+
+
+def before_the_last(lengths: Lengths, width: int) -> Lengths:
+    """Flat positions of all tokens that another follows, in rows padded to ``width``; found on the host."""
+    return np.flatnonzero(np.arange(width) < lengths[:, None] - 1)
