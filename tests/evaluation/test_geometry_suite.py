@@ -303,3 +303,16 @@ def test_bad_input_of_the_suite(encoder: Encoder, tmp_path: Path, monkeypatch: p
     refused("Texts belong to the geometry suite", texts=file, suite="sts")
     write_stsb(tmp_path, "dev", (["a b", "c d"], ["a c", "d"], [1.0, 2.0]))
     refused("No pair has a gold score above 4", data_dir=tmp_path)
+
+
+def test_padding_is_no_word_even_where_its_id_is_one() -> None:
+    from isotrope.evaluation.geometry_layers import WordStates
+
+    words = WordStates(np.array([0, 2]), 3)
+    words.add(
+        torch.tensor([[[3.0, 4.0], [9.0, 9.0]], [[1.0, 0.0], [0.0, 2.0]]]), torch.tensor([[0, 0], [1, 0]]), torch.tensor([[1, 0], [1, 1]])
+    )
+    means, norms = words.means()
+    assert words.counts.tolist() == [2, 0]
+    assert means[0].tolist() == [1.5, 3.0]
+    assert norms[0] == 3.5
