@@ -19,7 +19,7 @@ import torch
 import isotrope
 from isotrope.api import sentences_of
 from isotrope.encoders.encoder import Encoder
-from isotrope.evaluation.sts import TASKS, YEARS, _find, _pairs, correlate
+from isotrope.evaluation.sts import TASKS, YEARS, correlate, find_task, read_pairs
 from isotrope.spaces.registry import find
 from isotrope.training.settings import resolve
 
@@ -83,12 +83,12 @@ def main() -> None:
     warnings.simplefilter("ignore")
 
     folder = options.data_dir / "sts"
-    tasks = {task: _pairs(_find(folder, name)) for task, name in TASKS.items()}
+    tasks = {task: read_pairs(find_task(folder, name)) for task, name in TASKS.items()}
     general = sentences_of(options.general)[: options.lines]
     target: dict[str, list[str]] = {}
     for task, name in TASKS.items():
-        parts = [_find(folder, f"{name.split('.')[0]}.{part}", needed=part == "test") for part in ("train", "trial", "dev", "test")]
-        target[task] = [text for file in parts if file for side in _pairs(file)[:2] for text in side]
+        parts = [find_task(folder, f"{name.split('.')[0]}.{part}", needed=part == "test") for part in ("train", "trial", "dev", "test")]
+        target[task] = [text for file in parts if file for side in read_pairs(file)[:2] for text in side]
     print(f"model {options.model}, {len(general):,} general lines; target sentences", {task: len(texts) for task, texts in target.items()})
 
     encoder = isotrope.load(options.model, pooling=options.pooling)
