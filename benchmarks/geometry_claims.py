@@ -1,6 +1,6 @@
-"""The space of an encoder before and after runs, side by side: the last weights of each run, whichever step it kept.
+"""The space of an encoder before and after runs, side by side: the last weights of each run, whichever step it kept; or a model.
 
-    python benchmarks/geometry_claims.py --data-dir DATA [--splits dev] [--model builtin-base] [RUN …]
+    python benchmarks/geometry_claims.py --data-dir DATA [--splits dev] [--model builtin-base] [RUN_OR_MODEL …]
 
 The table is for docs/geometry.md: the base with cls and mean pooling, then each run's last checkpoint, on the pairs of STS-B;
 edits is the Spearman of edit distance and cosine.
@@ -42,7 +42,10 @@ def main() -> None:
     models = {
         f"{chosen.model}, {pooling}": lambda pooling=pooling: isotrope.load(chosen.model, pooling=pooling) for pooling in ("cls", "mean")
     }
-    models |= {f"{run.name}, step {RunFolder(run).history()[-1]['step']}": lambda run=run: last(run) for run in chosen.runs}
+    for given in chosen.runs:
+        is_run = (given / "run.json").is_file()
+        label = f"{given.name}, step {RunFolder(given).history()[-1]['step']}" if is_run else given.name
+        models[label] = (lambda given=given: last(given)) if is_run else (lambda given=given: isotrope.load(given))
     print("| model | alignment | uniformity | Spearman | mean cosine | effective rank | σ₂, σ₁₀, σ₁₀₀ | top 1, 10 | hubness | edits |")
     print("|---|---|---|---|---|---|---|---|---|---|")
     for name, make in models.items():
