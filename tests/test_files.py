@@ -201,3 +201,19 @@ def test_where_the_cache_lies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.delenv("XDG_CACHE_HOME")
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     assert cache_folder() == tmp_path / "home" / ".cache" / "isotrope"
+
+
+def test_a_folder_that_another_process_puts_in_the_same_place_is_no_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    plain, target, theirs = os.replace, tmp_path / "made", iter([True])
+
+    def late(source: Path, place: Path) -> None:
+        if place == target and next(theirs, False):  # between the look and the move
+            target.mkdir()
+            (target / "theirs").touch()
+        plain(source, place)
+
+    monkeypatch.setattr(os, "replace", late)
+    with written_folder(target) as temporary:
+        (temporary / "ours").touch()
+    assert [file.name for file in target.iterdir()] == ["ours"]
+    assert [entry.name for entry in tmp_path.iterdir()] == ["made"]

@@ -91,19 +91,29 @@ def written_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
             os.chmod(temporary, 0o777 & ~_umask())
             for file in temporary.rglob("*"):  # safetensors writes for the owner alone
                 os.chmod(file, (0o777 if file.is_dir() else 0o666) & ~_umask())
-            if target.is_dir():
-                stale = temporary.with_name(temporary.name + ".old")
-                os.replace(target, stale)
-                try:
-                    os.replace(temporary, target)
-                except OSError:
-                    os.replace(stale, target)
-                    raise
-                shutil.rmtree(stale, ignore_errors=True)
-            else:
-                os.replace(temporary, target)
+            _put(temporary, target)
         finally:
             shutil.rmtree(temporary, ignore_errors=True)
+
+
+def _put(temporary: Path, target: Path, attempts: int = 20) -> None:
+    """Move a folder to its place. Another process may put its own there at the same moment; then one of the two stays, whole."""
+    stale = temporary.with_name(temporary.name + ".old")
+    for attempt in range(attempts):
+        try:
+            if target.is_dir():
+                os.replace(target, stale)
+            os.replace(temporary, target)
+        except OSError as error:
+            taken = (isinstance(error, FileNotFoundError) and temporary.exists()) or error.errno in (errno.ENOTEMPTY, errno.EEXIST)
+            if taken and attempt < attempts - 1:
+                shutil.rmtree(stale, ignore_errors=True)
+                continue
+            if stale.exists():
+                os.replace(stale, target)
+            raise
+        shutil.rmtree(stale, ignore_errors=True)
+        return
 
 
 def write_json(path: str | os.PathLike[str], value: Any) -> None:
