@@ -1,7 +1,7 @@
 """The text behind the built-in encoders, from the corpora that `isotrope leaks` has cleaned.
 
-    python recipes/builtin/texts.py sentences WORK          WORK/text/*.txt.xz → WORK/sentences.txt, WORK/many.txt
-    python recipes/builtin/texts.py supervised WORK DATA    NLI files, captions and WordNet → WORK/*.tsv
+    python recipes/builtin/texts.py sentences WORK          WORK/text/*.txt.xz → WORK/sentences.txt
+    python recipes/builtin/texts.py supervised WORK DATA    NLI files and captions → WORK/*.tsv
 
 Everything is drawn with a fixed seed. Nothing here holds a sentence of an STS, SICK or transfer set: what `leaks` did not clean is
 checked line by line.
@@ -27,31 +27,22 @@ PAIR_FILES = (
     *("snli.dev", "snli.test", "mnli.dev", "qnli.dev", "joci.train", "joci.dev"),
     *("cad_snli.train", "cad_snli.dev", "cad_snli.test", "wikinli.train", "wikinli.test"),
 )
-WORDNET = Path("/usr/share/wordnet")
-DEFINITIONS = 20_000
 CAPTION_PAIRS = 10_000
-DOCUMENTS = ("wikinews_docs", "forum_docs", "wiki2_docs")
-SELF_PAIRS = 10_000  # of each
 SENTENCES = 500_000
-MANY = 2_000_000
 
 
 def sentences(work: Path) -> None:
-    """A mix for contrast (500,000) and one for distillation (2 million)."""
+    """The mix for contrast."""
     mixed: list[str] = []
-    many: list[str] = []
     for file in sorted((work / "text").glob("*.txt.xz")):
         whole = file.name.removesuffix(".txt.xz") in CONVERSATIONAL
         with lzma.open(file, "rt", encoding="utf-8") as lines:
             for number, line in enumerate(lines):
                 text = line.strip()
-                if 5 <= text.count(" ") + 1 <= 40:
-                    many.append(text)
-                    if whole or number % 4 == 0:
-                        mixed.append(text)
-    for name, found, count in (("sentences.txt", mixed, SENTENCES), ("many.txt", many, MANY)):
-        random.Random(0).shuffle(found)
-        (work / name).write_text("\n".join(found[:count]) + "\n", encoding="utf-8")
+                if 5 <= text.count(" ") + 1 <= 40 and (whole or number % 4 == 0):
+                    mixed.append(text)
+    random.Random(0).shuffle(mixed)
+    (work / "sentences.txt").write_text("\n".join(mixed[:SENTENCES]) + "\n", encoding="utf-8")
 
 
 def supervised(work: Path, data: Path) -> None:
@@ -60,18 +51,10 @@ def supervised(work: Path, data: Path) -> None:
     permitted = [row[1:] for row in triples if row[0] in PERMITTED]
     pairs = _more_pairs(data, permitted, protected)
     captions = _caption_triples(work)
-    definitions = _definitions(protected)
-    selves = [triple for name in DOCUMENTS for triple in _self_triples(work / "text" / f"{name}.txt.xz")]
     _write(work / "triples.tsv", [row[1:] for row in triples])
     _write(work / "triples-both.tsv", _both_ways([row[1:] for row in triples]))
-    _write(work / "permitted.tsv", permitted)
-    _write(work / "permitted-both.tsv", _both_ways(permitted))
-    _write(work / "permitted-more.tsv", _both_ways(permitted + pairs))
     _write(work / "permitted-captions.tsv", _both_ways(permitted + pairs) + captions)
-    _write(work / "permitted-self.tsv", _both_ways(permitted + pairs) + captions + selves)
-    _write(work / "permitted-words.tsv", _both_ways(permitted + pairs) + definitions)
-    parts = {"triples": triples, "permitted": permitted, "pairs": pairs, "captions": captions, "words": definitions, "selves": selves}
-    print({name: len(rows) for name, rows in parts.items()})
+    print({"triples": len(triples), "permitted": len(permitted), "pairs": len(pairs), "captions": len(captions)})
 
 
 Triple = tuple[str, ...]
@@ -107,48 +90,6 @@ def _caption_triples(work: Path) -> list[Triple]:
             pictures[record.document].append(record.texts[0])
     groups = [captions for captions in pictures.values() if len(captions) > 1]
     return [(*rng.sample(groups[i], 2), rng.choice(rng.choice(groups))) for i in rng.choices(range(len(groups)), k=CAPTION_PAIRS)]
-
-
-def _self_triples(file: Path) -> list[Triple]:
-    """A sentence, itself (under another dropout mask), and another one of its document: SimCSE among the supervised."""
-    rng = random.Random(0)
-    documents: dict[int, list[str]] = defaultdict(list)
-    for record in read(file, kind_named("documents")):
-        text = record.texts[0]
-        if 5 <= text.count(" ") + 1 <= 40:
-            documents[record.document].append(text)
-    several = [sentences for sentences in documents.values() if len(sentences) > 1]
-    drawn = (rng.sample(rng.choice(several), 2) for _ in range(SELF_PAIRS))
-    return [(sentence, sentence, other) for sentence, other in drawn]
-
-
-def _definitions(protected: Protected) -> list[Triple]:
-    """The words of a meaning, its definition, and the definition of another meaning of the first word."""
-    meanings: list[tuple[list[str], str]] = []
-    for part in ("noun", "verb", "adj", "adv"):
-        for line in (WORDNET / f"data.{part}").read_text(encoding="latin-1").splitlines():
-            if line.startswith("  "):
-                continue  # the licence
-            head, _, gloss = line.partition(" | ")
-            fields = head.split()
-            words = [fields[4 + 2 * i].split("(")[0].replace("_", " ") for i in range(int(fields[3], 16))]
-            meanings.append((words, gloss.split(';"')[0].split('; "')[0].strip()))
-    by_word: dict[str, list[str]] = defaultdict(list)
-    for words, definition in meanings:
-        for word in words:
-            by_word[word].append(definition)
-    rng = random.Random(0)
-    rng.shuffle(meanings)
-    found: list[Triple] = []
-    for words, definition in meanings:
-        others = [other for other in by_word[words[0]] if other != definition]
-        if others and len(definition.split()) >= 4 and not protected.found_in(definition):
-            negative = rng.choice(others)
-            if not protected.found_in(negative):
-                found.append((", ".join(words), definition, negative))
-        if len(found) == DEFINITIONS:
-            break
-    return found
 
 
 def _rows(path: Path, *names: str) -> Iterator[tuple[str, ...]]:
