@@ -1,7 +1,7 @@
 """Write a folder in the sentence-transformers format, with stock modules wherever there is one.
 
-Three parts have none, a flow, the pooling of SBERT-WK and that of DeepMoji: modules.json then names a class of ours, which other readers load only where
-they are told to trust it.
+Three parts have none, a flow, the pooling of SBERT-WK and that of DeepMoji: modules.json then names a class of ours, which other readers
+load only where they are told to trust it.
 """
 
 from __future__ import annotations
