@@ -89,9 +89,7 @@ def main() -> None:
                     for k in range(len(MEASURES))
                 ]
                 print(f"| {model} | {name} | {' | '.join(cells)} |", flush=True)
-    print(
-        f"\n{chosen.seeds} seeds, {chosen.steps} updates of {chosen.batch_size} in each arm, rate {chosen.rate}, stages {chosen.chain_thaw}"
-    )
+    print(f"\n{chosen.seeds} seeds, {chosen.steps} updates of {chosen.batch_size}, rate {chosen.rate}, stages {chosen.chain_thaw}")
 
 
 if __name__ == "__main__":
