@@ -69,6 +69,13 @@ def _runs(texts: list[str]) -> str:
     return "\n\n".join("\n".join(texts[start : start + 8]) for start in range(0, 480, 8)) + "\n"
 
 
+def _tweets(texts: list[str]) -> str:
+    """A text a line, with one or two emoji somewhere in it; one in nine has none."""
+    faces = ("😂", "❤️", "🔥", "👍🏽")
+    ends = [f"{faces[n % 4]} {faces[n // 4 % 4]}" if n % 9 else "" for n in range(240)]
+    return "\n".join(f"{text} {end}".strip() for text, end in zip(texts, ends, strict=False)) + "\n"
+
+
 SAMPLES: dict[str, tuple[str, Callable[[list[str]], str]]] = {
     "sentences": ("sentences.txt", _runs),
     "documents": ("documents.txt", _runs),
@@ -78,6 +85,7 @@ SAMPLES: dict[str, tuple[str, Callable[[list[str]], str]]] = {
     "scored-pairs": ("scored_pairs.tsv", _table("sentence1", "sentence2", "score")),
     "labelled": ("labelled.tsv", _table("text", "label")),
     "labelled-pairs": ("labelled_pairs.tsv", _table("premise", "hypothesis", "label")),
+    "emoji": ("tweets.txt", _tweets),
     "linked": ("linked.tsv", _table("sentence", "entity", "hard_entities")),
 }
 

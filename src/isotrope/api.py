@@ -41,8 +41,9 @@ from isotrope.search.exact import Hit, index_file
 from isotrope.spaces.base import Space
 from isotrope.spaces.maps import Map, check_table, write_points
 from isotrope.spaces.registry import find as find_space
+from isotrope.training.chain_thaw import thaw_of
 from isotrope.training.checkpoints import RunFolder
-from isotrope.training.loop import Judge, Judgement, TrainingWarning, make_accelerator, train_loop
+from isotrope.training.loop import Judge, Judgement, TrainingWarning, count_steps, make_accelerator, train_loop
 from isotrope.training.own_task import with_own_task
 from isotrope.training.pretraining import PretrainSettings
 from isotrope.training.pretraining import pretrain as pretrain_encoder
@@ -127,10 +128,6 @@ def train(
         "command": " ".join(sys.argv),
         "started": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
     }
-    if accelerator.is_main_process:
-        folder.begin(facts, resume)
-    accelerator.wait_for_everyone()
-
     torch.manual_seed(loop_settings.seed)  # heads are drawn alike in every process
     trained: Method = kind(method_settings, encoder, loop_settings.max_length, corpus)
     if loop_settings.mlm_weight > 0:
@@ -139,6 +136,10 @@ def train(
     if loop_settings.rtd_weight > 0:
         detection = ReplacedTokenDetection(beside_a_contrast(), encoder, loop_settings.max_length)
         trained = Beside(trained, detection, loop_settings.rtd_weight)
+    thaw_of(trained, loop_settings, count_steps(epoch_size(trained.batches, corpus, train_rows), loop_settings))  # refuses what cannot be
+    if accelerator.is_main_process:
+        folder.begin(facts, resume)
+    accelerator.wait_for_everyone()
     for sentence in trained.remarks() if accelerator.is_main_process else []:
         warnings.warn(sentence, TrainingWarning, stacklevel=2)
     judge = with_own_task(judge, trained, corpus, held_usable, loop_settings.batch_size, loop_settings.seed)

@@ -82,7 +82,8 @@ def cases(still: Path, tiny: Path, samples: dict[str, Path]) -> dict[str, dict[s
         chosen = find(name).Settings(**{setting: value for setting, value in own.items() if setting != "pooling"})
         data = next(samples[kind] for kind in find(name).kinds(chosen) if kind in samples)
         found[name] = {"method": name, "data": str(data), "model": str(still), **LOOP, **own}
-    return found | {name: {**found["simcse"], **own} for name, own in CHILDREN.items()}
+    beside = {**CHILDREN, "chain-thaw": {"chain_thaw": "1,0,0,0", "chain_head_rate": 1.0}}  # the head alone, then all
+    return found | {name: {**found["simcse"], **own} for name, own in beside.items()}
 
 
 @pytest.fixture(scope="module")
@@ -127,7 +128,7 @@ def joined(first: Any, second: Any, padding: int) -> View:
 
 
 @pytest.mark.parametrize(
-    "name", [*NAMES, "child-F"]
+    "name", [*NAMES, "child-F", "chain-thaw"]
 )  # D draws views before the first step; that both processes agree is tested all the same
 def test_two_processes_equal_one(
     name: str, two: Path, cases: dict[str, dict[str, Any]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -45,7 +45,7 @@ def test_sif_by_hand(encoder: Encoder, texts: list[str]) -> None:
 def test_the_paper_divides_by_the_length_and_has_the_same_cosines(encoder: Encoder, texts: list[str]) -> None:
     mapped = isotrope.fit_space("sif", encoder, texts, components=0)
     ids, states = states_by_hand(encoder, texts[3])
-    weights = mapped.token_weights(torch.from_numpy(ids)).numpy()
+    weights = mapped.token_weights.weights[torch.from_numpy(ids)].numpy()
     paper = (weights[:, None] * states[-1]).mean(axis=0)
     found = mapped.encode(texts[3])
     assert found @ paper / np.linalg.norm(found) / np.linalg.norm(paper) == pytest.approx(1, abs=1e-6)

@@ -121,7 +121,7 @@ class Corpus:
     def numbers(self, value: str) -> npt.NDArray[np.int32]:
         """Of each record, the number of its "label", "entity" or "score": the place of what it carries in ``names``."""
         if self.kind.value != value:
-            bring = " or ".join(kind.name for kind in KINDS.values() if kind.value == value)
+            bring = " or ".join(kind.name for kind in KINDS.values() if kind.value == value and not kind.in_text)
             raise InputError(f"{self.kind.name} carry no {value}; bring {bring}.")
         return self._files["values"]
 

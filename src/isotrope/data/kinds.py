@@ -24,7 +24,7 @@ class Kind:
 
     ``value`` is what a record carries beside its texts ("score", "label", "entity"); ``whole`` is what several records make up, and is
     held out whole. ``extra`` are the names of one more column, which need not be there, and ``types`` those of a column that says what
-    sort of thing the value is.
+    sort of thing the value is. ``in_text``: the value has no column, it is taken out of the text.
     """
 
     name: str
@@ -34,11 +34,12 @@ class Kind:
     whole: str | None = None
     extra: tuple[str, ...] = ()
     types: tuple[str, ...] = ()
+    in_text: bool = False
 
     @property
     def columns(self) -> tuple[str, ...]:
         """Our names for the columns that must be there."""
-        return self.fields if self.value is None else (*self.fields, self.value)
+        return self.fields if self.value is None or self.in_text else (*self.fields, self.value)
 
     @property
     def width(self) -> int:
@@ -96,6 +97,7 @@ KINDS = {
             ),
         ),
         Kind("labelled", ("text",), "label", (("text", "label"), ("sentence", "label"))),
+        Kind("emoji", ("text",), "label", (("text",), ("sentence",), ("tweet",), ("content",)), in_text=True),
         Kind(
             "labelled-pairs",
             ("premise", "hypothesis"),

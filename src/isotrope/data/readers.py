@@ -93,7 +93,7 @@ def from_rows(
         return
     for number, (line, row) in enumerate(rows):
         cells = [row.get(name) for name in names[: kind.width]]
-        value = None if kind.value is None else _folded(_text(cells[-1], where, line))
+        value = None if kind.value is None or kind.in_text else _folded(_text(cells[-1], where, line))
         others = _listed(_first(row, extra), where, line) if extra else ()
         sort = _folded(_text(_first(row, typed), where, line)) if typed else ""
         if kind.width == 1 and isinstance(cells[0], list | tuple):
@@ -198,7 +198,7 @@ def lines_of(path: Path) -> Iterator[tuple[int, str]]:
 
 
 def _from_lines(path: Path, kind: Kind) -> Iterator[Record]:
-    if len(kind.fields) != 1 or kind.value is not None:
+    if kind.width != 1:
         wanted = "/".join(kind.known[0])
         raise InputError(
             f"{path}: a .txt file holds one sentence a line, and {kind.name} were asked for; "

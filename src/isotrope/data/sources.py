@@ -7,6 +7,7 @@ import os
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
+from isotrope.data.emoji import labelled_by_emoji
 from isotrope.data.kinds import Kind, Record, choose_columns, kind_named
 from isotrope.data.readers import PACKED, check_file, format_of, from_rows, header_of, read
 from isotrope.errors import InputError
@@ -28,8 +29,10 @@ def find_records(
 ) -> Source:
     """``kinds`` are tried in order: the first whose columns are there is taken."""
     if isinstance(source, str | os.PathLike):
-        return _in_file(source, kinds, columns, split)
-    return _in_memory(list(source), kinds, columns, split)
+        found = _in_file(source, kinds, columns, split)
+    else:
+        found = _in_memory(list(source), kinds, columns, split)
+    return found._replace(records=labelled_by_emoji(found.records, found.where)) if found.kind.in_text else found
 
 
 def fits(path: str | os.PathLike[str], kind: str) -> bool:

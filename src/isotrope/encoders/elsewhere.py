@@ -10,6 +10,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
+from isotrope.encoders.attention import Attention, attention_weights
 from isotrope.encoders.layer_walk import LayerWalk
 
 
@@ -28,6 +29,25 @@ class IsotropeFlow(nn.Module):
         from isotrope.encoders.loading import read_flow
 
         return IsotropeFlow(read_flow(Path(path)))
+
+
+class IsotropeAttention(nn.Module):
+    """DeepMoji's attention in place of a pooling."""
+
+    def __init__(self, attention: Attention) -> None:
+        super().__init__()
+        self.attention = attention
+
+    def forward(self, features: dict[str, Any]) -> dict[str, Any]:
+        states = features["token_embeddings"]
+        weights = attention_weights(states, features["attention_mask"], self.attention.vector)
+        return {**features, "sentence_embedding": (weights.unsqueeze(-1) * states).sum(dim=1)}
+
+    @staticmethod
+    def load(path: str) -> IsotropeAttention:
+        from isotrope.encoders.loading import read_attention
+
+        return IsotropeAttention(read_attention(Path(path)))
 
 
 class IsotropeLayerWalk(nn.Module):

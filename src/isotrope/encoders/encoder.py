@@ -12,6 +12,7 @@ import numpy.typing as npt
 import torch
 from torch import nn
 
+from isotrope.encoders.attention import Attention
 from isotrope.encoders.heads import Dense
 from isotrope.encoders.pooling import Pooling
 from isotrope.encoders.roles import evaluating
@@ -62,7 +63,7 @@ def _inputs(tokens: Tokens) -> dict[str, torch.Tensor]:
 class Encoder(nn.Module):
     """A Hugging Face backbone, a pooling (of weighted tokens, where there are such), and the modules after it."""
 
-    token_weights: TokenWeights | None
+    token_weights: TokenWeights | Attention | None
 
     def __init__(
         self,
@@ -74,7 +75,7 @@ class Encoder(nn.Module):
         prompt: str = "",
         facts: dict[str, Any] | None = None,
         language_model: PreTrainedModel | None = None,
-        token_weights: TokenWeights | None = None,
+        token_weights: TokenWeights | Attention | None = None,
     ) -> None:
         super().__init__()
         self.backbone = backbone
@@ -142,7 +143,7 @@ class Encoder(nn.Module):
             states: Sequence[torch.Tensor] = self.layers(tokens)
         else:
             states = (self.states(tokens),)
-        return self.pooling(states, tokens.mask, self.token_weights(tokens.ids) if self.token_weights is not None else None)
+        return self.pooling(states, tokens.mask, None if self.token_weights is None else self.token_weights(tokens, states[-1]))
 
     def embed(self, *views: Tokens) -> tuple[torch.Tensor, ...]:
         """Vectors of each view, as ``encode`` gives them, all views together, with gradient.

@@ -13,6 +13,7 @@ import torch
 from safetensors.torch import load_file
 from torch import nn
 
+from isotrope.encoders.attention import ATTENTION, Attention
 from isotrope.encoders.encoder import Encoder
 from isotrope.encoders.flow import Flow
 from isotrope.encoders.heads import Dense, Norm, Normalise
@@ -56,6 +57,8 @@ def load(
     facts = _facts(folder / "isotrope.json")
     stored, token_weights, after = _after_backbone(folder, parts, backbone.config, str(facts.get("pooling", "")))
     layers = int(backbone.config.num_hidden_layers)
+    if isinstance(token_weights, Attention) and pooling not in (None, ATTENTION.name):
+        token_weights = None  # another pooling asks no weights
     if pooling is not None and stored is not None and (facts.get("spaces") or token_weights is not None):
         if pooling != stored.name:
             raise InputError(f"{folder}: a space was fitted to this model's pooling, '{stored.name}'; load it without another pooling.")
@@ -218,9 +221,9 @@ def _prompt(folder: Path) -> str:
 
 def _after_backbone(
     folder: Path, parts: list[tuple[str, Path]], backbone: Any, called: str
-) -> tuple[Pooling | None, TokenWeights | None, list[nn.Module]]:
+) -> tuple[Pooling | None, TokenWeights | Attention | None, list[nn.Module]]:
     pooling: Pooling | None = None
-    token_weights: TokenWeights | None = None
+    token_weights: TokenWeights | Attention | None = None
     weights: list[float] | None = None
     after: list[nn.Module] = []
     layers = int(backbone.num_hidden_layers)
@@ -242,6 +245,8 @@ def _after_backbone(
             pooling = read_layer_walk(place)
             if not 0 <= pooling.first_layer < layers:
                 raise InputError(f"{place}: first_layer is {pooling.first_layer}; the backbone has {layers} layers.")
+        elif name == "IsotropeAttention":
+            pooling, token_weights = ATTENTION, read_attention(place)
         elif name == "IsotropeFlow":
             after.append(read_flow(place))
         elif name == "Dense":
@@ -280,6 +285,11 @@ def _dense(place: Path, config: dict[str, Any]) -> Dense:
 def read_flow(place: Path) -> Flow:
     config = _facts(place / "config.json")
     return _filled(place, lambda: Flow(**config))
+
+
+def read_attention(place: Path) -> Attention:
+    config = _facts(place / "config.json")
+    return _filled(place, lambda: Attention(int(config["width"])))
 
 
 def read_layer_walk(place: Path) -> LayerWalk:

@@ -9,6 +9,7 @@ Special tokens count as tokens everywhere; padding never does. H_0 is the embedd
     last2        mean over the tokens of (H_{L-1} + H_L) / 2
 
 and what sentence-transformers folders may name besides: lasttoken, weightedmean, mean_sqrt_len_tokens, and several joined by "+".
+With weights of tokens (token_weights.py, attention.py) a mean is a weighted one.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Write a folder in the sentence-transformers format, with stock modules wherever there is one.
 
-Two parts have none, a flow and the pooling of SBERT-WK: modules.json then names a class of ours, which other readers load only where
-they are told to trust it.
+Three parts have none, a flow, the pooling of SBERT-WK and that of DeepMoji: modules.json then names a class of ours, which other readers
+load only where they are told to trust it.
 """
 
 from __future__ import annotations
@@ -15,12 +15,14 @@ import torch
 from safetensors.torch import save_file
 from torch import nn
 
+from isotrope.encoders.attention import Attention
 from isotrope.encoders.encoder import Encoder
 from isotrope.encoders.flow import Flow
 from isotrope.encoders.heads import Dense, Norm, Normalise
 from isotrope.encoders.layer_walk import LayerWalk
 from isotrope.encoders.pooling import MODES
 from isotrope.encoders.quiet import quiet
+from isotrope.encoders.token_weights import TokenWeights
 from isotrope.errors import InputError
 from isotrope.files import write_json, written_folder
 from isotrope.version import __version__
@@ -90,10 +92,12 @@ def _write(encoder: Encoder, folder: Path) -> None:
         config = {"word_embedding_dimension": width, "layer_start": 0, "num_hidden_layers": len(weights) - 1}
         write_json(place / "config.json", config)
         save_file({"layer_weights": torch.tensor(weights)}, place / "model.safetensors")
-    if encoder.token_weights is not None:
+    if isinstance(encoder.token_weights, TokenWeights):
         _write_token_weights(encoder, add("WordWeights"))
     if isinstance(encoder.pooling, LayerWalk):
         _write_layer_walk(encoder.pooling, add("IsotropeLayerWalk", OWN))
+    elif isinstance(encoder.token_weights, Attention):
+        _write_attention(encoder.token_weights, add("IsotropeAttention", OWN))
     else:
         _write_pooling(encoder, add("Pooling"))
     for part in encoder.after:
@@ -128,13 +132,18 @@ def _write_pooling(encoder: Encoder, place: Path) -> None:
 
 
 def _write_token_weights(encoder: Encoder, place: Path) -> None:
-    assert encoder.token_weights is not None
+    assert isinstance(encoder.token_weights, TokenWeights)
     weights = encoder.token_weights.weights.cpu()
     words = [str(word) for word in encoder.tokenizer.convert_ids_to_tokens(range(len(weights)))]
     # A word without a weight of its own would get that of its lower case.
     table = dict(zip(words, weights.tolist(), strict=True))
     write_json(place / "config.json", {"vocab": words, "word_weights": table, "unknown_word_weight": 1.0})
     save_file({"emb_layer.weight": weights.unsqueeze(1).contiguous()}, place / "model.safetensors")
+
+
+def _write_attention(attention: Attention, place: Path) -> None:
+    write_json(place / "config.json", {"width": len(attention.vector)})
+    save_file({"vector": attention.vector.detach().cpu().contiguous()}, place / "model.safetensors")
 
 
 def _write_layer_walk(pooling: LayerWalk, place: Path) -> None:

@@ -1,9 +1,11 @@
-"""One weight for each token of the vocabulary, for a weighted mean: what sentence-transformers calls WordWeights."""
+"""Weights of tokens, for a weighted mean: one for each of the vocabulary, which sentence-transformers calls WordWeights."""
 
 from __future__ import annotations
 
 import torch
 from torch import Tensor, nn
+
+from isotrope.views.tokens import Tokens
 
 
 class TokenWeights(nn.Module):
@@ -15,5 +17,5 @@ class TokenWeights(nn.Module):
         super().__init__()
         self.register_buffer("weights", weights.to(torch.float32))
 
-    def forward(self, ids: Tensor) -> Tensor:
-        return self.weights[ids]
+    def forward(self, tokens: Tokens, states: Tensor) -> Tensor:
+        return self.weights[tokens.ids]

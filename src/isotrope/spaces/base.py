@@ -23,6 +23,7 @@ from isotrope.encoders.encoder import Encoder
 from isotrope.encoders.flow import Flow
 from isotrope.encoders.heads import Dense, Normalise
 from isotrope.encoders.layer_walk import LayerWalk
+from isotrope.encoders.token_weights import TokenWeights
 from isotrope.errors import InputError
 from isotrope.files import digest
 from isotrope.methods.base import Card, Settings
@@ -80,7 +81,7 @@ class Space:
         before = [str(space["name"]) for space in _spaces(encoder)]
         if not before:  # a mapped model that was trained on has new facts, and still its parts
             before += ["flow"] * any(isinstance(part, Flow) for part in encoder.after)
-            before += ["sif"] * (encoder.token_weights is not None) + ["sbert-wk"] * isinstance(encoder.pooling, LayerWalk)
+            before += ["sif"] * isinstance(encoder.token_weights, TokenWeights) + ["sbert-wk"] * isinstance(encoder.pooling, LayerWalk)
         there = next((name for name in before if name in LAST or name == self.name or self.pools), None)
         if there is not None:
             raise InputError(f"This model already has a space ({', '.join(before)}); fit {self.name} to the model it was made from.")

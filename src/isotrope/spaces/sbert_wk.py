@@ -45,4 +45,5 @@ class SBERTWK(Space):
             raise InputError(f"sbert-wk compares three layers or more; the model has {layers}, so first_layer is at most {layers - 2}.")
         ends = len(encoder.tokeniser.suffix) > 0
         encoder.pooling = LayerWalk(first_layer=first, window=self.settings.window, drop_last=ends)
+        encoder.token_weights = None  # the attention of another pooling
         vectors_of(encoder, list(dict.fromkeys(texts))[:SOUND])

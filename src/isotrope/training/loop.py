@@ -19,6 +19,7 @@ import torch
 from accelerate import Accelerator
 from accelerate.state import AcceleratorState
 from torch import Tensor
+from torch.optim.lr_scheduler import LambdaLR
 
 from isotrope.data.batches import Rows, epoch_size
 from isotrope.data.corpus import Corpus, Records
@@ -27,6 +28,7 @@ from isotrope.encoders.loading import default_device
 from isotrope.errors import InputError
 from isotrope.methods.base import Batch, Method
 from isotrope.progress import bar
+from isotrope.training.chain_thaw import thaw_of
 from isotrope.training.checkpoints import RunFolder
 from isotrope.training.child_tuning import child_of
 from isotrope.training.collapse import CollapseAlarm
@@ -101,7 +103,8 @@ def train_loop(
     child = child_of(method, corpus, rows, settings, accelerator)
     optimiser = build_optimiser(method, settings)
     prepared = accelerator.prepare_optimizer(optimiser)
-    schedule = build_schedule(optimiser, settings, steps)
+    thaw = thaw_of(method, settings, steps)
+    schedule = build_schedule(optimiser, settings, steps) if thaw is None else LambdaLR(optimiser, thaw.rate)
     alarm = CollapseAlarm()
     step, best, best_step, stale = 0, -math.inf, 0, 0
 
@@ -140,6 +143,7 @@ def train_loop(
             "candidates": candidates,
             "gradient_norm": float(torch.stack([norm for *_, norm in pending]).mean()),
             "learning_rate": float(schedule.get_last_lr()[0]),
+            **({} if thaw is None else {"trained": thaw.stage(last_step - 1).name}),
             "records_per_second": round(len(pending) * settings.batch_size * accumulation / seconds, 1),
         }
         pending.clear()
@@ -198,6 +202,8 @@ def train_loop(
     show = None if accelerator.is_main_process else False
     with closing(source), bar(label, steps, start=step, show=show) as advance, interruptible() as interrupted:
         while step < steps and not stopped:
+            if thaw is not None:
+                thaw.begin(step)
             losses, terms = [], []
             for _ in range(accumulation):
                 number, batch = next(source)

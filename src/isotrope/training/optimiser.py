@@ -44,14 +44,15 @@ def build_optimiser(method: Method, settings: LoopSettings, muon: bool = False) 
 
 
 def build_schedule(optimiser: torch.optim.Optimizer, settings: LoopSettings, steps: int) -> LambdaLR:
-    warmup = int(steps * settings.warmup_ratio)
+    return LambdaLR(optimiser, lambda step: rise_and_fall(step, steps, settings.warmup_ratio))
 
-    def factor(step: int) -> float:
-        if step < warmup:
-            return (step + 1) / (warmup + 1)
-        return max(steps - step, 0) / max(steps - warmup, 1)
 
-    return LambdaLR(optimiser, factor)
+def rise_and_fall(step: int, steps: int, warmup_ratio: float) -> float:
+    """The share of the rate at a step: up in a straight line, then down to zero."""
+    warmup = int(steps * warmup_ratio)
+    if step < warmup:
+        return (step + 1) / (warmup + 1)
+    return max(steps - step, 0) / max(steps - warmup, 1)
 
 
 def trainable(method: nn.Module) -> list[nn.Parameter]:

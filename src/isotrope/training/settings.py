@@ -37,6 +37,8 @@ class LoopSettings:
     child_p: float = 0.3  # the share of the weights that is updated
     child_fisher: str = "examples"  # D: the gradients of single records, or of batches as in the released code
     child_samples: int = 2048  # D: records that the Fisher information is taken from
+    chain_thaw: str = "none"  # steps of each stage: the head, then each layer alone, then all; one number, one for each stage, or even
+    chain_head_rate: float = 10.0  # chain-thaw: times the rate while only the head is trained
     logging_steps: int = 10
     eval_steps: int = 100
     patience: int | None = None  # evaluations without a better score before stopping
@@ -49,7 +51,7 @@ class LoopSettings:
         for name in ("batch_size", "max_length", "gradient_accumulation_steps", "logging_steps", "eval_steps", "child_samples"):
             if getattr(self, name) < 1:
                 raise InputError(f"{name} must be at least 1; {getattr(self, name)} was given.")
-        for name in ("learning_rate", "epochs", "max_grad_norm"):
+        for name in ("learning_rate", "epochs", "max_grad_norm", "chain_head_rate"):
             if not getattr(self, name) > 0:
                 raise InputError(f"{name} must be above 0; {getattr(self, name)} was given.")
         for name in ("max_steps", "patience", "chunk_size"):

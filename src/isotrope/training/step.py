@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from isotrope.errors import InputError
 from isotrope.methods.base import Batch, Method
 from isotrope.objectives import info_bound
 from isotrope.training.gathering import gather_representations
@@ -49,6 +50,8 @@ def compute_gradient(
     gathered = gather_representations(local, method.ragged)
     terms = method.loss(gathered, batch)
     loss = method.total(terms)
+    if not loss.requires_grad:
+        raise InputError("The loss has no gradient: nothing that is trained at this step takes part in it.")
     accelerator.backward(loss * share)
     if cached:
         for number, chunk in enumerate(chunks):
