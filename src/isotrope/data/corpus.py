@@ -19,9 +19,9 @@ import numpy as np
 import numpy.typing as npt
 
 from isotrope.data.kinds import KINDS, Kind, Record, kind_named
-from isotrope.data.sources import find_records
+from isotrope.data.sources import find_records, read_sentences
 from isotrope.errors import InputError
-from isotrope.files import cache_folder, digest, written_folder
+from isotrope.files import cache_folder, digest, file_digest, written_folder
 from isotrope.progress import bar
 
 FORMAT = "3"  # of the cache; raise it when the layout below changes
@@ -237,6 +237,17 @@ def open_corpus(
     if not (folder / "corpus.json").is_file():
         with written_folder(folder) as temporary:
             _build(temporary, records, kind, tokenise, vocabulary, fingerprint, where)
+    return Corpus(folder)
+
+
+def open_documents(sources: Sequence[str | os.PathLike[str]], tokenise: Tokenise, tokeniser_digest: str, vocabulary: int) -> Corpus:
+    """The sentences of several files as one corpus of documents, none of which goes on from one file to the next."""
+    fingerprint = digest(FORMAT, "documents", *(file_digest(source) for source in sources), tokeniser_digest)
+    folder = cache_folder() / "corpora" / fingerprint
+    if not (folder / "corpus.json").is_file():
+        with written_folder(folder) as temporary:
+            where = ", ".join(map(str, sources))
+            _build(temporary, read_sentences(sources), kind_named("documents"), tokenise, vocabulary, fingerprint, where)
     return Corpus(folder)
 
 

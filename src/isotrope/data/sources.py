@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from isotrope.data.kinds import Kind, Record, choose_columns, kind_named
@@ -30,6 +30,18 @@ def find_records(
     if isinstance(source, str | os.PathLike):
         return _in_file(source, kinds, columns, split)
     return _in_memory(list(source), kinds, columns, split)
+
+
+def read_sentences(sources: Sequence[str | os.PathLike[str]]) -> Iterator[Record]:
+    """Sentences of all files in order, documents numbered throughout."""
+    first = 0
+    for source in sources:
+        last = first
+        for record in read(source, kind_named("documents")):
+            last = first + record.document
+            if record.texts[0]:
+                yield record._replace(document=last)
+        first = last + 1
 
 
 def fits(path: str | os.PathLike[str], kind: str) -> bool:
