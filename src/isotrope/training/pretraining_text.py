@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator
+from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
@@ -72,7 +73,16 @@ class RunningText:
         resident = device.type == "cuda"
         self.train = torch.from_numpy(self.text.train.astype(np.int32)).to(device) if resident else None
         self.epoch, self.order = -1, torch.empty(0, dtype=torch.int64)
-        self.specials = torch.tensor(sorted(self.method.encoder.tokeniser.specials), device=device)
+        tokeniser, settings = self.method.encoder.tokeniser, self.settings
+        self.hide = partial(  # all that it takes is known here: nothing of the tokeniser is asked inside the compiled step
+            mask_rows,
+            specials=torch.tensor(sorted(tokeniser.specials), device=device),
+            mask=int(tokeniser.mask or 0),
+            vocabulary=tokeniser.vocabulary,
+            count=max(round(settings.mask_rate * (settings.length - 2)), 1),
+            keep=settings.keep,
+            replace=settings.replace,
+        )
         self.loss_of = torch.compile(self._loss) if resident else self._loss
 
     def terms(self, step: int) -> dict[str, Tensor]:
@@ -93,10 +103,7 @@ class RunningText:
 
     def _losses(self, ids: Tensor) -> Tensor:
         """Of the tokens that are asked for, after fresh masks. No attention mask: there is no padding."""
-        settings, tokeniser = self.settings, self.method.encoder.tokeniser
-        count = max(round(settings.mask_rate * (settings.length - 2)), 1)
-        mask, size = int(tokeniser.mask or 0), tokeniser.vocabulary
-        shown, asked, answers = mask_rows(ids, self.specials, mask, size, count, self.language.keep, self.language.replace)
+        shown, asked, answers = self.hide(ids)
         with torch.autocast(self.device.type, torch.bfloat16, enabled=self.device.type == "cuda"):
             states = self.method.encoder.backbone(input_ids=shown).last_hidden_state
             return self.language.losses_at(states, asked, answers)
