@@ -87,11 +87,21 @@ class Corpus:
         return np.diff(self._id_ends[ends - 1], prepend=0)
 
     def joined(self, row: int) -> npt.NDArray[np.int32]:
-        """Token ids of the whole document that a row stands in: they lie one after another already."""
-        rows = self.document(row)
+        """Token ids of the whole document that a row stands in."""
+        return self.stretch(self.document(row))
+
+    def stretch(self, rows: range) -> npt.NDArray[np.int32]:
+        """Token ids of records that follow each other: they lie one after another already."""
         start, _ = self._span(self._id_ends, rows[0], self.kind.fields[0])
         _, end = self._span(self._id_ends, rows[-1], self.kind.fields[-1])
         return np.asarray(self._ids[start:end], dtype=np.int32)
+
+    def reach(self, row: int, tokens: int) -> int:
+        """How many records from ``row`` on have so many tokens together; those of its document, where they have fewer."""
+        fields, last = len(self.kind.fields), self.document(row).stop
+        start, _ = self._span(self._id_ends, row, self.kind.fields[0])
+        ends = self._id_ends[(row + 1) * fields - 1 : last * fields : fields]
+        return min(int(np.searchsorted(ends, start + tokens)) + 1, last - row)
 
     @cached_property
     def names(self) -> list[str]:
