@@ -295,3 +295,14 @@ def test_a_sentence_task_needs_documents(tmp_path: Path, topics: list[str]) -> N
     with pytest.raises(InputError, match="100 documents, too few to hold one out"):
         isotrope.pretrain([few], tmp_path / "run", **{**SMALL, "vocabulary": 100, "tasks": "mlm,sop"})
     assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("tasks", ["mlm,sop", "structbert"])
+def test_the_shares_of_masks_are_those_of_pretraining(ordered: Path, tiny: Path, tasks: str) -> None:
+    """All kept: what is asked for stands there as it was."""
+    settings = PretrainSettings(tasks=tasks, length=32, keep=1.0, replace=0.0, mask_rate=0.5)
+    text = PairedText([ordered], isotrope.load(tiny, device="cpu", language_head=True), settings)
+    views = text.method.views(Records(text.corpus, text.train[:32].tolist()), np.random.default_rng(3))
+    masked: Any = views["masked"]
+    assert len(masked.asked) > 200
+    assert torch.equal(masked.tokens.ids.flatten()[masked.asked], masked.labels.flatten()[masked.asked])
