@@ -12,7 +12,7 @@ from pathlib import Path
 
 from isotrope.methods.registry import registry
 from isotrope.spaces.registry import registry as spaces
-from isotrope.training.pretraining import PretrainSettings
+from isotrope.training.pretraining_settings import PretrainSettings
 from isotrope.training.settings import LoopSettings
 
 DOCS = Path(__file__).parent

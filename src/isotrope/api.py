@@ -45,8 +45,8 @@ from isotrope.training.chain_thaw import thaw_of
 from isotrope.training.checkpoints import RunFolder
 from isotrope.training.loop import Judge, Judgement, TrainingWarning, count_steps, make_accelerator, train_loop
 from isotrope.training.own_task import with_own_task
-from isotrope.training.pretraining import PretrainSettings
 from isotrope.training.pretraining import pretrain as pretrain_encoder
+from isotrope.training.pretraining_settings import PretrainSettings
 from isotrope.training.settings import LoopSettings, resolve
 from isotrope.version import __version__
 

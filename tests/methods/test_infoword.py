@@ -188,3 +188,9 @@ def test_settings_that_cannot_work_are_refused(bad: dict[str, Any], said: str) -
 def test_a_model_without_a_head_is_refused(tiny: Path) -> None:
     with pytest.raises(InputError, match="masked-language head"):
         InfoWord(InfoWord.Settings(), isotrope.load(tiny), 64)
+
+
+def test_how_often_the_ngram_is_found_is_told_of_held_out_text(tiny: Path, sentences: Path) -> None:
+    held = build(tiny, sentences).on_held_out({**drawn(4), "sentences": torch.eye(4) * 3, "ngrams": torch.eye(4)[[0, 1, 3, 2]]})
+    assert held["ngram_found"].item() == 0.5
+    assert held["mlm_perplexity"].item() == pytest.approx(math.exp(2))

@@ -261,3 +261,21 @@ def test_settings_that_cannot_work_are_refused(name: str, bad: dict[str, Any], n
 def test_a_row_too_short_for_two_segments_is_refused(tiny: Path, documents: Path, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="max_length must be at least 5"):
         isotrope.train("nsp", documents, tiny, tmp_path / "run", **SHORT, max_length=4)
+
+
+def test_the_order_of_a_few_pairs_can_be_learned_by_heart(built: Build, documents: Path) -> None:
+    """64 fixed pairs in which nothing tells the order but the pairs themselves: whoever cannot do this cannot learn it at all."""
+    method = built("sop", documents).train()
+    method.room = 29  # short rows, for the clock
+    rows = method.usable(method.settings, method.corpus, np.arange(len(method.corpus)))[:64].tolist()
+    batch = Batch(method.views(Records(method.corpus, rows), np.random.default_rng(0)), 64, 0)
+    for module in method.modules():
+        if isinstance(module, torch.nn.Dropout):
+            module.p = 0.0
+    optimiser = torch.optim.AdamW(method.parameters(), lr=3e-3)
+    for _ in range(100):
+        found = method.represent(batch)
+        optimiser.zero_grad()
+        method.loss(found, batch)["sop"].backward()
+        optimiser.step()
+    assert method.on_held_out(found)["sop_accuracy"].item() >= 0.95

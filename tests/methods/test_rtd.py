@@ -18,6 +18,7 @@ from isotrope.errors import InputError
 from isotrope.methods.base import Batch, Method
 from isotrope.methods.beside import Beside
 from isotrope.methods.rtd import ReplacedTokenDetection, RTDSettings
+from isotrope.objectives.detection import sample_tokens
 from isotrope.training.loop import make_accelerator
 from isotrope.training.settings import LoopSettings
 from isotrope.training.step import compute_gradient
@@ -66,6 +67,24 @@ def test_the_masks_are_electras(built: Callable[..., Method], sentences: Path) -
     kept = view.tokens.ids[asked] == view.labels[asked]
     assert float(kept.float().mean()) == pytest.approx(0.15, abs=3 * math.sqrt(0.15 * 0.85 / len(kept)))
     assert bool((view.tokens.ids[asked][~kept] == method.encoder.tokeniser.mask).all())
+
+
+def test_what_is_put_in_follows_the_generators_probabilities(built: Callable[..., Method], sentences: Path) -> None:
+    """Of many texts, the tokens that are drawn have the mean log-probability that the generator's entropy says."""
+    method = built("rtd", sentences).eval()
+    assert method.corpus is not None
+    batch = Batch(method.views(Records(method.corpus, list(range(400))), np.random.default_rng(0)), 400, 0)
+    view = batch["asked"]
+    with torch.no_grad():
+        tokens, _ = watched(method, batch)
+        scores = method.role["generator"](view.tokens.ids, view.tokens.mask, view.asked)
+    logs = torch.log_softmax(scores.double() * 3, dim=1)  # sharper: a fresh generator is all but uniform
+    own = sample_tokens(scores.double() * 3, batch["dice"].values[:, : view.tokens.mask.shape[1]].flatten()[view.asked])
+    found, entropy = logs.gather(1, own.unsqueeze(1)).mean(), (logs.exp() * logs).sum(1).mean()
+    spread = (logs.exp() * logs.pow(2)).sum(1) - (logs.exp() * logs).sum(1).pow(2)
+    assert found.item() == pytest.approx(entropy.item(), abs=4 * math.sqrt(float(spread.mean()) / len(own)))
+    plain = sample_tokens(scores, batch["dice"].values[:, : view.tokens.mask.shape[1]].flatten()[view.asked])
+    assert torch.equal(tokens.ids.flatten()[view.asked], plain)
 
 
 def test_the_loss_counts_every_token_but_padding(built: Callable[..., Method], sentences: Path, batched: Any) -> None:
@@ -150,6 +169,11 @@ def test_what_is_logged(built: Callable[..., Method], sentences: Path) -> None:
     assert measures["generator_perplexity"].item() == pytest.approx(math.exp(2))
     assert measures["replaced"].item() == pytest.approx(3 / 16)
     assert measures["replaced_f1"].item() == pytest.approx(2 / 6)
+    found = {"generator_losses": torch.tensor([1.0, 3.0]), "detection_counts": counts.float(), "detection_losses": torch.tensor([3.0, 1.0])}
+    held = built("rtd", sentences).on_held_out(found)
+    for name, value in (("f1", 2 / 6), ("precision", 1 / 3), ("recall", 1 / 3), ("guess", 2 * 3 / (3 + 16))):
+        assert held[f"replaced_{name}"].item() == pytest.approx(value), name
+    assert held["detection"].item() == pytest.approx(4 / 16)
 
 
 def test_beside_simcse_each_term_has_its_weight_and_the_other_is_left_alone(
@@ -189,6 +213,9 @@ def test_training_finds_replaced_tokens_and_keeps_the_encoder_only(tiny: Path, s
     lines = [line for line in run.history if "detection" in line]
     assert lines[-1]["generator"] < 0.8 * lines[0]["generator"]
     assert lines[-1]["replaced_f1"] > lines[0]["replaced_f1"] + 0.2
+    first, last = (line["evaluation"] for line in run.history if "evaluation" in line)  # text it never saw
+    assert last["replaced_f1"] > last["replaced_guess"] + 0.1
+    assert last["generator_perplexity"] < first["generator_perplexity"]
     assert set(isotrope.load(run.folder / "model").state_dict()) == set(isotrope.load(tiny).state_dict())
 
 

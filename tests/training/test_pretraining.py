@@ -11,8 +11,14 @@ import pytest
 import torch
 
 import isotrope
-from isotrope.data.packing import pack, read_sentences
+from isotrope.data.corpus import Records
+from isotrope.data.packing import pack
+from isotrope.data.sources import read_sentences
 from isotrope.errors import InputError
+from isotrope.methods.base import Batch
+from isotrope.training.pretraining_settings import PretrainSettings
+from isotrope.training.pretraining_text import PairedText, RunningText
+from isotrope.training.step import keyed_seed
 
 SMALL: dict[str, Any] = {
     "vocabulary": 300, "layers": 2, "width": 32, "heads": 2, "length": 32, "batch_size": 16, "steps": 12, "warmup_steps": 2,
@@ -130,3 +136,173 @@ def test_resume_with_another_shape_or_text_is_refused(text: Path, tmp_path: Path
 def test_settings_that_cannot_work_are_refused(text: Path, tmp_path: Path, name: str, value: float) -> None:
     with pytest.raises(InputError, match=name):
         isotrope.pretrain([text], tmp_path / "run", **{**SMALL, name: value})
+
+
+def lines_of(folder: Path, name: str) -> list[dict[str, Any]]:
+    lines = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+    return [line for line in lines if name in line]
+
+
+def test_masked_language_modelling_alone_is_bit_for_bit_this_loop(text: Path, tmp_path: Path) -> None:
+    """The built-in encoder was made by these lines, written out: what else pre-training learns to do must not change them."""
+    trained = isotrope.pretrain([text], tmp_path / "run", **SMALL)
+    encoder = isotrope.load(tmp_path / "run" / "start", device="cpu", language_head=True).train()
+    model: Any = encoder.language_model
+    tokeniser, length, size, steps = encoder.tokeniser, 32, 16, 12
+    rows = pack([text], tokeniser.flat, tokeniser.fingerprint(), 300, tokeniser.prefix[0], tokeniser.suffix[0], length).train
+    norms = {p for part in model.modules() if isinstance(part, torch.nn.LayerNorm) for p in part.parameters()}
+    groups: dict[float, list[Any]] = {0.01: [], 0.0: []}
+    for parameter in model.parameters():
+        groups[0.01 if parameter.dim() > 1 and parameter not in norms else 0.0].append(parameter)
+    optimiser = torch.optim.AdamW([{"params": members, "weight_decay": decay} for decay, members in groups.items()], lr=3e-3)
+    factor = [(step + 1) / 3 if step < 2 else (steps - step) / (steps - 2) for step in range(steps)]
+    schedule = torch.optim.lr_scheduler.LambdaLR(optimiser, lambda step: factor[step] if step < steps else 0.0)
+    specials = torch.tensor(sorted(tokeniser.specials))
+    orders: dict[int, torch.Tensor] = {}
+    for step in range(steps):
+        torch.manual_seed(keyed_seed(42, step))
+        epoch, place = divmod(step, len(rows) // size)
+        if epoch not in orders:
+            orders[epoch] = torch.randperm(len(rows), generator=torch.Generator().manual_seed(keyed_seed(42, 1, epoch)))
+        ids = torch.from_numpy(rows[orders[epoch][place * size : (place + 1) * size].numpy()].astype(np.int64))
+        dice = torch.rand(ids.shape).masked_fill(torch.isin(ids, specials), 2.0)
+        positions = dice.topk(round(0.3 * (length - 2)), largest=False).indices
+        targets = ids.gather(1, positions)
+        fate = torch.rand(positions.shape)
+        drawn = torch.randint(len(specials), 300, positions.shape)
+        shown = torch.where(fate < 0.1, targets, torch.where(fate < 0.2, drawn, int(tokeniser.mask or 0)))
+        states = model.bert(input_ids=ids.scatter(1, positions, shown)).last_hidden_state
+        chosen = states.gather(1, positions.unsqueeze(-1).expand(-1, -1, states.shape[-1]))
+        torch.nn.functional.cross_entropy(model.cls(chosen.flatten(0, 1)), targets.flatten()).backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimiser.step()
+        schedule.step()
+        optimiser.zero_grad()
+    assert trained is not None
+    found: Any = trained.language_model
+    assert [name for name, value in model.state_dict().items() if not torch.equal(value, found.state_dict()[name])] == []
+
+
+def test_the_step_compiles_as_one_graph(text: Path, tiny: Path) -> None:
+    """On a GPU the step is compiled; a break in it would cost the speed that the built-in encoder was made with."""
+    running = RunningText([text], isotrope.load(tiny, device="cpu", language_head=True), PretrainSettings(length=32, batch_size=8))
+    running.begin(0, torch.device("cpu"))
+    ids = running._batch(0)
+    found = []
+    for loss_of in (running._loss, torch.compile(running._loss, backend="eager", fullgraph=True)):
+        torch.manual_seed(3)
+        found.append(loss_of(ids).item())
+    assert found[0] == pytest.approx(found[1], rel=1e-6)
+
+
+ORDER = ("first", "then", "later", "finally")
+TASKS = ["nsp", "sop", "structbert", "mlm,nsp", "sop, mlm"]
+
+
+@pytest.fixture
+def ordered(tmp_path: Path, topics: list[str]) -> Path:
+    """400 documents of four sentences in which words tell the order."""
+    path = tmp_path / "ordered.txt"
+    texts = [f"{word} {topics[(4 * number + place) % len(topics)]}" for number in range(400) for place, word in enumerate(ORDER)]
+    path.write_text("\n\n".join("\n".join(texts[i : i + 4]) for i in range(0, 1600, 4)) + "\n", encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize("tasks", TASKS)
+def test_tasks_are_the_methods_and_resume_equals_a_run_in_one(ordered: Path, tmp_path: Path, tasks: str) -> None:
+    """The terms and the figures carry the names that ``isotrope train`` gives them; heads of sentence tasks are not kept."""
+    settings = {**SMALL, "tasks": tasks, "steps": 4, "warmup_steps": 1, "save_steps": 2, "logging_steps": 1}
+    whole = isotrope.pretrain([ordered], tmp_path / "whole", **settings)
+    assert isotrope.pretrain([ordered], tmp_path / "cut", **{**settings, "minutes": 1e-9}) is None
+    resumed = isotrope.pretrain([ordered], tmp_path / "cut", resume=True, **settings)
+    assert whole is not None
+    assert resumed is not None
+    assert [name for name, value in whole.state_dict().items() if not torch.equal(value, resumed.state_dict()[name])] == []
+    found = [[line["loss"] for line in lines_of(tmp_path / run, "loss")] for run in ("whole", "cut")]
+    assert found[0] == found[1]
+    names = {name.strip() for name in tasks.split(",")}
+    terms = {"mlm", "words", "sentences"} if "structbert" in names else names
+    line, held = lines_of(tmp_path / "whole", "loss")[0], lines_of(tmp_path / "whole", "held_out_loss")[-1]
+    if len(terms) > 1:
+        assert line["loss"] == pytest.approx(sum(line[term] for term in terms), rel=1e-5)  # equal weights
+    accuracies = {f"{name}_{figure}" for name in names - {"mlm"} for figure in ("accuracy", "guess")}
+    assert accuracies <= set(held)
+    assert ("mlm_perplexity" in held) == ("mlm" in terms)
+    assert set(isotrope.load(tmp_path / "whole" / "model", language_head=True).state_dict()) == set(whole.state_dict())
+
+
+def test_a_sentence_task_and_masked_language_modelling_are_both_learned(tmp_path: Path) -> None:
+    """Two short sentences a document, and their first words tell the order."""
+    rng = np.random.default_rng(0)
+    words = [f"{a}{b}{c}" for a in "bdfgklmnprst" for b in "aeiou" for c in "nrst"]
+    documents = ["\n".join(" ".join([word, word, *rng.choice(words, 2)]) for word in ("first", "then")) for _ in range(1200)]
+    (tmp_path / "two.txt").write_text("\n\n".join(documents) + "\n", encoding="utf-8")
+    settings = {
+        **SMALL, "tasks": "mlm,sop", "vocabulary": 100, "length": 24, "batch_size": 32, "steps": 200, "warmup_steps": 5, "save_steps": 20,
+        "logging_steps": 20, "learning_rate": 1e-3, "dropout": 0.0, "mask_rate": 0.15,
+    }  # fmt: skip
+    isotrope.pretrain([tmp_path / "two.txt"], tmp_path / "run", **settings)
+    first, *_, last = lines_of(tmp_path / "run", "held_out_loss")
+    assert last["sop_accuracy"] == 1.0
+    assert lines_of(tmp_path / "run", "sop")[-1]["sop"] < 0.2
+    assert last["mlm_perplexity"] < 0.7 * first["mlm_perplexity"]
+
+
+def test_one_forward_answers_both_over_masked_pairs(ordered: Path, tmp_path: Path, tiny: Path) -> None:
+    """The figures of mlm,sop are those of the two methods over the same masked rows."""
+    text = PairedText([ordered], isotrope.load(tiny, device="cpu", language_head=True), PretrainSettings(tasks="mlm,sop", length=32))
+    method: Any = text.method.eval()
+    views = method.views(Records(text.corpus, text.train[:16].tolist()), np.random.default_rng(3))
+    batch = Batch(views, 16, 0)
+    assert set(views) == {"masked", "labels"}
+    assert bool((views["masked"].tokens.segments == 1).any())
+    terms = method.loss(method.represent(batch), batch)
+    masked = views["masked"]
+    alone = Batch({"pairs": masked.tokens, "labels": views["labels"]}, 16, 0)
+    assert terms["sop"].item() == pytest.approx(method.task.loss(method.task.represent(alone), alone)["sop"].item(), rel=1e-5)
+    language = Batch({"masked": masked}, 16, 0)
+    assert terms["mlm"].item() == pytest.approx(method.language.loss(method.language.represent(language), language)["mlm"].item(), rel=1e-5)
+    assert method.total(terms).item() == pytest.approx(terms["sop"].item() + terms["mlm"].item(), rel=1e-6)
+    share = masked.labels.ge(0).sum() / (masked.tokens.mask.sum() - 3 * 16)
+    assert float(share) == pytest.approx(0.3, abs=0.08)  # the mask rate of pre-training
+
+
+def test_held_out_documents_begin_no_pair_of_training(ordered: Path, tiny: Path) -> None:
+    text = PairedText([ordered], isotrope.load(tiny, device="cpu"), PretrainSettings(tasks="nsp", length=32))
+    aside, seen = (set(text.corpus.documents[rows].tolist()) for rows in (text.held, text.train))
+    assert aside == {199, 399}
+    assert seen == set(range(400)) - aside
+
+
+@pytest.mark.parametrize(
+    ("tasks", "said"),
+    [("mlm,sopp", "did you mean 'sop'|sop"), ("nsp,sop", "structbert asks in one task"), ("", "tasks are"), ("simcse", "tasks are")],
+)
+def test_tasks_that_do_not_go_together_are_refused(ordered: Path, tmp_path: Path, tasks: str, said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        isotrope.pretrain([ordered], tmp_path / "run", **{**SMALL, "tasks": tasks})
+
+
+def test_a_sentence_task_needs_documents(tmp_path: Path, topics: list[str]) -> None:
+    """Nothing of the run is left behind."""
+    for number, (gap, said) in enumerate((("\n", "The text is one document, and sop needs several"), ("\n\n", "single sentence"))):
+        path = tmp_path / f"{number}.txt"
+        path.write_text(gap.join(topics[:400]) + "\n", encoding="utf-8")
+        with pytest.raises(InputError, match=said):
+            isotrope.pretrain([path], tmp_path / "run", **{**SMALL, "vocabulary": 100, "tasks": "mlm,sop"})
+    few = tmp_path / "few.txt"
+    few.write_text("\n\n".join("\n".join(topics[i : i + 4]) for i in range(0, 400, 4)) + "\n", encoding="utf-8")
+    with pytest.raises(InputError, match="100 documents, too few to hold one out"):
+        isotrope.pretrain([few], tmp_path / "run", **{**SMALL, "vocabulary": 100, "tasks": "mlm,sop"})
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("tasks", ["mlm,sop", "structbert"])
+def test_the_shares_of_masks_are_those_of_pretraining(ordered: Path, tiny: Path, tasks: str) -> None:
+    """All kept: what is asked for stands there as it was."""
+    settings = PretrainSettings(tasks=tasks, length=32, keep=1.0, replace=0.0, mask_rate=0.5)
+    text = PairedText([ordered], isotrope.load(tiny, device="cpu", language_head=True), settings)
+    views = text.method.views(Records(text.corpus, text.train[:32].tolist()), np.random.default_rng(3))
+    masked: Any = views["masked"]
+    assert len(masked.asked) > 200
+    assert torch.equal(masked.tokens.ids.flatten()[masked.asked], masked.labels.flatten()[masked.asked])

@@ -8,7 +8,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from isotrope.views.masking import Masked, mask_tokens
+from isotrope.views.masking import Masked, mask_rows, mask_tokens
 from isotrope.views.tokens import Tokeniser, Tokens
 
 
@@ -122,3 +122,26 @@ def test_the_same_chance_gives_the_same_masks(tokeniser):
     assert torch.equal(first.labels, again.labels)
     assert torch.equal(first.tokens.ids, again.tokens.ids)
     assert not torch.equal(first.labels, other.labels)
+
+
+def test_rows_are_masked_where_they_lie_so_many_of_each():
+    """Exactly k ordinary tokens of every row; 80/10/10; the answers are what stood there; random tokens are ordinary ones."""
+    generator = torch.Generator().manual_seed(0)
+    ids = torch.randint(5, 100, (400, 32), generator=generator)
+    ids[:, 0], ids[:, -1], ids[:, 7] = 2, 3, 3  # a border of documents inside the row
+    specials = torch.arange(5)
+    torch.manual_seed(1)
+    shown, asked, answers = mask_rows(ids, specials, 4, 100, 9)
+    assert torch.equal(ids.flatten()[asked], answers)
+    assert (asked // 32).bincount().tolist() == [9] * 400
+    assert not torch.isin(answers, specials).any()
+    elsewhere = torch.ones(400 * 32, dtype=torch.bool)
+    elsewhere[asked] = False
+    assert torch.equal(shown.flatten()[elsewhere], ids.flatten()[elsewhere])
+    seen = shown.flatten()[asked]
+    kept, hidden = seen == answers, seen == 4
+    assert hidden.float().mean().item() == pytest.approx(0.8, abs=0.02)
+    assert kept.float().mean().item() == pytest.approx(0.1, abs=0.02)
+    assert not torch.isin(seen[~kept & ~hidden], specials).any()
+    torch.manual_seed(1)
+    assert torch.equal(mask_rows(ids, specials, 4, 100, 9)[0], shown)

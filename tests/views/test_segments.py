@@ -59,6 +59,17 @@ def test_a_run_stays_in_its_document(corpus: Corpus) -> None:
     assert ids_of(corpus, range(5, 8)).tolist() == corpus.joined(5).tolist()
 
 
+def test_a_run_has_no_more_sentences_than_it_takes(corpus: Corpus) -> None:
+    for row in range(len(corpus)):
+        for tokens in range(40):
+            for fewest in (1, 2):
+                end, length = row, 0
+                while end < corpus.document(row).stop and (length < tokens or end - row < fewest):
+                    length += len(corpus.tokens(end))
+                    end += 1
+                assert run_from(corpus, row, tokens, fewest) == range(row, end)
+
+
 def test_both_parts_of_a_run_have_a_sentence() -> None:
     rng = np.random.default_rng(0)
     cuts = {len(cut_in_two(range(3, 8), rng)[0]) for _ in range(200)}

@@ -19,9 +19,9 @@ import numpy as np
 import numpy.typing as npt
 
 from isotrope.data.kinds import KINDS, Kind, Record, kind_named
-from isotrope.data.sources import find_records
+from isotrope.data.sources import find_records, read_sentences
 from isotrope.errors import InputError
-from isotrope.files import cache_folder, digest, written_folder
+from isotrope.files import cache_folder, digest, file_digest, written_folder
 from isotrope.progress import bar
 
 FORMAT = "3"  # of the cache; raise it when the layout below changes
@@ -87,11 +87,21 @@ class Corpus:
         return np.diff(self._id_ends[ends - 1], prepend=0)
 
     def joined(self, row: int) -> npt.NDArray[np.int32]:
-        """Token ids of the whole document that a row stands in: they lie one after another already."""
-        rows = self.document(row)
+        """Token ids of the whole document that a row stands in."""
+        return self.stretch(self.document(row))
+
+    def stretch(self, rows: range) -> npt.NDArray[np.int32]:
+        """Token ids of records that follow each other: they lie one after another already."""
         start, _ = self._span(self._id_ends, rows[0], self.kind.fields[0])
         _, end = self._span(self._id_ends, rows[-1], self.kind.fields[-1])
         return np.asarray(self._ids[start:end], dtype=np.int32)
+
+    def reach(self, row: int, tokens: int) -> int:
+        """How many records from ``row`` on have so many tokens together; those of its document, where they have fewer."""
+        fields, last = len(self.kind.fields), self.document(row).stop
+        start, _ = self._span(self._id_ends, row, self.kind.fields[0])
+        ends = self._id_ends[(row + 1) * fields - 1 : last * fields : fields]
+        return min(int(np.searchsorted(ends, start + tokens)) + 1, last - row)
 
     @cached_property
     def names(self) -> list[str]:
@@ -237,6 +247,17 @@ def open_corpus(
     if not (folder / "corpus.json").is_file():
         with written_folder(folder) as temporary:
             _build(temporary, records, kind, tokenise, vocabulary, fingerprint, where)
+    return Corpus(folder)
+
+
+def open_documents(sources: Sequence[str | os.PathLike[str]], tokenise: Tokenise, tokeniser_digest: str, vocabulary: int) -> Corpus:
+    """The sentences of several files as one corpus of documents, none of which goes on from one file to the next."""
+    fingerprint = digest(FORMAT, "documents", *(file_digest(source) for source in sources), tokeniser_digest)
+    folder = cache_folder() / "corpora" / fingerprint
+    if not (folder / "corpus.json").is_file():
+        with written_folder(folder) as temporary:
+            where = ", ".join(map(str, sources))
+            _build(temporary, read_sentences(sources), kind_named("documents"), tokenise, vocabulary, fingerprint, where)
     return Corpus(folder)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import groupby, islice
 from pathlib import Path
 from typing import Any
@@ -13,13 +13,14 @@ import numpy as np
 import numpy.typing as npt
 
 from isotrope.data.corpus import BLOCK, Tokenise
-from isotrope.data.kinds import Record, kind_named
-from isotrope.data.readers import read
+from isotrope.data.kinds import Record
+from isotrope.data.sources import read_sentences
 from isotrope.errors import InputError
 from isotrope.files import cache_folder, digest, file_digest, written_folder
 from isotrope.progress import bar
 
 HELD_EVERY = 200  # one document in so many is kept aside
+TOO_FEW = f"The text has {{}} documents, too few to hold one out; put a blank line between documents and bring {HELD_EVERY}."
 Ids = npt.NDArray[np.int32]
 
 
@@ -36,16 +37,12 @@ class PackedText:
         )
 
 
-def read_sentences(sources: Sequence[str | os.PathLike[str]]) -> Iterator[Record]:
-    """Sentences of all files in order, documents numbered throughout."""
-    first = 0
-    for source in sources:
-        last = first
-        for record in read(source, kind_named("documents")):
-            last = first + record.document
-            if record.texts[0]:
-                yield record._replace(document=last)
-        first = last + 1
+def held_documents(documents: npt.NDArray[np.int64], count: int) -> npt.NDArray[np.bool_]:
+    """Which of these documents, of ``count`` in all, are kept aside."""
+    held: npt.NDArray[np.bool_] = documents % HELD_EVERY == HELD_EVERY - 1
+    if not held.any():
+        raise InputError(TOO_FEW.format(count))
+    return held
 
 
 def pack(
@@ -93,9 +90,7 @@ def _write(folder: Path, records: Iterable[Record], tokenise: Tokenise, start: i
         if rows[False].written < 2:
             raise InputError(f"The text gives {rows[False].written} rows of {length} tokens; pre-training needs far more of it.")
         if documents < 2 or not rows[True].written:
-            raise InputError(
-                f"The text has {documents} documents, too few to hold one out; put a blank line between documents and bring {HELD_EVERY}."
-            )
+            raise InputError(TOO_FEW.format(documents))
     return {"documents": documents, "sentences": sentences}
 
 

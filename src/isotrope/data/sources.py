@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from isotrope.data.emoji import labelled_by_emoji
@@ -33,6 +33,18 @@ def find_records(
     else:
         found = _in_memory(list(source), kinds, columns, split)
     return found._replace(records=labelled_by_emoji(found.records, found.where)) if found.kind.in_text else found
+
+
+def read_sentences(sources: Sequence[str | os.PathLike[str]]) -> Iterator[Record]:
+    """Sentences of all files in order, documents numbered throughout."""
+    first = 0
+    for source in sources:
+        last = first
+        for record in read(source, kind_named("documents")):
+            last = first + record.document
+            if record.texts[0]:
+                yield record._replace(document=last)
+        first = last + 1
 
 
 def fits(path: str | os.PathLike[str], kind: str) -> bool:

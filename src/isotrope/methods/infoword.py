@@ -100,3 +100,7 @@ class InfoWord(MaskedLanguageModel):
         found = scores.argmax(1) == torch.arange(len(scores), device=scores.device)
         perplexity = representations["token_losses"].mean().exp()
         return {"perplexity": perplexity, "ngram_found": found.float().mean(), **super().measures(representations)}
+
+    def on_held_out(self, representations: dict[str, Tensor]) -> dict[str, Tensor]:
+        """As ``measures``; the candidates are the n-grams of all records that were kept aside."""
+        return {**super().on_held_out(representations), "ngram_found": self.measures(representations)["ngram_found"]}

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-import torch
 from torch import Tensor
+from torch.nn.functional import cross_entropy
 
 from isotrope.encoders.encoder import Encoder
 from isotrope.encoders.language_head import vocabulary_scores
@@ -38,6 +38,8 @@ class MaskedLanguageModel(Auxiliary):
     terms: ClassVar[tuple[str, ...]] = ("mlm",)
     keeps = "last"
     judges_itself = True
+    keep = 0.1  # of the tokens asked for: left as they are
+    replace = 0.1  # and replaced by a random one; BERT's shares, which pre-training may change
     Settings: ClassVar[type[Settings]] = MLMSettings
 
     @classmethod
@@ -55,7 +57,7 @@ class MaskedLanguageModel(Auxiliary):
         return {"masked": self.masked(tokens, rng)}
 
     def masked(self, tokens: Tokens, rng: np.random.Generator) -> Masked:
-        return mask_tokens(tokens, self.encoder.tokeniser, rng, self.settings.mask_rate)
+        return mask_tokens(tokens, self.encoder.tokeniser, rng, self.settings.mask_rate, self.keep, self.replace)
 
     def represent(self, batch: Batch) -> dict[str, Tensor]:
         view: Masked = batch["masked"]
@@ -64,8 +66,16 @@ class MaskedLanguageModel(Auxiliary):
 
     def token_losses(self, states: Tensor, view: Masked) -> Tensor:
         """−log p of each token that is asked for, from the states [rows, width, d] of the masked rows."""
-        scores = self.scores(states.flatten(0, 1)[view.asked]).float()
-        return torch.nn.functional.cross_entropy(scores, view.labels.flatten()[view.asked], reduction="none")
+        return self.losses_at(states, view.asked, view.labels.flatten()[view.asked])
+
+    def losses_at(self, states: Tensor, asked: Tensor, answers: Tensor) -> Tensor:
+        """The same at flat places of the states: what pre-training calls, whose rows are masked on the device."""
+        return cross_entropy(self.scores_at(states, asked), answers, reduction="none")
+
+    def scores_at(self, states: Tensor, asked: Tensor) -> Tensor:
+        """Scores [asked, vocabulary]; the softmax is taken there alone."""
+        places = asked.unsqueeze(1).expand(-1, states.shape[-1])  # gathered: the backward of an index would sort them on a GPU
+        return self.scores(states.flatten(0, 1).gather(0, places)).float()
 
     def loss(self, representations: dict[str, Tensor], batch: Batch) -> dict[str, Tensor]:
         return {"mlm": representations["token_losses"].mean()}

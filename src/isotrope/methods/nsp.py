@@ -94,7 +94,10 @@ class SentencePairs(Method):
         return {"pairs": self.encoder.frame_pairs(firsts, seconds), "labels": Numbers.of(labels)}
 
     def represent(self, batch: Batch) -> dict[str, Tensor]:
-        states = self.encoder.states(batch["pairs"])
+        return self.told(self.encoder.states(batch["pairs"]), batch)
+
+    def told(self, states: Tensor, batch: Batch) -> dict[str, Tensor]:
+        """What the first token of each row says of its pair, and what is right."""
         return {"scores": self.role["head"](states[:, 0]), "labels": batch["labels"].values}
 
     def loss(self, representations: dict[str, Tensor], batch: Batch) -> dict[str, Tensor]:

@@ -54,6 +54,7 @@ class ReplacedTokenDetection(Auxiliary):
     parts = ("asked", "dice")
     terms = ("generator", "detection")
     keeps = "last"
+    judges_itself = True
     Settings = RTDSettings
 
     @classmethod
@@ -121,6 +122,19 @@ class ReplacedTokenDetection(Auxiliary):
             "replaced": replaced / tokens.clamp(min=1),
             "replaced_f1": 2 * both / (replaced + taken).clamp(min=1),
             **super().measures(representations),
+        }
+
+    def on_held_out(self, representations: dict[str, Tensor]) -> dict[str, Tensor]:
+        """The same of text it never saw; beside them F1 of a guess, which is that of taking every token for replaced."""
+        tokens, replaced, taken, both = representations["detection_counts"].sum(0).float()
+        return {
+            "generator_perplexity": representations["generator_losses"].mean().exp(),
+            "replaced": replaced / tokens.clamp(min=1),
+            "replaced_precision": both / taken.clamp(min=1),
+            "replaced_recall": both / replaced.clamp(min=1),
+            "replaced_f1": 2 * both / (replaced + taken).clamp(min=1),
+            "replaced_guess": 2 * replaced / (replaced + tokens).clamp(min=1),
+            "detection": self.loss(representations, Batch({}, 0, 0))["detection"],
         }
 
 

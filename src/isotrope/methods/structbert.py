@@ -68,15 +68,14 @@ class StructBERT(SentencePairs, MaskedLanguageModel):
 
     def represent(self, batch: Batch) -> dict[str, Tensor]:
         states = self.encoder.states(batch["masked"].tokens)
-        token_losses, _ = self._asked(states, batch["masked"])
-        word_losses, words_right = self._asked(states, batch["words"])
-        sentences = {"scores": self.role["head"](states[:, 0]), "labels": batch["labels"].values}
-        return {**sentences, "token_losses": token_losses, "word_losses": word_losses, "words_right": words_right}
-
-    def _asked(self, states: Tensor, view: Masked) -> tuple[Tensor, Tensor]:
-        """Of each question, its loss and whether the likeliest token is the right one."""
-        scores, answers = self.scores(states.flatten(0, 1)[view.asked]).float(), view.labels.flatten()[view.asked]
-        return cross_entropy(scores, answers, reduction="none"), (scores.detach().argmax(dim=1) == answers).long()
+        words: Masked = batch["words"]
+        scores, answers = self.scores_at(states, words.asked), words.labels.flatten()[words.asked]
+        return {
+            **self.told(states, batch),
+            "token_losses": self.token_losses(states, batch["masked"]),
+            "word_losses": cross_entropy(scores, answers, reduction="none"),
+            "words_right": (scores.detach().argmax(dim=1) == answers).long(),
+        }
 
     def loss(self, representations: dict[str, Tensor], batch: Batch) -> dict[str, Tensor]:
         words = representations["word_losses"]

@@ -30,14 +30,21 @@ def with_own_task(judge: Judge, method: Method, corpus: Corpus, rows: Rows, batc
 
 
 def own_measures(method: Method, corpus: Corpus, rows: Rows, size: int, seed: int) -> dict[str, float]:
-    """The views (pairs, masks) are the same each time, so that two evaluations differ by the weights alone."""
+    with evaluating(method):
+        whole = {name: tensor.float() for name, tensor in represent_aside(method, corpus, rows, size, seed).items()}
+        return {name: float(value) for name, value in method.on_held_out(whole).items()} if whole else {}
+
+
+def represent_aside(method: Method, corpus: Corpus, rows: Rows, size: int, seed: int) -> dict[str, torch.Tensor]:
+    """Representations of all ``rows``, together.
+
+    The views (pairs, masks) are the same each time, so that two evaluations differ by the weights alone.
+    """
     device = next(method.parameters()).device
     parts = []
-    with evaluating(method):
-        for number, chosen in enumerate(batches(method.batches, corpus, rows, size, seed, 0)):
-            key = (seed, VIEWS, number)
-            views = method.views(Records(corpus, chosen.tolist()), np.random.default_rng(key))
-            torch.manual_seed(keyed_seed(*key))
-            parts.append(method.represent(Batch(views, len(chosen), keyed_seed(*key)).to(device)))
-        whole = {name: torch.cat([part[name] for part in parts]).float() for name in parts[0]} if parts else {}
-        return {name: float(value) for name, value in method.on_held_out(whole).items()} if whole else {}
+    for number, chosen in enumerate(batches(method.batches, corpus, rows, size, seed, 0)):
+        key = (seed, VIEWS, number)
+        views = method.views(Records(corpus, chosen.tolist()), np.random.default_rng(key))
+        torch.manual_seed(keyed_seed(*key))
+        parts.append(method.represent(Batch(views, len(chosen), keyed_seed(*key)).to(device)))
+    return {name: torch.cat([part[name] for part in parts]) for name in parts[0]} if parts else {}

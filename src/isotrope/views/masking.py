@@ -1,4 +1,4 @@
-"""Hide some tokens and remember what stood there."""
+"""Hide some tokens and remember what stood there: by dice on the host, or so many of every full row where the rows lie."""
 
 from __future__ import annotations
 
@@ -55,3 +55,21 @@ def mask_tokens(
     randomised = chosen & (fate >= 1 - replace)
     ids[randomised] = rng.integers(0, tokeniser.vocabulary, size=int(randomised.sum()))
     return Masked.of(Tokens(torch.from_numpy(ids), tokens.mask, tokens.lengths, tokens.segments), torch.from_numpy(labels))
+
+
+def mask_rows(
+    ids: torch.Tensor, specials: torch.Tensor, mask: int, vocabulary: int, count: int, keep: float = 0.1, replace: float = 0.1
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """(rows as they are shown, flat places that are asked for, the tokens that stood there), on the device of ``ids``.
+
+    For rows without padding: exactly ``count`` ordinary tokens of each are chosen, so that every shape is known before. A random token
+    is never a special one, if these are the first of the vocabulary. Chance is torch's global generator.
+    """
+    dice = torch.rand(ids.shape, device=ids.device).masked_fill(torch.isin(ids, specials), 2.0)
+    places = dice.topk(count, largest=False).indices  # [rows, count]
+    tokens = ids.gather(1, places)
+    fate = torch.rand(places.shape, device=ids.device)
+    drawn = torch.randint(len(specials), vocabulary, places.shape, device=ids.device)
+    shown = torch.where(fate < keep, tokens, torch.where(fate < keep + replace, drawn, mask))
+    first = torch.arange(len(ids), device=ids.device).unsqueeze(1) * ids.shape[1]
+    return ids.scatter(1, places, shown), (places + first).flatten(), tokens.flatten()

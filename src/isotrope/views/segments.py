@@ -11,6 +11,7 @@ from isotrope.data.corpus import Corpus, Records
 from isotrope.errors import InputError
 
 Ids = npt.NDArray[Any]
+TRIES = 4
 
 
 def draw_length(most: int, short_share: float, rng: np.random.Generator) -> int:
@@ -20,11 +21,7 @@ def draw_length(most: int, short_share: float, rng: np.random.Generator) -> int:
 
 def run_from(corpus: Corpus, row: int, tokens: int, fewest: int = 1) -> range:
     """Sentences from ``row`` on until they have so many tokens (and are so many), or the document ends."""
-    end, last, length = row, corpus.document(row).stop, 0
-    while end < last and (length < tokens or end - row < fewest):
-        length += len(corpus.tokens(end))
-        end += 1
-    return range(row, end)
+    return range(row, min(row + max(corpus.reach(row, tokens), fewest), corpus.document(row).stop))
 
 
 def cut_in_two(run: range, rng: np.random.Generator) -> tuple[range, range]:
@@ -36,6 +33,10 @@ def cut_in_two(run: range, rng: np.random.Generator) -> tuple[range, range]:
 def draw_elsewhere(records: Records, row: int, rng: np.random.Generator) -> int:
     """A row of another document: one of the batch's own records where there is one, so that held-out text stays unseen."""
     own, total = records.corpus.document(row), len(records.corpus)
+    for _ in range(TRIES):  # nearly all of a large batch are of other documents
+        drawn = int(records.rows[int(rng.integers(len(records)))])
+        if drawn not in own:
+            return drawn
     near = [other for other in records.rows if other not in own]
     if near:
         return int(near[rng.integers(len(near))])
@@ -46,7 +47,7 @@ def draw_elsewhere(records: Records, row: int, rng: np.random.Generator) -> int:
 
 
 def ids_of(corpus: Corpus, run: range) -> Ids:
-    return np.concatenate([corpus.tokens(row) for row in run])
+    return corpus.stretch(run)
 
 
 def fit_pair(first: Ids, second: Ids, most: int, rng: np.random.Generator) -> tuple[Ids, Ids]:
