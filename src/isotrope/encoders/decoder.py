@@ -6,9 +6,9 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import embedding, linear
 
 from isotrope.encoders.encoder import Encoder
+from isotrope.encoders.language_head import vocabulary_scores
 from isotrope.encoders.quiet import quiet
 from isotrope.errors import InputError
 from isotrope.views.masking import Masked
@@ -17,35 +17,38 @@ HEAD_WIDTH = 64  # of one attention head
 SPREAD = 0.02
 
 
-class TokenTable(nn.Module):
-    """The encoder's token table in both directions: ids to vectors, states to scores.
-
-        scores = W · LayerNorm(GELU(A·h)) + b,   W the table itself
+class Vocabulary(nn.Module):
+    """The encoder's token table and language head: ids to vectors, states to scores.
 
     ``extra`` tokens stand behind its last id. Only training knows them: the encoder's own table stays as long as it is.
     """
 
-    def __init__(self, table: nn.Embedding, extra: int = 0) -> None:
+    def __init__(self, encoder: Encoder, extra: int = 0) -> None:
         super().__init__()
-        width = table.embedding_dim
+        if encoder.language_model is None:
+            raise InputError("A decoder needs a model with a language head.")
+        table = encoder.backbone.get_input_embeddings()
+        if not isinstance(table, nn.Embedding):
+            raise InputError(f"A {type(encoder.backbone).__name__} has no table of tokens that a decoder could share.")
         self.table = table
-        self.extra = nn.Parameter(torch.empty(extra, width).normal_(std=SPREAD))
-        self.bias = nn.Parameter(torch.zeros(table.num_embeddings + extra))
-        self.transform = nn.Sequential(nn.Linear(width, width), nn.GELU(), nn.LayerNorm(width))
-        nn.init.normal_(self.transform[0].weight, std=SPREAD)  # type: ignore[arg-type]
-        nn.init.zeros_(self.transform[0].bias)  # type: ignore[arg-type]
+        self._scores, self.head = vocabulary_scores(encoder.language_model)
+        self.extra = nn.Embedding(extra, table.embedding_dim) if extra else None
+        self.extra_scores = nn.Linear(int(encoder.backbone.config.hidden_size), extra) if extra else None
+        for part in (self.extra, self.extra_scores):
+            if part is not None:
+                nn.init.normal_(part.weight, std=SPREAD)
 
     def embed(self, ids: Tensor) -> Tensor:
-        if not len(self.extra):
-            return self.table(ids)  # type: ignore[no-any-return]
         known = self.table.num_embeddings
-        beyond = embedding((ids - known).clamp(min=0), self.extra)
+        if self.extra is None:
+            return self.table(ids)
+        beyond = self.extra((ids - known).clamp(min=0))
         return torch.where((ids >= known).unsqueeze(-1), beyond, self.table(ids.clamp(max=known - 1)))
 
     def forward(self, states: Tensor) -> Tensor:
         """Scores [n, vocabulary] of states [n, width]."""
-        weights = torch.cat([self.table.weight, self.extra]) if len(self.extra) else self.table.weight
-        return linear(self.transform(states), weights, self.bias)
+        scores = self._scores(states)
+        return scores if self.extra_scores is None else torch.cat([scores, self.extra_scores(states)], dim=1)
 
 
 class Decoder(nn.Module):
@@ -60,9 +63,8 @@ class Decoder(nn.Module):
         from transformers import BertConfig, BertModel
 
         config: Any = encoder.backbone.config
-        table = token_table(encoder)
-        width = table.embedding_dim
-        alike = bert_layers(encoder.backbone) if width == config.hidden_size else []
+        width = int(config.hidden_size)
+        alike = bert_layers(encoder.backbone)
         if tied and not alike:
             raise InputError(f"The weights of a {type(encoder.backbone).__name__} cannot be tied to a decoder's; take a BERT or RoBERTa.")
         with quiet():
@@ -88,16 +90,19 @@ class Decoder(nn.Module):
         if alike:
             self.model.embeddings = encoder.backbone.embeddings
         else:
-            self.model.embeddings.word_embeddings = table
+            self.model.embeddings.word_embeddings = None
         for mine, theirs in zip(self.model.encoder.layer, alike, strict=False):
             mine.load_state_dict(theirs.state_dict(), strict=False)  # cross-attention has no counterpart
             if tied:
                 tie(mine, theirs)
         behind = getattr(self.model.embeddings.position_embeddings, "padding_idx", None)
         self.first = 0 if behind is None else behind + 1  # RoBERTa starts counting behind the padding index
-        self.into = nn.Identity() if memory_width == width else nn.Linear(memory_width, width)
+        table_width = int(encoder.backbone.get_input_embeddings().weight.shape[1])
+        self.enter, self.into = (nn.Identity() if size == width else nn.Linear(size, width) for size in (table_width, memory_width))
 
-    def forward(self, words: TokenTable, target: Masked, memory: Tensor, mask: Tensor | None = None, places: Tensor | None = None) -> Tensor:
+    def forward(
+        self, words: Vocabulary, target: Masked, memory: Tensor, mask: Tensor | None = None, places: Tensor | None = None
+    ) -> Tensor:
         """States [asked, width] of the tokens of ``target`` that something is asked of.
 
         ``memory`` [rows, length, memory_width] with its ``mask``. ``places`` [rows]: position of each row's first token, 0 if not given.
@@ -106,19 +111,12 @@ class Decoder(nn.Module):
         ids = target.tokens.ids
         positions = torch.arange(ids.shape[1], device=ids.device) + self.first
         states = self.model(
-            inputs_embeds=words.embed(ids),
+            inputs_embeds=self.enter(words.embed(ids)),
             position_ids=positions.expand_as(ids) if places is None else positions + places.unsqueeze(1),
             encoder_hidden_states=self.into(memory),
             encoder_attention_mask=mask,
         ).last_hidden_state
         return states.flatten(0, 1)[target.asked]
-
-
-def token_table(encoder: Encoder) -> nn.Embedding:
-    table = encoder.backbone.get_input_embeddings()
-    if not isinstance(table, nn.Embedding):
-        raise InputError(f"A {type(encoder.backbone).__name__} has no table of tokens that a decoder could share.")
-    return table
 
 
 def bert_layers(backbone: Any) -> list[Any]:

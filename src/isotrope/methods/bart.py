@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
 from isotrope.encoders.encoder import Encoder
 from isotrope.encoders.roles import Role
-from isotrope.methods.base import Settings
-from isotrope.methods.generation import Generation, TextSettings
-from isotrope.views.corruption import Corruptor, parse_noise
+from isotrope.methods.generation import TextGeneration, TextSettings
+from isotrope.views.corruption import parse_noise
 from isotrope.views.edits import Ids
 from isotrope.views.targets import Target, whole
 
@@ -24,7 +22,7 @@ class BARTSettings(TextSettings):
     infill_length: float = 3.0  # mean of the words of an infilled span (Poisson)
 
 
-class BART(Generation):
+class BART(TextGeneration):
     """L = −(1/T) Σ_t log p(x_t | x_<t, noise(x)): every token of the clean text is asked for, whatever was done to the source."""
 
     name = "bart"
@@ -32,20 +30,16 @@ class BART(Generation):
     paper = "Lewis et al. BART: Denoising Sequence-to-Sequence Pre-training. ACL 2020"
     year = 2020
     needs = "documents"
-    Settings: ClassVar[type[Settings]] = BARTSettings
+    Settings = BARTSettings
 
     @classmethod
     def check(cls, settings: Any) -> None:
         super().check(settings)
-        parse_noise(settings.noise, getattr(settings, "infill_length", 3.0))
+        parse_noise(settings.noise, settings.infill_length)
 
     def roles(self, encoder: Encoder) -> dict[str, Role]:
-        assert self.corruptor  # a tokeniser without [MASK] is refused before anything is written
+        self.corruptor = parse_noise(self.settings.noise, self.settings.infill_length)(encoder.tokeniser)
         return super().roles(encoder)
-
-    @cached_property
-    def corruptor(self) -> Corruptor:
-        return parse_noise(self.settings.noise, getattr(self.settings, "infill_length", 3.0))(self.encoder.tokeniser)
 
     def example(self, text: Sequence[Ids], rng: np.random.Generator) -> tuple[Ids, Target]:
         return self.corruptor(text, rng), whole(np.concatenate(text), self.encoder.tokeniser)

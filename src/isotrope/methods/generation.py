@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from isotrope.data.corpus import Corpus, Records
-from isotrope.encoders.decoder import Decoder, TokenTable, token_table
+from isotrope.encoders.decoder import Decoder, Vocabulary
 from isotrope.encoders.encoder import Encoder
 from isotrope.encoders.roles import Role, Trained
 from isotrope.errors import InputError
@@ -28,68 +28,55 @@ UNITS = ("run", "sentence")
 @dataclass(frozen=True)
 class GenerationSettings(Settings):
     decoder_layers: int | None = 2  # none: as many as the encoder has
-
-
-@dataclass(frozen=True)
-class TextSettings(GenerationSettings):
-    unit: str = "run"  # a text is a run of sentences that fills a row, or each sentence by itself
+    decoder_rate: float = 10.0  # multiple of the learning rate for the decoder's own weights, which must catch up with a trained encoder
 
 
 class Generation(Method):
     """L = mean over the target's tokens of −log p(y_t | y_<t, memory), the token that ends a target included.
 
-    ``example`` makes a source and a target of a text. The memory is what the decoder may see of the source: here the encoder's last states.
-    Decoder and vocabulary head are dropped.
+    ``example`` makes a source and a target of a text. The memory is what the decoder sees of the source: the encoder's last states,
+    or the sentence's vector alone. The decoder is dropped.
     """
 
     ragged: tuple[str, ...] = ("target_losses",)
     masked_views = ("texts",)  # a task beside it reads the text as it was
     keeps = "last"
     judges_itself = True
+    needs_language_head = True
     extra_tokens: ClassVar[int] = 0  # that only training knows
+    from_vector: ClassVar[bool] = False  # the decoder sees the sentence's vector alone
 
     @classmethod
     def check(cls, settings: Any) -> None:
         layers = settings.decoder_layers
         if layers is not None and layers < 1:
             raise InputError(f"decoder_layers must be at least 1; {layers} was given.")
-        if getattr(settings, "unit", "run") not in UNITS:
-            raise InputError(f"unit is one of {', '.join(UNITS)}; '{settings.unit}' was given.")
-
-    @classmethod
-    def kinds(cls, settings: Any) -> tuple[str, ...]:
-        unit = getattr(settings, "unit", None)
-        return super().kinds(settings) if unit is None else ("documents",) if unit == "run" else ("sentences",)
-
-    def remarks(self) -> list[str]:
-        if not self.runs() or self.corpus is None or len(self.corpus.starts) > 1:
-            return []
-        return ["The text has no empty line between documents, so each sentence is a text by itself."]
-
-    def runs(self) -> bool:
-        return getattr(self.settings, "unit", "sentence") == "run"
+        if not settings.decoder_rate > 0:
+            raise InputError(f"decoder_rate must be above 0; {settings.decoder_rate} was given.")
 
     def roles(self, encoder: Encoder) -> dict[str, Role]:
         frame = len(encoder.tokeniser.prefix) + len(encoder.tokeniser.suffix)
         self.room = min(self.max_length or encoder.max_length, encoder.max_length) - frame
         if self.room < 1:
             raise InputError(f"max_length must be at least {frame + 1}: {frame} special tokens and one of the text.")
-        words = TokenTable(token_table(encoder), self.extra_tokens)
-        return {"words": Trained(words), "decoder": Trained(self.decoder(encoder))}
+        return {"words": Trained(Vocabulary(encoder, self.extra_tokens)), "decoder": self.decoder(encoder)}
 
-    def decoder(self, encoder: Encoder) -> Decoder:
-        return Decoder(encoder, self.settings.decoder_layers, int(encoder.backbone.config.hidden_size))
+    def decoder(self, encoder: Encoder) -> Trained:
+        width = encoder.dimension if self.from_vector else int(encoder.backbone.config.hidden_size)
+        return Trained(Decoder(encoder, self.settings.decoder_layers, width, self.tied), self.settings.decoder_rate)
+
+    @property
+    def tied(self) -> bool:
+        """Whether the decoder's layers are the encoder's own."""
+        return False
 
     def longest(self) -> int:
         """Tokens of a text at most."""
         return self.room
 
     def text(self, corpus: Corpus, row: int) -> list[Ids]:
-        """The sentences of a record's text, cut to fit; sentences of a file without documents do not belong together."""
-        joined = self.runs() and len(corpus.starts) > 1
-        sentences = [corpus.tokens(each) for each in (run_from(corpus, row, self.longest()) if joined else (row,))]
-        sentences[-1] = sentences[-1][: self.longest() - sum(map(len, sentences[:-1]))]
-        return sentences
+        """The sentences of a record's text, cut to fit."""
+        return [corpus.tokens(row)[: self.longest()]]
 
     def example(self, text: Sequence[Ids], rng: np.random.Generator) -> tuple[Ids, Target]:
         raise NotImplementedError
@@ -105,7 +92,10 @@ class Generation(Method):
         }
 
     def memory(self, batch: Batch) -> tuple[Tensor, Tensor | None]:
-        """[rows, length, width] and its mask."""
+        """What the decoder sees of the source, [rows, length, width], and its mask."""
+        if self.from_vector:
+            (vectors,) = self.encoder.embed(batch["source"])
+            return vectors.unsqueeze(1), None
         return self.encoder.states(batch["source"]), batch["source"].mask
 
     def represent(self, batch: Batch) -> dict[str, Tensor]:
@@ -122,3 +112,34 @@ class Generation(Method):
 
     def on_held_out(self, representations: dict[str, Tensor]) -> dict[str, Tensor]:
         return {f"{self.name.replace('-', '_')}_perplexity": representations["target_losses"].mean().exp()}
+
+
+@dataclass(frozen=True)
+class TextSettings(GenerationSettings):
+    unit: str = "run"  # a text is a run of sentences that fills a row, or each sentence by itself
+
+
+class TextGeneration(Generation):
+    """Over runs of sentences, or over single ones. Sentences of a file without documents do not belong together, and stay by themselves."""
+
+    @classmethod
+    def check(cls, settings: Any) -> None:
+        super().check(settings)
+        if settings.unit not in UNITS:
+            raise InputError(f"unit is one of {', '.join(UNITS)}; '{settings.unit}' was given.")
+
+    @classmethod
+    def kinds(cls, settings: Any) -> tuple[str, ...]:
+        return ("documents",) if settings.unit == "run" else ("sentences",)
+
+    def remarks(self) -> list[str]:
+        if self.settings.unit == "sentence" or self.corpus is None or len(self.corpus.starts) > 1:
+            return []
+        return ["The text has no empty line between documents, so each sentence is a text by itself."]
+
+    def text(self, corpus: Corpus, row: int) -> list[Ids]:
+        if self.settings.unit == "sentence" or len(corpus.starts) < 2:
+            return super().text(corpus, row)
+        sentences = [corpus.tokens(each) for each in run_from(corpus, row, self.longest())]
+        sentences[-1] = sentences[-1][: self.longest() - sum(map(len, sentences[:-1]))]
+        return sentences

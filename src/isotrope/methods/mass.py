@@ -11,7 +11,7 @@ import numpy as np
 from isotrope.encoders.encoder import Encoder
 from isotrope.encoders.roles import Role
 from isotrope.errors import InputError
-from isotrope.methods.generation import Generation, TextSettings
+from isotrope.methods.generation import TextGeneration, TextSettings
 from isotrope.views.edits import Ids
 from isotrope.views.hidden_spans import draw_fragment, hide_fragment
 from isotrope.views.targets import Target, begin_of
@@ -24,7 +24,7 @@ class MASSSettings(TextSettings):
     edge_share: float = 0.0  # of the fragments begin the text, and as many end it; the released code has 0.2
 
 
-class MASS(Generation):
+class MASS(TextGeneration):
     """L = −(1/k) Σ_{t=u..v} log p(x_t | x_u … x_{t−1}, x without u..v),   k = v − u + 1.
 
     The decoder sees the fragment's tokens at their places in the text, and no token that the encoder sees but the one before it.
@@ -43,7 +43,9 @@ class MASS(Generation):
         if not 0 < settings.fragment_share <= 1:
             raise InputError(f"fragment_share must be above 0 and at most 1; {settings.fragment_share} was given.")
         if not 0 <= settings.edge_share <= 0.5:
-            raise InputError(f"edge_share counts twice, for the start and the end, and lies between 0 and 0.5; {settings.edge_share} was given.")
+            raise InputError(
+                f"edge_share counts twice, for the start and the end, and lies between 0 and 0.5; {settings.edge_share} was given."
+            )
 
     def roles(self, encoder: Encoder) -> dict[str, Role]:
         if encoder.tokeniser.mask is None:

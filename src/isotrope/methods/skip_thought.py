@@ -11,9 +11,8 @@ from torch import Tensor
 
 from isotrope.data.batches import Rows
 from isotrope.data.corpus import Corpus, Records
-from isotrope.encoders.decoder import Decoder
 from isotrope.encoders.encoder import Encoder
-from isotrope.encoders.roles import Role, Trained
+from isotrope.encoders.roles import Role
 from isotrope.errors import InputError
 from isotrope.methods.base import Batch, View
 from isotrope.methods.generation import Generation, GenerationSettings
@@ -41,7 +40,8 @@ class SkipThought(Generation):
     needs = "documents"
     accepts = ("dialogues",)
     ragged = tuple(SIDES)
-    masked_views = ("sentences",)
+    masked_views = ("source",)
+    from_vector = True
     keeps = "best"  # it trains the vector that is kept
     Settings = SkipThoughtSettings
 
@@ -60,29 +60,22 @@ class SkipThought(Generation):
         return [f"{alone:,} of {len(sizes):,} documents are a single sentence, which is left out."] if alone else []
 
     def roles(self, encoder: Encoder) -> dict[str, Role]:
-        found = super().roles(encoder)
-        return {"words": found["words"], **{side: Trained(self.decoder(encoder)) for side in SIDES}}
+        roles = super().roles(encoder)
+        return {"words": roles["words"], "before": roles["decoder"], "after": self.decoder(encoder)}
 
-    def decoder(self, encoder: Encoder) -> Decoder:
-        return Decoder(encoder, self.settings.decoder_layers, encoder.dimension)
-
-    def neighbour(self, corpus: Corpus, row: int) -> Target:
+    def neighbour(self, corpus: Corpus, row: int, step: int) -> Target:
         tokeniser = self.encoder.tokeniser
-        return whole(corpus.tokens(row)[: self.room], tokeniser)
+        there = row + step in corpus.document(row)
+        return whole(corpus.tokens(row + step)[: self.room], tokeniser) if there else nothing(tokeniser)
 
     def views(self, records: Records, rng: np.random.Generator) -> dict[str, View]:
-        corpus, tokeniser = records.corpus, self.encoder.tokeniser
-        found: dict[str, View] = {"sentences": self.frame(records.tokens())}
-        for side, step in SIDES.items():
-            targets = [
-                self.neighbour(corpus, row + step) if row + step in corpus.document(row) else nothing(tokeniser) for row in records.rows
-            ]
-            found[side] = frame_targets(targets, tokeniser)
-        return found
+        sides = {side: [self.neighbour(records.corpus, row, step) for row in records.rows] for side, step in SIDES.items()}
+        framed = {side: frame_targets(targets, self.encoder.tokeniser) for side, targets in sides.items()}
+        return {"source": self.frame(records.tokens()), **framed}
 
     def represent(self, batch: Batch) -> dict[str, Tensor]:
-        (vectors,) = self.encoder.embed(batch["sentences"])
-        return {side: self.target_losses(side, batch[side], vectors.unsqueeze(1), None) for side in SIDES}
+        memory, mask = self.memory(batch)
+        return {side: self.target_losses(side, batch[side], memory, mask) for side in SIDES}
 
     def loss(self, representations: dict[str, Tensor], batch: Batch) -> dict[str, Tensor]:
         # A small batch may have no sentence with a neighbour on one side.

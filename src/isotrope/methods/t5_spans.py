@@ -9,11 +9,11 @@ from typing import Any, cast
 import numpy as np
 from torch import Tensor
 
-from isotrope.encoders.decoder import TokenTable
+from isotrope.encoders.decoder import Vocabulary
 from isotrope.encoders.roles import Trained
 from isotrope.errors import InputError
 from isotrope.methods.base import Batch
-from isotrope.methods.generation import Generation, TextSettings
+from isotrope.methods.generation import TextGeneration, TextSettings
 from isotrope.views.edits import Ids
 from isotrope.views.hidden_spans import draw_spans, raw_length, with_sentinels
 from isotrope.views.targets import Target, whole
@@ -28,7 +28,7 @@ class T5SpansSettings(TextSettings):
     roll: bool = False  # the pattern begins anywhere, so that the first token may be hidden and the last may stay
 
 
-class T5Spans(Generation):
+class T5Spans(TextGeneration):
     """L = −(1/T) Σ_t log p(y_t | y_<t, x̃).   x: a b c d e f g,   x̃: a b ⟨1⟩ e f ⟨2⟩,   y: ⟨1⟩ c d ⟨2⟩ g.
 
     Sentinels count down from the top of a vocabulary that is longer by them than the encoder's; they are dropped with the decoder.
@@ -62,16 +62,15 @@ class T5Spans(Generation):
         hidden = draw_spans(ids.size, *self.noise, rng)
         if self.settings.roll:
             hidden = np.roll(hidden, int(rng.integers(ids.size)))
-        top = self.table.table.num_embeddings + SENTINELS - 1
-        return with_sentinels(ids, hidden, top), whole(with_sentinels(ids, ~hidden, top), self.encoder.tokeniser)
+        top = self.words.table.num_embeddings + SENTINELS - 1
+        source, target = with_sentinels(ids, hidden, top)
+        return source, whole(target, self.encoder.tokeniser)
 
     @property
-    def table(self) -> TokenTable:
-        return cast(TokenTable, cast(Trained, self.role["words"]).module)
+    def words(self) -> Vocabulary:
+        return cast(Vocabulary, cast(Trained, self.role["words"]).module)
 
     def memory(self, batch: Batch) -> tuple[Tensor, Tensor]:
         source = batch["source"]
-        states: Tensor = self.encoder.backbone(
-            inputs_embeds=self.table.embed(source.ids), attention_mask=source.mask
-        ).last_hidden_state
+        states: Tensor = self.encoder.backbone(inputs_embeds=self.words.embed(source.ids), attention_mask=source.mask).last_hidden_state
         return states, source.mask

@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from torch import Tensor
+import numpy as np
 
-from isotrope.encoders.decoder import Decoder
 from isotrope.encoders.encoder import Encoder
-from isotrope.methods.bart import BART
-from isotrope.methods.base import Batch
-from isotrope.methods.generation import GenerationSettings
+from isotrope.encoders.roles import Role
+from isotrope.methods.generation import Generation, GenerationSettings
+from isotrope.views.corruption import parse_noise
+from isotrope.views.edits import Ids
+from isotrope.views.targets import Target, whole
 
 
 @dataclass(frozen=True)
 class TSDAESettings(GenerationSettings):
-    decoder_layers: int | None = None  # none: as many as the encoder has
-    tie_weights: bool = True  # the decoder's layers are the encoder's own, cross-attention excepted
     noise: str = "delete:0.6"  # of mask, delete, infill, rotate, each with its share; a comma is "then"
+    tie_weights: bool = True  # the decoder's layers are the encoder's own, cross-attention excepted
+    decoder_layers: int | None = None  # none: as many as the encoder has
 
 
-class TSDAE(BART):
+class TSDAE(Generation):
     """L = −(1/T) Σ_t log p(x_t | x_<t, e(noise(x))): the decoder sees the sentence's vector e alone, so all must be in it."""
 
     name = "tsdae"
@@ -28,12 +31,22 @@ class TSDAE(BART):
     paper = "Wang, Reimers, Gurevych. TSDAE: Using Transformer-based Sequential Denoising Auto-Encoder. Findings of EMNLP 2021"
     year = 2021
     needs = "sentences"
+    from_vector = True
     keeps = "best"  # it trains the vector that is kept
     Settings = TSDAESettings
 
-    def decoder(self, encoder: Encoder) -> Decoder:
-        return Decoder(encoder, self.settings.decoder_layers, encoder.dimension, self.settings.tie_weights)
+    @classmethod
+    def check(cls, settings: Any) -> None:
+        super().check(settings)
+        parse_noise(settings.noise)
 
-    def memory(self, batch: Batch) -> tuple[Tensor, None]:
-        (vectors,) = self.encoder.embed(batch["source"])
-        return vectors.unsqueeze(1), None
+    @property
+    def tied(self) -> bool:
+        return bool(self.settings.tie_weights)
+
+    def roles(self, encoder: Encoder) -> dict[str, Role]:
+        self.corruptor = parse_noise(self.settings.noise)(encoder.tokeniser)
+        return super().roles(encoder)
+
+    def example(self, text: Sequence[Ids], rng: np.random.Generator) -> tuple[Ids, Target]:
+        return self.corruptor(text, rng), whole(np.concatenate(text), self.encoder.tokeniser)

@@ -19,20 +19,29 @@ from isotrope.views.tokens import Tokeniser
 PERMUTE = "permute"
 
 
-class HideWords(Mask):
+class Hiding(Mask):
+    """An edit that puts [MASK] into the text."""
+
+    @property
+    def hider(self) -> int:
+        assert self.words.mask is not None  # refused when it was made
+        return self.words.mask
+
+
+class HideWords(Hiding):
     """Each word is hidden with probability ``share``: every piece of it becomes [MASK]."""
 
     def edit(self, ids: Ids, starts: Numbers, words: Numbers, rng: np.random.Generator) -> Ids:
         hidden = np.zeros(starts.size, dtype=np.bool_)
         hidden[words] = rng.random(words.size) < self.share
-        return np.where(hidden.repeat(ends_of(starts, ids) - starts), self.words.mask, ids)
+        return np.where(hidden.repeat(ends_of(starts, ids) - starts), self.hider, ids)
 
 
 @dataclass(frozen=True)
-class Infill(Mask):
+class Infill(Hiding):
     """Spans of Poisson(λ) words, ⌈share · words⌉ in all, become one [MASK] each; a span of no words puts a [MASK] between two.
 
-    The last span is cut so that exactly so many words are hidden. Spans do not overlap; every arrangement of them is as likely as any other.
+    The last span is cut so that exactly so many words are hidden. Spans do not overlap, and every arrangement of them is as likely.
     """
 
     length: float = field(default=3.0, kw_only=True)
@@ -50,7 +59,7 @@ class Infill(Mask):
         hidden[words[[place for start, size in zip(first, slots[spans], strict=True) for place in range(start, start + size)]]] = True
         kept = ~hidden.repeat(ends_of(starts, ids) - starts)
         before = np.concatenate(([0], kept.cumsum()))  # pieces that stay, before each piece
-        return np.insert(ids[kept], before[np.append(starts[words], ids.size)[first]], self.words.mask)
+        return np.insert(ids[kept], before[np.append(starts[words], ids.size)[first]], self.hider)
 
 
 class Rotate(WordEdit):
@@ -76,7 +85,7 @@ def permute_sentences(sentences: Sequence[Ids], share: float, rng: np.random.Gen
     order = np.arange(len(sentences))
     moved = rng.choice(order, math.ceil(share * order.size), replace=False)
     order[np.sort(moved)] = moved
-    return [sentences[place] for place in order]
+    return [sentences[place] for place in order.tolist()]
 
 
 @dataclass(frozen=True)

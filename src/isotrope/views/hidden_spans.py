@@ -60,11 +60,13 @@ def random_parts(total: int, parts: int, rng: np.random.Generator) -> npt.NDArra
     return np.diff(cuts, prepend=0, append=total)
 
 
-def with_sentinels(ids: Ids, hidden: Hidden, top: int) -> Ids:
-    """Each hidden run becomes one sentinel; these count down from the id ``top``. With the mask turned over it gives what was hidden."""
+def with_sentinels(ids: Ids, hidden: Hidden, top: int) -> tuple[Ids, Ids]:
+    """(the text with a sentinel for each hidden run, each sentinel with what it stands for); sentinels count down from the id ``top``."""
     begins = hidden & ~np.concatenate(([False], hidden[:-1]))
-    marked = np.where(begins, top + 1 - begins.cumsum(), ids)
-    return marked[begins | ~hidden]
+    sentinels = top - np.arange(begins.sum())
+    source = ids.copy()
+    source[begins] = sentinels
+    return source[begins | ~hidden], np.insert(ids[hidden], hidden.cumsum()[begins] - 1, sentinels)
 
 
 def raw_length(room: int, density: float, mean: float, most: int) -> int:
