@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -49,7 +50,7 @@ def test_a_span_is_one_mask_and_spans_of_no_words_are_insertions() -> None:
     for seed in range(300):
         found = Infill(WORDS, 0.3)(PLAIN, rng(seed)).tolist()
         seen = [token for token in found if token != MASK]
-        for left, right in zip(seen, seen[1:], strict=False):
+        for left, right in pairwise(seen):
             between = found[found.index(left) + 1 : found.index(right)]
             assert bool(between) or right == left + 1
             inserted += bool(between) and right == left + 1

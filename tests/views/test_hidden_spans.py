@@ -61,7 +61,7 @@ def test_splicing_the_target_restores_the_text() -> None:
         assert marks.tolist() == target[target >= 100].tolist() == list(range(top, top - len(marks), -1))  # counting down
         parts: dict[int, list[int]] = {}
         for token in target.tolist():
-            parts[token if token >= 100 else last] = parts.get(last, []) + [token] if token < 100 else []
+            parts[token if token >= 100 else last] = [*parts.get(last, []), token] if token < 100 else []
             last = token if token >= 100 else last
         assert [piece for token in source.tolist() for piece in parts.get(token, [token])] == ids.tolist()
         assert len(source) == len(ids) - hidden.sum() + len(marks)

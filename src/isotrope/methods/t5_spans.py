@@ -52,10 +52,10 @@ class T5Spans(TextGeneration):
 
     @property
     def noise(self) -> tuple[float, float, int]:
-        return self.settings.density, self.settings.span_length, SENTINELS - 1  # one more where a span is rolled over the end
+        return self.settings.density, self.settings.span_length, SENTINELS - 1  # one is left for a span that is rolled over the end
 
     def longest(self) -> int:
-        return raw_length(self.room, *self.noise)
+        return raw_length(max(self.room - self.settings.roll, 1), *self.noise)  # a span that is rolled over the end is two
 
     def example(self, text: Sequence[Ids], rng: np.random.Generator) -> tuple[Ids, Target]:
         ids = np.concatenate(text)
