@@ -204,5 +204,7 @@ class Method(nn.Module):
         self.after_step(representations)
 
     def rate_of(self) -> dict[int, float]:
-        """Multiple of the learning rate for the parameters (by identity) of roles that have one."""
-        return {id(p): r.learning_rate for r in self.role.values() if isinstance(r, Trained) for p in r.parameters()}
+        """Multiple of the learning rate for the parameters (by identity) of roles; not for those that a role shares with the encoder."""
+        own = {id(p) for p in self.encoder.parameters()}
+        roles = [role for role in self.role.values() if isinstance(role, Trained)]
+        return {id(p): role.learning_rate for role in roles for p in role.parameters() if id(p) not in own}

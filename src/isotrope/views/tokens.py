@@ -178,7 +178,7 @@ class Tokeniser:
     def frame(self, sequences: Sequence[npt.NDArray[Any]], max_length: int) -> Tokens:
         """Cut each to ``max_length``, special tokens counted, and pad to the longest."""
         room = max(max_length - len(self.prefix) - len(self.suffix), 1)
-        return self._padded([[*self.prefix, *sequence[:room].tolist(), *self.suffix] for sequence in sequences])
+        return self.padded([[*self.prefix, *sequence[:room].tolist(), *self.suffix] for sequence in sequences])
 
     @cached_property
     def pair_frame(self) -> tuple[list[int], list[int], list[int]]:
@@ -193,12 +193,13 @@ class Tokeniser:
         """Pairs of segments as one row each, uncut; what stands between them counts to the first."""
         before, between, behind = self.pair_frame
         pairs = [(first.tolist(), second.tolist()) for first, second in zip(firsts, seconds, strict=True)]
-        tokens = self._padded([[*before, *first, *between, *second, *behind] for first, second in pairs])
+        tokens = self.padded([[*before, *first, *between, *second, *behind] for first, second in pairs])
         borders = np.array([len(before) + len(first) + len(between) for first, _ in pairs], dtype=np.int64)
         in_second = torch.from_numpy(np.arange(tokens.ids.shape[1]) >= borders[:, None])
         return replace(tokens, segments=in_second.long() * tokens.mask)
 
-    def _padded(self, rows: list[list[int]]) -> Tokens:
+    def padded(self, rows: list[list[int]]) -> Tokens:
+        """Rows of ids, as they are, padded to the longest."""
         lengths = np.fromiter((len(row) for row in rows), dtype=np.int64, count=len(rows))
         width = max(int(lengths.max(initial=1)), 1)
         ids = np.full((len(rows), width), self.pad, dtype=np.int64)
