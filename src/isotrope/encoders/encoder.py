@@ -15,6 +15,7 @@ from torch import nn
 from isotrope.encoders.heads import Dense
 from isotrope.encoders.pooling import Pooling
 from isotrope.encoders.roles import evaluating
+from isotrope.encoders.static import StaticVectors
 from isotrope.encoders.token_weights import TokenWeights
 from isotrope.errors import InputError
 from isotrope.files import digest
@@ -60,13 +61,13 @@ def _inputs(tokens: Tokens) -> dict[str, torch.Tensor]:
 
 
 class Encoder(nn.Module):
-    """A Hugging Face backbone, a pooling (of weighted tokens, where there are such), and the modules after it."""
+    """A Hugging Face backbone (or a table of word vectors), a pooling (of weighted tokens, where there are such), and the modules after it."""
 
     token_weights: TokenWeights | None
 
     def __init__(
         self,
-        backbone: PreTrainedModel,
+        backbone: PreTrainedModel | StaticVectors,
         tokenizer: PreTrainedTokenizerBase,
         pooling: Pooling | str = "mean",
         modules: Sequence[nn.Module] = (),
