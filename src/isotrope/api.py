@@ -21,6 +21,7 @@ from isotrope.data.held_out import hold_out
 from isotrope.data.kinds import kind_named
 from isotrope.data.leaks import LeakReport, find_leaks, protect
 from isotrope.data.readers import read
+from isotrope.data.sources import find_records
 from isotrope.encoders.encoder import Encoder
 from isotrope.encoders.loading import load as load
 from isotrope.encoders.paraphrase import Paraphraser
@@ -85,9 +86,11 @@ def train(
     find their natural partner.
     """
     kind = find(method)
-    method_settings, loop_settings = resolve(settings, kind.Settings, LoopSettings)
+    method_settings, loop_settings = resolve({**kind.loop, **settings}, kind.Settings, LoopSettings)
     kind.check(method_settings)
     loop_settings.check()
+    if kind.starts_anew:
+        _check_anew(method, model, pooling, loop_settings)
     for weight, auxiliary in (("mlm_weight", MaskedLanguageModel), ("rtd_weight", ReplacedTokenDetection)):
         if getattr(loop_settings, weight) > 0 and issubclass(kind, auxiliary):
             raise InputError(f"{method} has {auxiliary.title} among its own terms; leave {weight} out.")
@@ -96,7 +99,11 @@ def train(
         raise InputError("To resume a run, name its folder with --output.")
 
     accelerator = make_accelerator(loop_settings, folder)
-    encoder = _online(model, pooling, accelerator.device, kind.needs_language_head or loop_settings.mlm_weight > 0)
+    if kind.starts_anew:
+        records = find_records(data, kind.kinds(method_settings), columns, split).records
+        encoder = kind.begin(method_settings, records, loop_settings.seed).to(accelerator.device)
+    else:
+        encoder = _online(model, pooling, accelerator.device, kind.needs_language_head or loop_settings.mlm_weight > 0)
     with accelerator.main_process_first():
         corpus = _open(data, kind.kinds(method_settings), encoder, columns, split)
     train_rows, held_rows = hold_out(corpus, loop_settings.held_out, loop_settings.seed)
@@ -106,14 +113,18 @@ def train(
     _check_size(corpus, kind.batches, train_rows, held_rows, loop_settings)
     _check_share(loop_settings.batch_size, accelerator.num_processes)
     kind.check_batch(method_settings, loop_settings.batch_size, corpus)
-    judge = make_judge(corpus, held_rows if len(held_rows) else train_rows, eval_data)
+    if kind.judged_by:
+        judge: Judge = lambda encoder: Judgement({}, kind.judged_by)  # noqa: E731
+        held_usable = held_usable if len(held_usable) else train_rows
+    else:
+        judge = make_judge(corpus, held_rows if len(held_rows) else train_rows, eval_data)
 
     start = encoder.fingerprint()
     facts = {
         "method": method,
         "data": {"fingerprint": corpus.fingerprint, "kind": corpus.kind.name, **asdict(corpus.counts)},
         "model": {
-            "name": "an encoder in memory" if isinstance(model, Encoder) else str(model),
+            "name": "none" if kind.starts_anew else "an encoder in memory" if isinstance(model, Encoder) else str(model),
             "fingerprint": start,
             "pooling": encoder.pooling.name,
         },
@@ -338,6 +349,17 @@ def _spearman(encoder: Encoder, files: Sequence[str | os.PathLike[str]]) -> dict
     found = {Path(file).name.split(".tsv")[0]: 100 * spearman_of_file(encoder, file) for file in files}
     mean = {"spearman": sum(found.values()) / len(found)} if found else {}
     return {**mean, **({f"spearman {name}": value for name, value in found.items()} if len(found) > 1 else {})}
+
+
+def _check_anew(method: str, model: str | os.PathLike[str] | Encoder, pooling: str | None, settings: LoopSettings) -> None:
+    """The default model is not asked for, so it is no mistake."""
+    if model != "builtin-base":
+        raise InputError(f"{method} starts from nothing but the data; leave the model out.")
+    if pooling not in (None, "mean"):
+        raise InputError(f"{method} makes vectors that are read out by their mean; leave the pooling out.")
+    for weight in ("mlm_weight", "rtd_weight"):
+        if getattr(settings, weight) > 0:
+            raise InputError(f"{weight} needs a transformer that reads the text, and {method} has none; leave it out.")
 
 
 def _online(model: str | os.PathLike[str] | Encoder, pooling: str | None, device: Any, language_head: bool) -> Encoder:

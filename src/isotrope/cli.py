@@ -98,7 +98,10 @@ def methods(name: Annotated[str | None, typer.Argument(help="Show this method's 
         kind: Any = spaces().get(name) or find(name)
         loop = [] if name in spaces() else [("the loop", field) for field in fields(LoopSettings)]
         card, owned = kind.card(), [*((name, field) for field in fields(kind.Settings)), *loop]
-    rows = [{"setting": field.name.replace("_", "-"), "default": field.default, "of": owner} for owner, field in owned]
+    suited = {} if name == CHILD.name else getattr(kind, "loop", {})  # a method may have other defaults of the loop
+    rows = [
+        {"setting": field.name.replace("_", "-"), "default": suited.get(field.name, field.default), "of": owner} for owner, field in owned
+    ]
     _print({"card": asdict(card), "settings": rows}, ("setting", "default", "of"), rows, as_json)
 
 

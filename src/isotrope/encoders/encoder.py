@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -78,7 +78,7 @@ class Encoder(nn.Module):
         token_weights: TokenWeights | None = None,
     ) -> None:
         super().__init__()
-        self.backbone = backbone
+        self.backbone = cast("PreTrainedModel", backbone)  # a table has the shape of one
         self.tokenizer = tokenizer
         self.tokeniser = Tokeniser(tokenizer)
         self.pooling = Pooling.named(pooling, backbone.config.num_hidden_layers) if isinstance(pooling, str) else pooling
