@@ -59,7 +59,7 @@ class Word2Vec(Method):
     starts_anew = True
     optimiser = "adagrad"
     loop: ClassVar[dict[str, Any]] = {
-        "batch_size": 512, "learning_rate": 0.1, "epochs": 5.0, "max_length": 1000, "warmup_ratio": 0.0, "weight_decay": 0.0
+        "batch_size": 512, "learning_rate": 0.3, "epochs": 5.0, "max_length": 1000, "warmup_ratio": 0.0, "weight_decay": 0.0
     }  # fmt: skip
     Settings = Word2VecSettings
     noise: Tensor
