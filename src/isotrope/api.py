@@ -22,6 +22,8 @@ from isotrope.data.kinds import kind_named
 from isotrope.data.leaks import LeakReport, find_leaks, protect
 from isotrope.data.readers import read
 from isotrope.data.sources import find_records
+from isotrope.encoders.completion import Completion
+from isotrope.encoders.completion import complete as find_completions
 from isotrope.encoders.encoder import Encoder
 from isotrope.encoders.loading import load as load
 from isotrope.encoders.paraphrase import Paraphraser
@@ -269,6 +271,11 @@ def search(
     """The sentences of a file that are nearest to a query."""
     subject = encoder if isinstance(encoder, Encoder) else load(encoder)
     return index_file(subject, texts, columns).search([query], top)[0]
+
+
+def complete(encoder: Encoder | str | os.PathLike[str], concept: str, relation: str, top: int = 5) -> list[Completion]:
+    """The concepts that stand in ``relation`` to ``concept``, by a model that ``train("lre", …)`` made; the nearest first."""
+    return find_completions(encoder if isinstance(encoder, Encoder) else load(encoder), concept, relation, top)
 
 
 def paraphrase(

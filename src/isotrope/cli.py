@@ -397,6 +397,21 @@ def search(
 
 
 @app.command()
+def complete(
+    model: Annotated[str, typer.Argument(help="A folder that `isotrope train lre` wrote.")],
+    concept: Annotated[str, typer.Argument(help="A name, as it stands in the relations.")],
+    relation: Annotated[str, typer.Argument(help="A relation, as it stands there.")],
+    top: Annotated[int, typer.Option(help="How many.")] = 5,
+    as_json: Json = False,
+) -> None:
+    """Name the concepts that stand in a relation to another."""
+    from isotrope import api
+
+    rows = [{"concept": one.concept, "distance": round(one.distance, 4)} for one in api.complete(model, concept, relation, top)]
+    _print(rows, ("concept", "distance"), rows, as_json)
+
+
+@app.command()
 def leaks(
     text: Annotated[list[Path], typer.Argument(help="Training text: .txt or .tsv files, plain or with .gz or .xz.")],
     against: Annotated[list[Path] | None, typer.Option(help="A file whose sentences must not be trained on; may be given again.")] = None,
