@@ -77,9 +77,9 @@ class LinearRelationalEmbedding(Method):
     def begin(cls, settings: Any, records: Iterable[Record], seed: int) -> Encoder:
         found, uses = set[str](), Counter[str]()
         for record in records:
-            if all(record.texts):
+            if all(record.texts) and record.value:  # the corpus says what is wrong with others
                 found.update(record.texts)
-                uses[record.value or ""] += 1
+                uses[record.value] += 1
         single = sorted(name for name, count in uses.items() if count == 1)
         if single:
             more = f" and {len(single) - 3} others" if len(single) > 3 else ""
@@ -98,6 +98,13 @@ class LinearRelationalEmbedding(Method):
         _, self.question, counts = np.unique(self.triples[:, :2], axis=0, return_inverse=True, return_counts=True)
         self.answers_each = counts[self.question]
         return {"relations": Trained(Matrices(len(self.corpus.names), self.settings.dimension))}
+
+    @property
+    def matrices(self) -> Tensor:
+        role = self.role["relations"]
+        assert isinstance(role, Trained)
+        assert isinstance(role.module, Matrices)
+        return role.module.matrices
 
     @property
     def concepts(self) -> Tensor:
@@ -119,7 +126,7 @@ class LinearRelationalEmbedding(Method):
 
     def loss(self, representations: dict[str, Tensor], batch: Batch) -> dict[str, Tensor]:
         images, answers, each = (representations[name] for name in ("images", "answers", "answers_each"))
-        size = self.concepts.pow(2).sum() + self.role["relations"].module.matrices.pow(2).sum()
+        size = self.concepts.pow(2).sum() + self.matrices.pow(2).sum()
         return {"relational": relational(images, self.concepts, answers, each), "prior": size / 2}
 
     def weights(self) -> dict[str, float]:
@@ -133,7 +140,7 @@ class LinearRelationalEmbedding(Method):
         scores = closeness(representations["images"], self.concepts)
         answers = representations["answers"].long()
         own = scores.gather(1, answers.unsqueeze(1))
-        before = (scores >= own).scatter(1, answers.unsqueeze(1), False) & ~self.right_answers(representations["questions"].long())
+        before = ~(scores < own) & ~self.right_answers(representations["questions"].long())  # a tie, or no number, is no success
         ranks = 1.0 + before.sum(dim=1)
         return {"completion": (ranks == 1).float().mean(), "completion_mrr": (1 / ranks).mean()}
 
@@ -146,4 +153,4 @@ class LinearRelationalEmbedding(Method):
     def export(self) -> Encoder:
         assert self.corpus is not None
         table = self.encoder.backbone.get_input_embeddings().weight.detach().clone()
-        return Encoder(Concepts(table, self.corpus.names, self.role["relations"].module.matrices.detach().clone()), self.encoder.tokenizer)
+        return Encoder(Concepts(table, self.corpus.names, self.matrices.detach().clone()), self.encoder.tokenizer)

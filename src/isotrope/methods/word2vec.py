@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
@@ -62,7 +61,6 @@ class Word2Vec(Method):
         "batch_size": 512, "learning_rate": 0.3, "epochs": 5.0, "max_length": 1000, "warmup_ratio": 0.0, "weight_decay": 0.0
     }  # fmt: skip
     Settings = Word2VecSettings
-    noise: Tensor
 
     @classmethod
     def check(cls, settings: Any) -> None:
@@ -97,7 +95,8 @@ class Word2Vec(Method):
 
     def remarks(self) -> list[str]:
         known = int((self.keep > 0).sum())
-        return [f"{known:,} different words stand {self.settings.min_count} times or more; {self.unknown:.1%} of the text is rarer ones."]
+        told = f"{known:,} different words stand {self.settings.min_count} times or more; rarer ones, {self.unknown:.1%} of the text, are left out."
+        return [told] if self.unknown else []
 
     def views(self, records: Records, rng: np.random.Generator) -> dict[str, View]:
         texts = [text[: self.max_length] for text in records.tokens()]
@@ -142,9 +141,10 @@ class Word2Vec(Method):
 
     def export(self) -> Encoder:
         """The table u, each row times its weight in a sentence."""
-        kept: npt.NDArray[np.float64] = self.settings.smoothing / (self.settings.smoothing + self.share) if self.settings.smoothing else self.share**0
         backbone = StaticVectors(self.encoder.backbone.get_input_embeddings().weight.detach().clone())
-        backbone.weigh(torch.from_numpy(kept).float().to(self.encoder.device))
+        if self.settings.smoothing:
+            weights = self.settings.smoothing / (self.settings.smoothing + self.share)
+            backbone.weigh(torch.from_numpy(weights).float().to(self.encoder.device))
         return Encoder(backbone, self.encoder.tokenizer)
 
 

@@ -50,9 +50,9 @@ def windowed_sampling(anchors: Tensor, partners: Tensor, noise: Tensor, pairs: T
 
         ℓ_b = − Σ_ij P_bij [ log σ(a_i·p_j) + (k/K) Σ_n O_bjn log σ(−a_i·z_n) ]
 
-    ``anchors`` and ``partners`` [texts, words, d], ``noise`` z [texts, K, d]. ``pairs`` P [texts, words, words] says how much a pair counts;
-    ``other`` O [texts, words, K] is 0 where noise word n is partner j itself. Each pair counts ``negatives`` k noise words in the mean. The
-    result [texts] is a sum over pairs.
+    ``anchors`` and ``partners`` [texts, words, d], ``noise`` z [texts, K, d]. ``pairs`` P [texts, words, words] says how much a pair
+    counts; ``other`` O [texts, words, K] is 0 where noise word n is partner j itself. Each pair counts ``negatives`` k noise words in the
+    mean. The result [texts] is a sum over pairs.
     """
     check_shapes(anchors=(anchors, "B W d"), partners=(partners, "B W d"), noise=(noise, "B K d"), pairs=(pairs, "B W W"))
     scores = wide(anchors @ torch.cat([partners, noise], dim=1).transpose(1, 2))  # [texts, words, words + K]

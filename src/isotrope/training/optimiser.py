@@ -1,4 +1,4 @@
-"""AdamW (or Muon beside it, or Adagrad) with decay on weight matrices only, and a rate that rises, then falls to zero, in straight lines."""
+"""AdamW, Muon beside it, or Adagrad, with decay on weight matrices only, and a rate that rises, then falls to zero, in straight lines."""
 
 from __future__ import annotations
 
