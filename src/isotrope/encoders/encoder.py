@@ -61,7 +61,7 @@ def _inputs(tokens: Tokens) -> dict[str, torch.Tensor]:
 
 
 class Encoder(nn.Module):
-    """A Hugging Face backbone (or a table of word vectors), a pooling (of weighted tokens, where there are such), and the modules after it."""
+    """A Hugging Face backbone or a table of word vectors, a pooling (of weighted tokens, where there are such), and what follows it."""
 
     token_weights: TokenWeights | None
 

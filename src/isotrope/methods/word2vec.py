@@ -94,8 +94,8 @@ class Word2Vec(Method):
         return {"contexts": Trained(contexts)}
 
     def remarks(self) -> list[str]:
-        known = int((self.keep > 0).sum())
-        told = f"{known:,} different words stand {self.settings.min_count} times or more; rarer ones, {self.unknown:.1%} of the text, are left out."
+        known, least = int((self.keep > 0).sum()), self.settings.min_count
+        told = f"{known:,} different words stand {least} times or more; rarer ones, {self.unknown:.1%} of the text, are left out."
         return [told] if self.unknown else []
 
     def views(self, records: Records, rng: np.random.Generator) -> dict[str, View]:
