@@ -40,7 +40,7 @@ class Matrices(nn.Module):
         self.matrices = nn.Parameter(torch.randn(relations, width, width) / width**0.5)  # an image is as long as the concept
 
     def forward(self, concepts: Tensor, relations: Tensor) -> Tensor:
-        return (self.matrices[relations] @ concepts.unsqueeze(2)).squeeze(2)
+        return (self.matrices[relations] * concepts.unsqueeze(1)).sum(dim=2)  # no product that half precision would take over
 
 
 class LinearRelationalEmbedding(Method):

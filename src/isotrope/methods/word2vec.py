@@ -104,34 +104,38 @@ class Word2Vec(Method):
         return {"words": keep_words(texts, self.keep, rng), "noise": Numbers.of(noise)}
 
     def represent(self, batch: Batch) -> dict[str, Tensor]:
-        """Sums over the pairs of each text, and how many there are: a text's pairs are compared within it."""
+        """Sums over the pairs of each text, and how many there are: a text's pairs are compared within it.
+
+        Texts of like length go together. Each table is looked up once: every lookup costs its backward a gradient of the table's size.
+        """
         words, noise = batch["words"], batch["noise"].values
-        on_cpu = noise.device.type == "cpu"
-        groups = list(plan(words.lengths, 8 * TOKEN_BUDGET["cpu"] if on_cpu else TOKEN_BUDGET["cuda"]))
-        if len(groups) == 1:
-            losses, pairs = self.compared(words, noise)
-        else:
-            parts = [self.compared(words.rows(rows), noise[torch.from_numpy(rows).to(noise.device)]) for rows in groups]
-            back = torch.from_numpy(np.argsort(np.concatenate(groups), kind="stable")).to(noise.device)
-            losses, pairs = (torch.cat(each)[back] for each in zip(*parts, strict=True))
+        groups = list(plan(words.lengths, 4 * TOKEN_BUDGET["cpu"] if noise.device.type == "cpu" else TOKEN_BUDGET["cuda"]))
+        order = torch.from_numpy(np.concatenate(groups)).to(noise.device, non_blocking=True)
+        parts, noise = [words.rows(rows) for rows in groups], noise[order]
+        flat = torch.cat([part.ids.flatten() for part in parts])
+        inputs = self.encoder.backbone.get_input_embeddings()(flat)
+        outputs, drawn = self.role["contexts"](torch.cat([flat, noise.flatten()])).split([len(flat), noise.numel()])
+        sizes, rows = [part.ids.numel() for part in parts], [len(part) for part in parts]
+        per_part = (*(table.split(sizes) for table in (inputs, outputs)), drawn.view(*noise.shape, -1).split(rows), noise.split(rows))
+        found = [self.compared(part, *given) for part, *given in zip(parts, *per_part, strict=True)]
+        back = torch.argsort(order)
+        losses, pairs = (torch.cat(each)[back] for each in zip(*found, strict=True))
         return {"pair_losses": losses, "pairs": pairs}
 
-    def compared(self, words: Tokens, noise: Tensor) -> tuple[Tensor, Tensor]:
+    def compared(self, words: Tokens, inputs: Tensor, outputs: Tensor, drawn: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
         """[rows] each. The scores of all words of a text with all others are one product; ``pairs`` says which count, and how much."""
         window, present = self.settings.window, words.mask.float()
         place = torch.arange(words.ids.shape[1], device=noise.device)
         distance = (place.unsqueeze(1) - place).abs()
         near = ((window + 1 - distance) / window).clamp(min=0.0).fill_diagonal_(0.0)  # [width, width]
         pairs = near * present.unsqueeze(2) * present.unsqueeze(1)  # [rows, width, width]
-        anchors = self.encoder.states(words)
+        anchors, partners = (vectors.view(*words.ids.shape, -1) for vectors in (inputs, outputs))  # [rows, width, d]
         if self.settings.form == "cbow":
             total = pairs.sum(dim=2, keepdim=True)
             anchors = (pairs @ anchors) / total.clamp(min=1 / window)
             pairs = torch.diag_embed((total.squeeze(2) > 0).float())
-        contexts = self.role["contexts"]
         other = (words.ids.unsqueeze(2) != noise.unsqueeze(1)).float()  # [rows, width, noise words]
-        losses = windowed_sampling(anchors, contexts(words.ids), contexts(noise), pairs, other, self.settings.negatives)
-        return losses, pairs.sum(dim=(1, 2))
+        return windowed_sampling(anchors, partners, drawn, pairs, other, self.settings.negatives), pairs.sum(dim=(1, 2))
 
     def loss(self, representations: dict[str, Tensor], batch: Batch) -> dict[str, Tensor]:
         return {"negative_sampling": mean_over_pairs(representations)}

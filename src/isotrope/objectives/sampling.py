@@ -55,8 +55,7 @@ def windowed_sampling(anchors: Tensor, partners: Tensor, noise: Tensor, pairs: T
     mean. The result [texts] is a sum over pairs.
     """
     check_shapes(anchors=(anchors, "B W d"), partners=(partners, "B W d"), noise=(noise, "B K d"), pairs=(pairs, "B W W"))
-    scores = wide(anchors @ torch.cat([partners, noise], dim=1).transpose(1, 2))  # [texts, words, words + K]
-    real, drawn = scores.split([partners.shape[1], noise.shape[1]], dim=2)
+    real, drawn = (wide(anchors @ others.transpose(1, 2)) for others in (partners, noise))  # [texts, words, words], [texts, words, K]
     against = wide(pairs @ other) * (negatives / noise.shape[1])
     return -((wide(pairs) * logsigmoid(real)).sum(dim=(1, 2)) + (against * logsigmoid(-drawn)).sum(dim=(1, 2)))
 
