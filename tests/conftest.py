@@ -64,6 +64,12 @@ def _table(*columns: str) -> Callable[[list[str]], str]:
     return write
 
 
+def _relations(texts: list[str]) -> str:
+    """Twenty numbers on a ring and four steps: relations that a matrix can be."""
+    rows = [f"number {a}\tplus {step}\tnumber {(a + step) % 20}" for step in (1, 2, 3, 5) for a in range(20)]
+    return "\n".join(["head\trelation\ttail", *rows]) + "\n"
+
+
 def _runs(texts: list[str]) -> str:
     """Documents of eight sentences, or dialogues of eight turns."""
     return "\n\n".join("\n".join(texts[start : start + 8]) for start in range(0, 480, 8)) + "\n"
@@ -87,6 +93,7 @@ SAMPLES: dict[str, tuple[str, Callable[[list[str]], str]]] = {
     "labelled-pairs": ("labelled_pairs.tsv", _table("premise", "hypothesis", "label")),
     "emoji": ("tweets.txt", _tweets),
     "linked": ("linked.tsv", _table("sentence", "entity", "hard_entities")),
+    "relations": ("relations.tsv", _relations),
 }
 
 

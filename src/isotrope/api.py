@@ -21,6 +21,9 @@ from isotrope.data.held_out import hold_out
 from isotrope.data.kinds import kind_named
 from isotrope.data.leaks import LeakReport, find_leaks, protect
 from isotrope.data.readers import read
+from isotrope.data.sources import find_records
+from isotrope.encoders.completion import Completion
+from isotrope.encoders.completion import complete as find_completions
 from isotrope.encoders.encoder import Encoder
 from isotrope.encoders.loading import load as load
 from isotrope.encoders.paraphrase import Paraphraser
@@ -86,9 +89,11 @@ def train(
     find their natural partner.
     """
     kind = find(method)
-    method_settings, loop_settings = resolve(settings, kind.Settings, LoopSettings)
+    method_settings, loop_settings = resolve({**kind.loop, **settings}, kind.Settings, LoopSettings)
     kind.check(method_settings)
     loop_settings.check()
+    if kind.starts_anew:
+        _check_anew(method, model, pooling, loop_settings)
     for weight, auxiliary in (("mlm_weight", MaskedLanguageModel), ("rtd_weight", ReplacedTokenDetection)):
         if getattr(loop_settings, weight) > 0 and issubclass(kind, auxiliary):
             raise InputError(f"{method} has {auxiliary.title} among its own terms; leave {weight} out.")
@@ -97,7 +102,11 @@ def train(
         raise InputError("To resume a run, name its folder with --output.")
 
     accelerator = make_accelerator(loop_settings, folder)
-    encoder = _online(model, pooling, accelerator.device, kind.needs_language_head or loop_settings.mlm_weight > 0)
+    if kind.starts_anew:
+        records = find_records(data, kind.kinds(method_settings), columns, split).records
+        encoder = kind.begin(method_settings, records, loop_settings.seed).to(accelerator.device)
+    else:
+        encoder = _online(model, pooling, accelerator.device, kind.needs_language_head or loop_settings.mlm_weight > 0)
     with accelerator.main_process_first():
         corpus = _open(data, kind.kinds(method_settings), encoder, columns, split)
     train_rows, held_rows = hold_out(corpus, loop_settings.held_out, loop_settings.seed)
@@ -107,14 +116,16 @@ def train(
     _check_size(corpus, kind.batches, train_rows, held_rows, loop_settings)
     _check_share(loop_settings.batch_size, accelerator.num_processes)
     kind.check_batch(method_settings, loop_settings.batch_size, corpus)
-    judge = make_judge(corpus, held_rows if len(held_rows) else train_rows, eval_data)
+    if kind.judged_by and not len(held_usable):
+        held_usable = train_rows
+    judge = make_judge(corpus, held_rows if len(held_rows) else train_rows, eval_data, kind.judged_by)
 
     start = encoder.fingerprint()
     facts = {
         "method": method,
         "data": {"fingerprint": corpus.fingerprint, "kind": corpus.kind.name, **asdict(corpus.counts)},
         "model": {
-            "name": "an encoder in memory" if isinstance(model, Encoder) else str(model),
+            "name": "none" if kind.starts_anew else "an encoder in memory" if isinstance(model, Encoder) else str(model),
             "fingerprint": start,
             "pooling": encoder.pooling.name,
         },
@@ -261,6 +272,11 @@ def search(
     return index_file(subject, texts, columns).search([query], top)[0]
 
 
+def complete(encoder: Encoder | str | os.PathLike[str], concept: str, relation: str, top: int = 5) -> list[Completion]:
+    """The concepts that stand in ``relation`` to ``concept``, by a model that ``train("lre", …)`` made; the nearest first."""
+    return find_completions(encoder if isinstance(encoder, Encoder) else load(encoder), concept, relation, top)
+
+
 def paraphrase(
     text: str | os.PathLike[str],
     output: str | os.PathLike[str],
@@ -311,7 +327,10 @@ def leaks(
     return find_leaks(text, protect(files), output)
 
 
-def make_judge(corpus: Corpus, held_rows: Rows, eval_data: Files | None) -> Judge:
+def make_judge(corpus: Corpus, held_rows: Rows, eval_data: Files | None, judged_by: str = "") -> Judge:
+    """``judged_by`` is a measure of the method's own task that stands in place of all others; whoever adds that task brings it."""
+    if judged_by:
+        return lambda encoder: Judgement({}, judged_by)
     pairs = natural_pairs(corpus, held_rows)
     files = _files(eval_data)
     if len(pairs[1]) < 2 and not files:
@@ -339,6 +358,17 @@ def _spearman(encoder: Encoder, files: Sequence[str | os.PathLike[str]]) -> dict
     found = {Path(file).name.split(".tsv")[0]: 100 * spearman_of_file(encoder, file) for file in files}
     mean = {"spearman": sum(found.values()) / len(found)} if found else {}
     return {**mean, **({f"spearman {name}": value for name, value in found.items()} if len(found) > 1 else {})}
+
+
+def _check_anew(method: str, model: str | os.PathLike[str] | Encoder, pooling: str | None, settings: LoopSettings) -> None:
+    """The default model is not asked for, so it is no mistake."""
+    if model != "builtin-base":
+        raise InputError(f"{method} starts from nothing but the data; leave the model out.")
+    if pooling not in (None, "mean"):
+        raise InputError(f"{method} makes vectors that are read out by their mean; leave the pooling out.")
+    for weight in ("mlm_weight", "rtd_weight"):
+        if getattr(settings, weight) > 0:
+            raise InputError(f"{weight} needs a transformer that reads the text, and {method} has none; leave it out.")
 
 
 def _online(model: str | os.PathLike[str] | Encoder, pooling: str | None, device: Any, language_head: bool) -> Encoder:

@@ -98,7 +98,10 @@ def methods(name: Annotated[str | None, typer.Argument(help="Show this method's 
         kind: Any = spaces().get(name) or find(name)
         loop = [] if name in spaces() else [("the loop", field) for field in fields(LoopSettings)]
         card, owned = kind.card(), [*((name, field) for field in fields(kind.Settings)), *loop]
-    rows = [{"setting": field.name.replace("_", "-"), "default": field.default, "of": owner} for owner, field in owned]
+    suited = {} if name == CHILD.name else getattr(kind, "loop", {})  # a method may have other defaults of the loop
+    rows = [
+        {"setting": field.name.replace("_", "-"), "default": suited.get(field.name, field.default), "of": owner} for owner, field in owned
+    ]
     _print({"card": asdict(card), "settings": rows}, ("setting", "default", "of"), rows, as_json)
 
 
@@ -391,6 +394,21 @@ def search(
     hits = api.search(model, text, query, top, columns.split(",") if columns else None)
     rows = [{"score": round(hit.score, 4), "line": hit.line, "text": hit.text} for hit in hits]
     _print(rows, ("score", "line", "text"), rows, as_json)
+
+
+@app.command()
+def complete(
+    model: Annotated[str, typer.Argument(help="A folder that `isotrope train lre` wrote.")],
+    concept: Annotated[str, typer.Argument(help="A name, as it stands in the relations.")],
+    relation: Annotated[str, typer.Argument(help="A relation, as it stands there.")],
+    top: Annotated[int, typer.Option(help="How many.")] = 5,
+    as_json: Json = False,
+) -> None:
+    """Name the concepts that stand in a relation to another."""
+    from isotrope import api
+
+    rows = [{"concept": one.concept, "distance": round(one.distance, 4)} for one in api.complete(model, concept, relation, top)]
+    _print(rows, ("concept", "distance"), rows, as_json)
 
 
 @app.command()

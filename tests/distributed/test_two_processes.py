@@ -50,6 +50,7 @@ OWN: dict[str, dict[str, Any]] = {  # small enough for a tiny encoder, and with 
     "ease": {"entity_weight": 1.0},
     "dialogue-order": {"form": "contrastive"},
 }
+LEAST = {"word2vec": 0.02}  # its vectors begin near 0
 NAMES = [name for name, method in registry().items() if method.kind == "training"]
 CHILDREN = {f"child-{kind}": {"child_tuning": kind, "child_samples": 64, "weight_decay": 0.0} for kind in "FD"}
 
@@ -81,7 +82,8 @@ def cases(still: Path, tiny: Path, samples: dict[str, Path]) -> dict[str, dict[s
         own = {setting: models.get(value, value) for setting, value in OWN.get(name, {}).items()}
         chosen = find(name).Settings(**{setting: value for setting, value in own.items() if setting != "pooling"})
         data = next(samples[kind] for kind in find(name).kinds(chosen) if kind in samples)
-        found[name] = {"method": name, "data": str(data), "model": str(still), **LOOP, **own}
+        start = {} if find(name).starts_anew else {"model": str(still)}
+        found[name] = {"method": name, "data": str(data), **start, **LOOP, **own}
     beside = {**CHILDREN, "chain-thaw": {"chain_thaw": "1,0,0,0", "chain_head_rate": 1.0}}  # the head alone, then all
     return found | {name: {**found["simcse"], **own} for name, own in beside.items()}
 
@@ -147,7 +149,7 @@ def test_two_processes_equal_one(
         assert theirs["candidates"] == mine["candidates"]
         assert theirs["loss"] == pytest.approx(mine["loss"], rel=1e-5, abs=1e-5)
         assert theirs["gradient_norm"] == pytest.approx(mine["gradient_norm"], rel=1e-4)
-    assert max(mine["gradient_norm"] for mine, _ in steps) > 0.1  # weights that do not move would prove nothing
+    assert max(mine["gradient_norm"] for mine, _ in steps) > LEAST.get(name, 0.1)  # weights that do not move would prove nothing
 
 
 def logged(run: Path) -> list[dict[str, Any]]:

@@ -73,7 +73,8 @@ class Task:
 
     def facts(self) -> dict[str, Any]:
         """What decides the outcome: a finished run is kept where these are the same."""
-        own, loop = resolve(self.settings(), find(self.contestant.method).Settings, LoopSettings)
+        kind = find(self.contestant.method)
+        own, loop = resolve({**kind.loop, **self.settings()}, kind.Settings, LoopSettings)
         terms = self.terms
         return {
             "method": self.contestant.method,
@@ -104,7 +105,7 @@ def contestants(methods: Sequence[str], data: Data, own: Mapping[str, Mapping[st
         equal = next((name for name in EQUAL if name in settings), None)
         if equal is not None:
             raise InputError(f"{equal} is the same for every method that is compared; give it as --{equal.replace('_', '-')}.")
-        chosen, loop = resolve({**common, **settings}, kind.Settings, LoopSettings)
+        chosen, loop = resolve({**kind.loop, **common, **settings}, kind.Settings, LoopSettings)
         kind.check(chosen)
         loop.check()
         kind.check_batch(chosen, loop.batch_size)

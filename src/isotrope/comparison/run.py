@@ -19,6 +19,7 @@ from isotrope.encoders.encoder import Encoder
 from isotrope.errors import InputError
 from isotrope.evaluation.sts import PROTOCOL, evaluate_sts
 from isotrope.files import write_json, written_file
+from isotrope.methods.registry import find
 from isotrope.progress import hidden
 from isotrope.training.checkpoints import RunFolder, difference
 from isotrope.training.loop import TrainingWarning
@@ -60,14 +61,15 @@ def attempt(task: Task) -> Finding:
 
 def perform(task: Task) -> Finding:
     contestant, terms = task.contestant, task.terms
+    anew = find(contestant.method).starts_anew
     with hidden(), warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         run = train(
             contestant.method,
             contestant.data,
-            terms.model,
+            "builtin-base" if anew else terms.model,
             task.folder,
-            pooling=task.pooling,
+            pooling=None if anew else task.pooling,
             eval_data=terms.eval_data or None,
             resume=(task.folder / "run.json").is_file(),
             **task.settings(),

@@ -60,7 +60,8 @@ class Corpus:
         self._files = files
         self._ids, self._id_ends = files["ids"], files["id_ends"]
         self._text, self._text_ends = files["text"], files["text_ends"]
-        self.keys: Keys = cast(Keys, files["keys"].reshape(-1, len(self.kind.fields)))
+        self.field_keys: Keys = cast(Keys, files["keys"].reshape(-1, len(self.kind.fields)))  # of each text
+        self.keys: Keys = _whole(self.field_keys, files["values"]) if self.kind.names else self.field_keys  # what makes a record its own
         self.documents: npt.NDArray[np.int64] = files["documents"]  # of each record, the document it stands in
         self.starts: npt.NDArray[np.int64] = files["starts"]  # of each document, its first record
 
@@ -75,6 +76,11 @@ class Corpus:
     def text(self, row: int, field: str = "") -> str:
         start, end = self._span(self._text_ends, row, field)
         return self._text[start:end].tobytes().decode("utf-8")
+
+    @property
+    def ids(self) -> npt.NDArray[Any]:
+        """The token ids of all records, one text after another."""
+        return self._ids
 
     def document(self, row: int) -> range:
         """The rows of the document that a row stands in."""
@@ -313,7 +319,7 @@ def _build(folder: Path, records: Iterable[Record], kind: Kind, tokenise: Tokeni
     if "types" in layout:
         _sort_names(folder, sorts, ["types"], "type_names")
     keys = np.fromfile(folder / "keys", dtype="<u8").reshape(-1, len(kind.fields))
-    distinct = len(np.unique(_combined(keys)))
+    distinct = len(np.unique(_whole(keys, np.fromfile(folder / "values", dtype="<i4")) if kind.names else _combined(keys)))
     counts = Counts(row, empty, row - distinct, distinct, documents)
     facts = {"fingerprint": fingerprint, "kind": kind.name, "id_type": id_type, "counts": asdict(counts)}
     (folder / "corpus.json").write_text(json.dumps(facts), encoding="utf-8")
@@ -370,6 +376,11 @@ def _combined(keys: Keys) -> Keys:
     for column in range(1, keys.shape[1]):
         result = result * np.uint64(0x9E3779B97F4A7C15) + keys[:, column]
     return result
+
+
+def _whole(keys: Keys, values: npt.NDArray[np.int32]) -> Keys:
+    """[records, 1]: one key for the texts of a record and what it carries."""
+    return _combined(np.column_stack([keys, values.astype(np.uint64)]))[:, None]
 
 
 def _blocks(records: Iterable[Record]) -> Iterator[list[Record]]:

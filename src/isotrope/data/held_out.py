@@ -16,7 +16,7 @@ def hold_out(corpus: Corpus, count: int, seed: int) -> tuple[Rows, Rows]:
 
     No text stands on both sides: a record drawn to be kept aside that shares a text with the rest is left out of both. A document or
     dialogue that has to stay whole is left out where all of its texts are shared. A small corpus keeps a tenth aside; where fewer
-    than 20 records could be kept, none are.
+    than 20 records could be kept, none are. Relations are few: any number of them is kept aside.
     """
     total = len(corpus)
     nothing = np.arange(total, dtype=np.int64), np.empty(0, dtype=np.int64)
@@ -31,10 +31,12 @@ def hold_out(corpus: Corpus, count: int, seed: int) -> tuple[Rows, Rows]:
         documents = corpus.documents[drawn]
         kept = np.isin(documents, documents[kept])
     aside = drawn[kept]
-    return (rest, aside) if len(aside) >= FEWEST else nothing
+    return (rest, aside) if len(aside) >= (1 if corpus.kind.names else FEWEST) else nothing
 
 
 def _draw(corpus: Corpus, count: int, seed: int) -> Rows:
+    if corpus.kind.names:
+        return _draw_known(corpus, count, seed)
     if corpus.kind.value in ("label", "entity"):
         return _draw_evenly(corpus, count, seed)
     drawn = _draw_documents(corpus, count, seed)
@@ -81,6 +83,23 @@ def _draw_evenly(corpus: Corpus, count: int, seed: int) -> Rows:
         of = labels[rows]
         drawn = rows[np.arange(len(rows)) - np.searchsorted(of, of) < quota[of]]
     return np.sort(drawn)
+
+
+def _draw_known(corpus: Corpus, count: int, seed: int) -> Rows:
+    """``count`` rows whose names and relation stand in rows that stay as well: nobody could complete the others."""
+    _, names = np.unique(corpus.field_keys, return_inverse=True)
+    names = names.reshape(corpus.field_keys.shape)
+    relations = corpus.numbers("relation")
+    left_names, left_relations = np.bincount(names.ravel()), np.bincount(relations)
+    drawn: list[int] = []
+    for row in np.argsort(_dice(np.arange(len(corpus)), seed), kind="stable"):
+        if len(drawn) == count:
+            break
+        if left_relations[relations[row]] > 1 and left_names[names[row]].min() > (2 if names[row][0] == names[row][-1] else 1):
+            left_relations[relations[row]] -= 1
+            np.subtract.at(left_names, names[row], 1)
+            drawn.append(int(row))
+    return np.sort(np.array(drawn, dtype=np.int64))
 
 
 def _draw_rows(total: int, count: int, seed: int) -> Rows:

@@ -22,9 +22,11 @@ class Record(NamedTuple):
 class Kind:
     """``fields`` are our names for the text columns; ``known`` are the headers under which people publish them.
 
-    ``value`` is what a record carries beside its texts ("score", "label", "entity"); ``whole`` is what several records make up, and is
-    held out whole. ``extra`` are the names of one more column, which need not be there, and ``types`` those of a column that says what
-    sort of thing the value is. ``in_text``: the value has no column, it is taken out of the text.
+    ``value`` is what a record carries beside its texts ("score", "label", "entity", "relation"); ``whole`` is what several records make
+    up, and is held out whole. ``extra`` are the names of one more column, which need not be there, and ``types`` those of a column that
+    says what sort of thing the value is. ``spoken`` is the order of the columns in a tuple, where it is not that of ``known``. Where the
+    fields are ``names`` of things, they stand in many records, and only all of a record tells it from another. ``in_text``: the value has
+    no column, it is taken out of the text.
     """
 
     name: str
@@ -35,6 +37,8 @@ class Kind:
     extra: tuple[str, ...] = ()
     types: tuple[str, ...] = ()
     in_text: bool = False
+    spoken: tuple[str, ...] = ()
+    names: bool = False
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -116,6 +120,14 @@ KINDS = {
             (("sentence", "entity"), ("text", "entity")),
             extra=("hard_entities", "negative_entities"),
             types=("entity_type",),
+        ),
+        Kind(
+            "relations",
+            ("head", "tail"),
+            "relation",
+            (("head", "tail", "relation"), ("subject", "object", "predicate"), ("subject", "object", "relation"), ("a", "b", "relation")),
+            spoken=("head", "relation", "tail"),
+            names=True,
         ),
     )
 }

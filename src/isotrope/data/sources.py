@@ -100,8 +100,8 @@ def _without_names(rows: list[Any], kinds: Sequence[str]) -> tuple[Kind, tuple[s
         kind = _of_width(width, kinds)
         if kind is None:
             raise InputError(f"The given list holds tuples of {width}; {' or '.join(kinds)} were wanted.")
-        return kind, (*kind.known[0], *kind.extra)
-    wanted = "/".join(kind_named(kinds[0]).known[0])
+        return kind, (*(kind.spoken or kind.known[0]), *kind.extra)
+    wanted = "/".join(kind_named(kinds[0]).spoken or kind_named(kinds[0]).known[0])
     raise InputError(f"{kinds[0]} were wanted; give a list of tuples, or of dictionaries with the keys {wanted}.")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +16,7 @@ from isotrope.encoders.attention import Attention
 from isotrope.encoders.heads import Dense
 from isotrope.encoders.pooling import Pooling
 from isotrope.encoders.roles import evaluating
+from isotrope.encoders.static import StaticVectors
 from isotrope.encoders.token_weights import TokenWeights
 from isotrope.errors import InputError
 from isotrope.files import digest
@@ -61,13 +62,13 @@ def _inputs(tokens: Tokens) -> dict[str, torch.Tensor]:
 
 
 class Encoder(nn.Module):
-    """A Hugging Face backbone, a pooling (of weighted tokens, where there are such), and the modules after it."""
+    """A Hugging Face backbone or a table of word vectors, a pooling (of weighted tokens, where there are such), and what follows it."""
 
     token_weights: TokenWeights | Attention | None
 
     def __init__(
         self,
-        backbone: PreTrainedModel,
+        backbone: PreTrainedModel | StaticVectors,
         tokenizer: PreTrainedTokenizerBase,
         pooling: Pooling | str = "mean",
         modules: Sequence[nn.Module] = (),
@@ -78,7 +79,7 @@ class Encoder(nn.Module):
         token_weights: TokenWeights | Attention | None = None,
     ) -> None:
         super().__init__()
-        self.backbone = backbone
+        self.backbone = cast("PreTrainedModel", backbone)  # a table has the shape of one
         self.tokenizer = tokenizer
         self.tokeniser = Tokeniser(tokenizer)
         self.pooling = Pooling.named(pooling, backbone.config.num_hidden_layers) if isinstance(pooling, str) else pooling

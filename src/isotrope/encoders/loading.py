@@ -22,6 +22,8 @@ from isotrope.encoders.packed import WEIGHTS, read_packed
 from isotrope.encoders.pooling import Pooling
 from isotrope.encoders.quiet import quiet
 from isotrope.encoders.saving import OLD_KEYS
+from isotrope.encoders.static import NAME as STATIC
+from isotrope.encoders.static import read_static
 from isotrope.encoders.token_weights import TokenWeights
 from isotrope.errors import InputError
 
@@ -48,6 +50,9 @@ def load(
         encoder = read_packed(folder, pooling, language_head)
         return encoder.to(torch.device(device) if device is not None else default_device()).eval()
     parts = _modules(folder)
+    if parts and parts[0][0] == STATIC:
+        encoder = _static(folder, parts, pooling, language_head)
+        return encoder.to(torch.device(device) if device is not None else default_device()).eval()
     # Folders of the first sentence-transformers keep the backbone in 0_Transformer.
     inner = next((place for name, place in parts if name == "Transformer"), folder)
     _check(inner)
@@ -66,6 +71,19 @@ def load(
     chosen = Pooling.named(pooling, layers) if pooling is not None else stored or Pooling.named("mean", layers)
     encoder = Encoder(backbone, tokenizer, chosen, after, max_length, _prompt(folder), facts, language_model, token_weights)
     return encoder.to(torch.device(device) if device is not None else default_device()).eval()
+
+
+def _static(folder: Path, parts: list[tuple[str, Path]], pooling: str | None, language_head: bool) -> Encoder:
+    """A table of word vectors: no layers, no language head, and a mean."""
+    if language_head:
+        raise InputError(f"{folder}: a table of word vectors has no language head; start from a transformer, such as builtin-base.")
+    if pooling not in (None, "mean"):
+        raise InputError(f"{folder}: a table of word vectors is read out by its mean; '{pooling}' was asked for.")
+    backbone, tokenizer = read_static(parts[0][1])
+    stored, token_weights, after = _after_backbone(folder, parts[1:], backbone.config, "")
+    if stored is not None or token_weights is not None:
+        raise InputError(f"{folder}: modules.json has a pooling behind a table of word vectors, which isotrope does not know.")
+    return Encoder(backbone, tokenizer, "mean", after, None, _prompt(folder), _facts(folder / "isotrope.json"))
 
 
 def default_device() -> torch.device:

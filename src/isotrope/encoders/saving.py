@@ -22,6 +22,8 @@ from isotrope.encoders.heads import Dense, Norm, Normalise
 from isotrope.encoders.layer_walk import LayerWalk
 from isotrope.encoders.pooling import MODES
 from isotrope.encoders.quiet import quiet
+from isotrope.encoders.static import NAME as STATIC
+from isotrope.encoders.static import StaticVectors, write_static
 from isotrope.encoders.token_weights import TokenWeights
 from isotrope.errors import InputError
 from isotrope.files import write_json, written_folder
@@ -63,7 +65,7 @@ def check_target(folder: str | os.PathLike[str]) -> Path:
     return target
 
 
-def _write(encoder: Encoder, folder: Path) -> None:
+def _write_backbone(encoder: Encoder, folder: Path) -> None:
     model = encoder.language_model or encoder.backbone
     before = model.config.output_hidden_states
     model.config.output_hidden_states = encoder.pooling.needs_all_layers
@@ -73,7 +75,10 @@ def _write(encoder: Encoder, folder: Path) -> None:
     finally:
         model.config.output_hidden_states = before
     encoder.tokenizer.save_pretrained(folder)
+    write_json(folder / "sentence_bert_config.json", {"max_seq_length": encoder.max_length, "do_lower_case": False})
 
+
+def _write(encoder: Encoder, folder: Path) -> None:
     modules: list[dict[str, Any]] = []
 
     def add(name: str, package: str = STOCK) -> Path:
@@ -83,23 +88,11 @@ def _write(encoder: Encoder, folder: Path) -> None:
         (folder / path).mkdir(exist_ok=True)
         return folder / path
 
-    add("Transformer")
-    write_json(folder / "sentence_bert_config.json", {"max_seq_length": encoder.max_length, "do_lower_case": False})
-    if encoder.pooling.layer_weights is not None:
-        weights = encoder.pooling.layer_weights
-        place = add("WeightedLayerPooling")
-        width = int(encoder.backbone.config.hidden_size)
-        config = {"word_embedding_dimension": width, "layer_start": 0, "num_hidden_layers": len(weights) - 1}
-        write_json(place / "config.json", config)
-        save_file({"layer_weights": torch.tensor(weights)}, place / "model.safetensors")
-    if isinstance(encoder.token_weights, TokenWeights):
-        _write_token_weights(encoder, add("WordWeights"))
-    if isinstance(encoder.pooling, LayerWalk):
-        _write_layer_walk(encoder.pooling, add("IsotropeLayerWalk", OWN))
-    elif isinstance(encoder.token_weights, Attention):
-        _write_attention(encoder.token_weights, add("IsotropeAttention", OWN))
+    if isinstance(encoder.backbone, StaticVectors):
+        write_static(encoder, add(STATIC))
     else:
-        _write_pooling(encoder, add("Pooling"))
+        _write_backbone(encoder, add("Transformer"))
+        _write_read_out(encoder, add)
     for part in encoder.after:
         _write_after(part, add)
     write_json(folder / "modules.json", modules)
@@ -116,6 +109,24 @@ def _write(encoder: Encoder, folder: Path) -> None:
     facts = {**encoder.facts, "pooling": encoder.pooling.name, "max_length": encoder.max_length, "isotrope": __version__}
     facts |= {"causal": True} if encoder.causal else {}  # config.json has it as is_decoder; here it is said to a person
     write_json(folder / "isotrope.json", facts)
+
+
+def _write_read_out(encoder: Encoder, add: Any) -> None:
+    if encoder.pooling.layer_weights is not None:
+        weights = encoder.pooling.layer_weights
+        place = add("WeightedLayerPooling")
+        width = int(encoder.backbone.config.hidden_size)
+        config = {"word_embedding_dimension": width, "layer_start": 0, "num_hidden_layers": len(weights) - 1}
+        write_json(place / "config.json", config)
+        save_file({"layer_weights": torch.tensor(weights)}, place / "model.safetensors")
+    if isinstance(encoder.token_weights, TokenWeights):
+        _write_token_weights(encoder, add("WordWeights"))
+    if isinstance(encoder.pooling, LayerWalk):
+        _write_layer_walk(encoder.pooling, add("IsotropeLayerWalk", OWN))
+    elif isinstance(encoder.token_weights, Attention):
+        _write_attention(encoder.token_weights, add("IsotropeAttention", OWN))
+    else:
+        _write_pooling(encoder, add("Pooling"))
 
 
 def _write_pooling(encoder: Encoder, place: Path) -> None:

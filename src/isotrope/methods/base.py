@@ -13,7 +13,7 @@ are apart so that the loop can gather representations across processes, and cut 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Protocol
 
@@ -23,6 +23,7 @@ from torch import Tensor, nn
 
 from isotrope.data.batches import Rows
 from isotrope.data.corpus import Corpus, Records
+from isotrope.data.kinds import Record
 from isotrope.encoders.encoder import Encoder
 from isotrope.encoders.roles import Momentum, Role, Trained
 from isotrope.methods.temperature import Temperature
@@ -103,7 +104,11 @@ class Method(nn.Module):
     keeps: str = "best"  # "last" where the score of an evaluation says nothing about the method's progress
     needs_language_head: ClassVar[bool] = False
     judges_itself: bool = False  # it has a task of its own that held-out text can tell the progress of
+    judged_by: ClassVar[str] = ""  # the measure of that task that tells all, where sentence vectors tell nothing
     betas: tuple[float, float] = (0.9, 0.999)  # of AdamW
+    optimiser: str = "adamw"  # or "adagrad", which leaves a row that had no gradient as it is
+    starts_anew: ClassVar[bool] = False  # it makes its encoder of the data, and takes no model
+    loop: ClassVar[dict[str, Any]] = {}  # settings of the loop that suit it better than the loop's own defaults
     Settings: ClassVar[type[Settings]] = Settings
 
     def __init__(self, settings: Any, encoder: Encoder, max_length: int | None = None, corpus: Corpus | None = None) -> None:
@@ -133,6 +138,11 @@ class Method(nn.Module):
     def kinds(cls, settings: Any) -> tuple[str, ...]:
         """The kinds of record that these settings take, in the order in which they are tried."""
         return (cls.needs, *cls.accepts)
+
+    @classmethod
+    def begin(cls, settings: Any, records: Iterable[Record], seed: int) -> Encoder:
+        """The encoder to start with, where the method ``starts_anew``: the same in every process."""
+        raise NotImplementedError
 
     @classmethod
     def usable(cls, settings: Any, corpus: Corpus, rows: Rows) -> Rows:

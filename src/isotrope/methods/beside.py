@@ -42,7 +42,7 @@ class Beside(Method):
     def __init__(self, method: Method, auxiliary: Auxiliary, weight: float) -> None:
         super().__init__(method.settings, method.encoder, method.max_length, method.corpus)
         self.method, self.auxiliary, self.weight = method, auxiliary, weight
-        self.batches, self.keeps, self.betas = method.batches, method.keeps, method.betas
+        self.batches, self.keeps, self.betas, self.optimiser = method.batches, method.keeps, method.betas, method.optimiser
         self.masked_views = method.masked_views
         self.ragged, self.judges_itself = (*method.ragged, *auxiliary.ragged), method.judges_itself
         self.role = torch.nn.ModuleDict({**method.role, **auxiliary.role})

@@ -11,7 +11,8 @@ from isotrope.objectives.likelihood import bits_per_dimension
 from isotrope.objectives.neighbourhood import contrast_with_neighbours, nearest_rows, neighbourhood, virtual_contrast
 from isotrope.objectives.queue import queue_nce
 from isotrope.objectives.ranking import cosent
-from isotrope.objectives.sampling import nce, negative_sampling
+from isotrope.objectives.relational import relational
+from isotrope.objectives.sampling import nce, negative_sampling, windowed_sampling
 from isotrope.objectives.sne import joint_neighbours, neighbours, sne, symmetric_sne, t_sne
 from isotrope.objectives.supervised import supervised_contrast
 from isotrope.objectives.tokens import token_contrast
@@ -37,6 +38,7 @@ __all__ = [
     "neighbours",
     "nt_xent",
     "queue_nce",
+    "relational",
     "self_guided",
     "sne",
     "supervised_contrast",
@@ -45,4 +47,5 @@ __all__ = [
     "token_contrast",
     "triplet",
     "virtual_contrast",
+    "windowed_sampling",
 ]

@@ -45,6 +45,21 @@ def nce(anchor: Tensor, positive: Tensor, negatives: Tensor, log_noise: Tensor |
     return _tell_apart(scores - log_noise - math.log(drawn))
 
 
+def windowed_sampling(anchors: Tensor, partners: Tensor, noise: Tensor, pairs: Tensor, other: Tensor, negatives: int) -> Tensor:
+    """Negative sampling over all pairs of words within each text; the noise is drawn for the text and shared by its pairs.
+
+        ℓ_b = − Σ_ij P_bij [ log σ(a_i·p_j) + (k/K) Σ_n O_bjn log σ(−a_i·z_n) ]
+
+    ``anchors`` and ``partners`` [texts, words, d], ``noise`` z [texts, K, d]. ``pairs`` P [texts, words, words] says how much a pair
+    counts; ``other`` O [texts, words, K] is 0 where noise word n is partner j itself. Each pair counts ``negatives`` k noise words in the
+    mean. The result [texts] is a sum over pairs.
+    """
+    check_shapes(anchors=(anchors, "B W d"), partners=(partners, "B W d"), noise=(noise, "B K d"), pairs=(pairs, "B W W"))
+    real, drawn = (wide(anchors @ others.transpose(1, 2)) for others in (partners, noise))  # [texts, words, words], [texts, words, K]
+    against = wide(pairs @ other) * (negatives / noise.shape[1])
+    return -((wide(pairs) * logsigmoid(real)).sum(dim=(1, 2)) + (against * logsigmoid(-drawn)).sum(dim=(1, 2)))
+
+
 def _scores(anchor: Tensor, positive: Tensor, negatives: Tensor, temperature: float | Tensor) -> Tensor:
     """[N, 1 + k], the positive first."""
     check_temperature(temperature)

@@ -10,6 +10,7 @@ import numpy as np
 import torch
 
 from isotrope.encoders.encoder import Encoder
+from isotrope.encoders.static import StaticVectors
 from isotrope.encoders.token_weights import TokenWeights
 from isotrope.errors import InputError
 from isotrope.methods.base import Settings
@@ -51,8 +52,11 @@ class SIF(Space):
                 f"sif weighs the tokens of a mean; this model's pooling is '{encoder.pooling.name}'; load it with mean pooling."
             )
         frequency = token_frequencies(encoder, texts)
-        encoder.token_weights = TokenWeights(torch.from_numpy(self.settings.smoothing / (self.settings.smoothing + frequency)))
-        encoder.token_weights.to(encoder.device)
+        weights = torch.from_numpy(self.settings.smoothing / (self.settings.smoothing + frequency)).float().to(encoder.device)
+        if isinstance(encoder.backbone, StaticVectors):
+            encoder.backbone.weigh(weights)  # as in the paper; the cosines are the same
+        else:
+            encoder.token_weights = TokenWeights(weights)
         vectors = vectors_of(encoder, texts)
         removed = self.settings.components
         if removed >= min(vectors.shape):

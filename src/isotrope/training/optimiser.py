@@ -1,4 +1,4 @@
-"""AdamW (or Muon beside it) with decay on weight matrices only, and a rate that rises, then falls to zero, in straight lines."""
+"""AdamW, Muon beside it, or Adagrad, with decay on weight matrices only, and a rate that rises, then falls to zero, in straight lines."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections import defaultdict
 
 import torch
 from torch import nn
-from torch.optim import AdamW
+from torch.optim import Adagrad, AdamW
 from torch.optim.lr_scheduler import LambdaLR
 
 from isotrope.methods.base import Method
@@ -32,14 +32,13 @@ def build_optimiser(method: Method, settings: LoopSettings, muon: bool = False) 
             continue
         groups[multiples.get(id(parameter), 1.0), id(parameter) in decayed].append(parameter)
     fused = all(parameter.is_cuda for parameter in trainable(method))
-    adamw = AdamW(
-        [
-            {"params": members, "lr": settings.learning_rate * multiple, "weight_decay": settings.weight_decay if decay else 0.0}
-            for (multiple, decay), members in groups.items()
-        ],
-        betas=method.betas,
-        fused=fused,
-    )
+    members = [
+        {"params": members, "lr": settings.learning_rate * multiple, "weight_decay": settings.weight_decay if decay else 0.0}
+        for (multiple, decay), members in groups.items()
+    ]
+    if method.optimiser == "adagrad":
+        return Adagrad(members, fused=not any(parameter.is_cuda for parameter in trainable(method)))
+    adamw = AdamW(members, betas=method.betas, fused=fused)
     return Muon(matrices, adamw, settings.learning_rate, settings.weight_decay) if muon else adamw
 
 

@@ -1,0 +1,37 @@
+"""Which concept stands in a relation to another: the one nearest to R a."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+
+from isotrope.encoders.encoder import Encoder
+from isotrope.encoders.static import SPECIALS, Concepts
+from isotrope.errors import InputError, nearest
+
+
+class Completion(NamedTuple):
+    concept: str
+    distance: float
+
+
+def complete(encoder: Encoder, concept: str, relation: str, top: int = 5) -> list[Completion]:
+    """The ``top`` concepts nearest to the image of ``concept``, the nearest first, with their distance ‖R a − v‖."""
+    tables = encoder.backbone
+    if not isinstance(tables, Concepts):
+        raise InputError("This model knows no relations; one that does is made by isotrope train lre RELATIONS.")
+    if relation not in tables.relations:
+        raise InputError(f"No relation is called '{relation}'{nearest(relation, tables.relations)}.")
+    names = encoder.tokenizer.get_vocab()
+    known = sorted(names.keys() - set(SPECIALS), key=lambda name: int(names[name]))
+    if concept not in known:
+        raise InputError(f"No concept is called '{concept}'{nearest(concept, known)}.")
+    if top < 1:
+        raise InputError(f"top must be at least 1, not {top}.")
+    with torch.inference_mode():
+        vectors = tables.get_input_embeddings().weight
+        image = tables.matrices[tables.relations.index(relation)] @ vectors[names[concept]]
+        distances = (vectors[len(SPECIALS) :] - image).norm(dim=1).tolist()
+    found = [Completion(name, distance) for name, distance in zip(known, distances, strict=True)]
+    return sorted(found, key=lambda one: one.distance)[:top]

@@ -1,0 +1,156 @@
+"""Linear relational embedding (Paccanaro and Hinton 2001): a vector for each concept, a matrix for each relation, no text encoder."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from isotrope.data.corpus import Records
+from isotrope.data.kinds import Record
+from isotrope.encoders.encoder import Encoder
+from isotrope.encoders.roles import Role, Trained
+from isotrope.encoders.static import SPECIALS, Concepts, StaticVectors
+from isotrope.encoders.word_tokens import name_tokens
+from isotrope.errors import InputError
+from isotrope.methods.base import Batch, Method, Settings, View
+from isotrope.objectives.relational import closeness, relational
+from isotrope.views.numbers import Numbers
+
+FIRST = len(SPECIALS)  # the row of the first concept
+
+
+@dataclass(frozen=True)
+class LRESettings(Settings):
+    dimension: int = 8  # of a concept's vector
+    spread: float = 0.1  # standard deviation of the first vectors
+    prior: float = 1.0  # how strongly all weights are drawn to 0: 1 is a normal prior of width 1; 0: none
+
+
+class Matrices(nn.Module):
+    """R_r, one [d, d] for each relation."""
+
+    def __init__(self, relations: int, width: int) -> None:
+        super().__init__()
+        self.matrices = nn.Parameter(torch.randn(relations, width, width) / width**0.5)  # an image is as long as the concept
+
+    def forward(self, concepts: Tensor, relations: Tensor) -> Tensor:
+        return (self.matrices[relations] * concepts.unsqueeze(1)).sum(dim=2)  # no product that half precision would take over
+
+
+class LinearRelationalEmbedding(Method):
+    """L = −(1/Q) [ Σ (1/K) log softmax_v(−‖R a − v‖²)_b − (λ/2)(Σ‖v‖² + Σ‖R‖²) ] over triples (a, R, b).
+
+    K triples share the question (a, R), and there are Q questions. All concepts v are candidates. A record is two names and a relation. The
+    encoder is the table of concepts; the matrices stand beside it in the saved folder.
+    """
+
+    name = "lre"
+    title = "Linear relational embedding"
+    paper = "Paccanaro, Hinton. Learning Distributed Representations of Concepts Using Linear Relational Embedding. IEEE TKDE 2001"
+    year = 2001
+    needs = "relations"
+    keeps = "last"
+    judges_itself = True
+    judged_by = "completion_mrr"
+    starts_anew = True
+    loop: ClassVar[dict[str, Any]] = {
+        "learning_rate": 0.02, "max_steps": 1500, "warmup_ratio": 0.0, "weight_decay": 0.0, "eval_steps": 500, "logging_steps": 50
+    }  # fmt: skip
+    Settings = LRESettings
+
+    @classmethod
+    def check(cls, settings: Any) -> None:
+        if settings.dimension < 1:
+            raise InputError(f"dimension must be at least 1; {settings.dimension} was given.")
+        if not settings.spread > 0:
+            raise InputError(f"spread must be above 0, or all concepts stay one point; {settings.spread} was given.")
+        if not settings.prior >= 0:
+            raise InputError(f"prior must not be negative; {settings.prior} was given.")
+
+    @classmethod
+    def begin(cls, settings: Any, records: Iterable[Record], seed: int) -> Encoder:
+        found, uses = set[str](), Counter[str]()
+        for record in records:
+            if all(record.texts) and record.value:  # the corpus says what is wrong with others
+                found.update(record.texts)
+                uses[record.value] += 1
+        single = sorted(name for name, count in uses.items() if count == 1)
+        if single:
+            more = f" and {len(single) - 3} others" if len(single) > 3 else ""
+            raise InputError(
+                f"A relation needs two examples or more, and {', '.join(map(repr, single[:3]))}{more} has one; bring more, or take it out."
+            )
+        vectors = settings.spread * torch.randn(FIRST + len(found), settings.dimension, generator=torch.Generator().manual_seed(seed))
+        vectors[:FIRST] = 0.0
+        return Encoder(StaticVectors(vectors), name_tokens(sorted(found)))
+
+    def roles(self, encoder: Encoder) -> dict[str, Role]:
+        if self.corpus is None:
+            raise InputError("lre needs its corpus at once: the relations are in it.")
+        ends = np.asarray(self.corpus.ids, dtype=np.int64).reshape(-1, 2) - FIRST  # a name is one token
+        self.triples = np.column_stack([ends[:, 0], self.corpus.numbers("relation"), ends[:, 1]])
+        _, self.question, counts = np.unique(self.triples[:, :2], axis=0, return_inverse=True, return_counts=True)
+        self.answers_each = counts[self.question]
+        return {"relations": Trained(Matrices(len(self.corpus.names), self.settings.dimension))}
+
+    @property
+    def matrices(self) -> Tensor:
+        role = self.role["relations"]
+        assert isinstance(role, Trained)
+        assert isinstance(role.module, Matrices)
+        return role.module.matrices
+
+    @property
+    def concepts(self) -> Tensor:
+        return self.encoder.backbone.get_input_embeddings().weight[FIRST:]
+
+    def views(self, records: Records, rng: np.random.Generator) -> dict[str, View]:
+        rows = np.asarray(records.rows)
+        return {
+            "triples": Numbers.of(self.triples[rows]),
+            "questions": Numbers.of(self.question[rows]),
+            "answers_each": Numbers.of(self.answers_each[rows]),
+        }
+
+    def represent(self, batch: Batch) -> dict[str, Tensor]:
+        first, relation, answers = batch["triples"].values.unbind(dim=1)
+        images = self.role["relations"](self.concepts[first], relation)
+        numbers = {name: batch[name].values for name in ("questions", "answers_each")}
+        return {"images": images, "answers": answers, **numbers}
+
+    def loss(self, representations: dict[str, Tensor], batch: Batch) -> dict[str, Tensor]:
+        images, answers, each = (representations[name] for name in ("images", "answers", "answers_each"))
+        size = self.concepts.pow(2).sum() + self.matrices.pow(2).sum()
+        return {"relational": relational(images, self.concepts, answers, each), "prior": size / 2}
+
+    def weights(self) -> dict[str, float]:
+        return {"prior": self.settings.prior / (int(self.question.max()) + 1)}
+
+    def candidates(self, representations: dict[str, Tensor]) -> int:
+        return len(self.concepts)
+
+    def on_held_out(self, representations: dict[str, Tensor]) -> dict[str, Tensor]:
+        """How often the right concept is the nearest one, and its mean reciprocal rank. Other right answers do not count against it."""
+        scores = closeness(representations["images"], self.concepts)
+        answers = representations["answers"].long()
+        own = scores.gather(1, answers.unsqueeze(1))
+        before = ~(scores < own) & ~self.right_answers(representations["questions"].long())  # a tie, or no number, is no success
+        ranks = 1.0 + before.sum(dim=1)
+        return {"completion": (ranks == 1).float().mean(), "completion_mrr": (1 / ranks).mean()}
+
+    def right_answers(self, questions: Tensor) -> Tensor:
+        """[questions, concepts]: what the file, all of it, says to be right."""
+        right = np.zeros((int(self.question.max()) + 1, len(self.concepts)), dtype=np.bool_)
+        right[self.question, self.triples[:, 2]] = True
+        return torch.from_numpy(right[questions.cpu().numpy()]).to(questions.device)
+
+    def export(self) -> Encoder:
+        assert self.corpus is not None
+        table = self.encoder.backbone.get_input_embeddings().weight.detach().clone()
+        return Encoder(Concepts(table, self.corpus.names, self.matrices.detach().clone()), self.encoder.tokenizer)
