@@ -9,7 +9,8 @@ import pytest
 
 from isotrope.errors import InputError
 from isotrope.views.edits import Substitute
-from isotrope.views.synonyms import WORDNET, read_wordnet, tokenise_synonyms
+from isotrope.views.synonyms import read_wordnet, tokenise_synonyms
+from isotrope.views.wordnet import WORDNET
 
 LICENCE = "  1 This software and database is being provided to you, the LICENSEE\n  2 0000 words of licence\n"
 MANY = [f"word{number}" for number in range(16)]
