@@ -23,8 +23,8 @@ _DOUBLED = re.compile(r"^[^aeiou]*(qu)?[aeiou][bdfgklmnprtvz]$")  # one syllable
 _SYLLABLES = re.compile(r"[aeiouy]+")
 _STRONG = re.compile(r"ne?$|u[^aeiou]*$")  # taken, gone, sung: a participle that is not the past
 _UNCHANGED = frozenset(  # what lists of exceptions cannot tell: the past, or the plural, is the base form
-    "bet broadcast burst bust cast cost cut forecast hit hurt let outlay put quit read reset rid set shed shut slit split spread thrust upset "
-    "aircraft deer fish offspring salmon series sheep species trout".split()
+    "bet broadcast burst bust cast cost cut forecast hit hurt let outlay put quit read reset rid set shed shut slit split spread thrust "
+    "upset aircraft deer fish offspring salmon series sheep species trout".split()
 )
 _AUXILIARIES: dict[str, Forms] = {"be": ("be", "is", "being", "was", "been"), "have": ("have", "has", "having", "had", "had")}
 
@@ -38,8 +38,14 @@ class Inflection:
             for form, base in read_exceptions(folder, part):
                 if form != base:
                     known.setdefault(base, []).append(form)
+        self.known: dict[tuple[int, str], Forms] = {}
 
     def forms(self, part: int, word: str) -> Forms:
+        if (part, word) not in self.known:
+            self.known[part, word] = self._forms(part, word)
+        return self.known[part, word]
+
+    def _forms(self, part: int, word: str) -> Forms:
         known = self.irregular[part].get(word, [])
         if " " in word and not known:
             head, rest = word.split(" ", 1) if part == VERB else word.rsplit(" ", 1)[::-1]
@@ -81,7 +87,7 @@ class Inflection:
         if known and all(ends):
             return word, *ends
         syllables = len(_SYLLABLES.findall(word.removesuffix("e")))
-        short = syllables == 1 or (syllables == 2 and word.endswith(("y", "le", "ow")))
+        short = syllables == 1 or (syllables == 2 and word.endswith(("y", "ple", "tle", "dle", "ow")))
         if part == ADVERB or "-" in word or not short or word.endswith(("ed", "ing")):
             return word, None, None
         return word, with_ending(word, "er"), with_ending(word, "est")

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 import torch
 
 from isotrope.views.tokens import Tokeniser, Tokens
@@ -55,3 +57,11 @@ def mask_tokens(
     randomised = chosen & (fate >= 1 - replace)
     ids[randomised] = rng.integers(0, tokeniser.vocabulary, size=int(randomised.sum()))
     return Masked.of(Tokens(torch.from_numpy(ids), tokens.mask, tokens.lengths, tokens.segments), torch.from_numpy(labels))
+
+
+def label_tokens(tokens: Tokens, labels: Sequence[npt.NDArray[np.int64]], before: int, behind: int) -> Masked:
+    """Framed rows with a label for each token of the text; what was cut off has none, nor have the special tokens of the frame."""
+    rows = np.full(tokens.ids.shape, -100, dtype=np.int64)
+    for row, own, length in zip(rows, labels, tokens.lengths.tolist(), strict=True):
+        row[before : length - behind] = own[: length - behind - before]
+    return Masked.of(tokens, torch.from_numpy(rows))

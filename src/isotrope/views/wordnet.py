@@ -35,12 +35,25 @@ class Synset:
     examples: tuple[str, ...]
 
 
-def related_words(folder: Path, senses: int | None = None) -> dict[tuple[int, str], Related]:
+def files_of(folder: Path) -> list[Path]:
+    """All files that are read, each of which must be there."""
+    names = [f"{kind}.{part}" for part in PARTS_OF_SPEECH for kind in ("data", "index")]
+    files = [folder / name for name in (*names, *(f"{part}.exc" for part in PARTS_OF_SPEECH), "cntlist.rev")]
+    for file in files:
+        check_there(file)
+    return files
+
+
+def check_there(path: Path) -> None:
+    if not path.is_file():
+        raise InputError(f"{path} is missing: synonyms come from WordNet; install the package wordnet-base, or bring its files.")
+
+
+def related_words(folder: Path, synsets: list[dict[str, Synset]], senses: int | None = None) -> dict[tuple[int, str], Related]:
     """By (part of speech, base form). Of each word the ``senses`` most frequent senses count; None: all.
 
     Opposites are those of the word itself, not of its synonyms: "large" is opposed to "small", "big" to "little".
     """
-    synsets = read_synsets(folder)
     found = {}
     for part, name in enumerate(PARTS_OF_SPEECH):
         for fields, where in lines_of(folder / f"index.{name}"):
@@ -89,8 +102,7 @@ def read_exceptions(folder: Path, part: int) -> list[tuple[str, str]]:
 
 def lines_of(path: Path) -> Iterator[tuple[list[str], str]]:
     """The fields of each line and where it stands; the licence, whose lines begin with a blank, is passed over."""
-    if not path.is_file():
-        raise InputError(f"{path} is missing: synonyms come from WordNet; install the package wordnet-base, or give a table of your own.")
+    check_there(path)
     with path.open(encoding="utf-8") as lines:
         for number, line in enumerate(lines, 1):
             if not line.startswith(" "):
