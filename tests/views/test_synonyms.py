@@ -88,7 +88,7 @@ def test_a_file_of_something_else_is_named_with_its_line(wordnet, name, line):
 
 @pytest.mark.skipif(not WORDNET.is_dir(), reason="the package wordnet-base is not on this machine")
 def test_the_real_wordnet():
-    table = read_wordnet()
+    table = read_wordnet(WORDNET)
     assert len(table) > 50_000
     assert table["big"] == ["large"]
     assert "an" not in table

@@ -1,9 +1,8 @@
-"""CLINE (Wang et al. 2021): a sentence with synonyms means the same, with antonyms it does not; MLM and replaced-word detection beside it."""
+"""CLINE (Wang et al. 2021): a sentence with synonyms means the same, with antonyms it does not; MLM and detection beside it."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,12 +21,12 @@ from isotrope.methods.mlm import MaskedLanguageModel, MLMSettings
 from isotrope.objectives import synonym_antonym, synonym_antonym_released
 from isotrope.objectives.vectors import mean, wide
 from isotrope.views.lexicon import knows_words, open_lexicon
-from isotrope.views.masking import Masked, label_tokens
+from isotrope.views.masking import label_tokens
 from isotrope.views.numbers import Numbers
 from isotrope.views.opposites import draw_antonyms, draw_synonyms
 from isotrope.views.spelling import Spelling
 from isotrope.views.tokens import Tokens, join
-from isotrope.views.wordnet import WORDNET, files_of
+from isotrope.views.wordnet import files_of, wordnet_folder
 
 CONTRASTS = ("dot", "released")
 
@@ -42,7 +41,6 @@ class CLINESettings(MLMSettings):
     detection_weight: float = 1.0
     contrast_weight: float = 1.0
     contrast: str = "dot"  # dot: the paper's; released: the released code's
-    wordnet: str = str(WORDNET)  # the folder of WordNet's files
 
 
 class CLINE(MaskedLanguageModel):
@@ -56,9 +54,7 @@ class CLINE(MaskedLanguageModel):
 
     name = "cline"
     title = "CLINE, synonyms against antonyms"
-    paper = (
-        "Wang, Ding, Li, Zheng. CLINE: Contrastive Learning with Semantic Negative Examples for Natural Language Understanding. ACL 2021"
-    )
+    paper = "Wang, Ding, Li, Zheng. CLINE: Contrastive Learning with Semantic Negative Examples. ACL 2021"
     year = 2021
     ragged = ("token_losses", "detection_scores", "replaced")
     parts = ("masked", "synonyms", "antonyms", "changed")
@@ -78,17 +74,17 @@ class CLINE(MaskedLanguageModel):
             raise InputError(f"senses must be at least 1, or none for all; {settings.senses} was given.")
         if settings.contrast not in CONTRASTS:
             raise InputError(f"contrast is one of {', '.join(CONTRASTS)}; '{settings.contrast}' was given.")
-        files_of(Path(settings.wordnet))
+        files_of(wordnet_folder())
 
     @classmethod
     def usable(cls, settings: Any, corpus: Corpus, rows: Rows) -> Rows:
-        table = open_lexicon(Path(settings.wordnet), settings.senses)
+        table = open_lexicon(wordnet_folder(), settings.senses)
         if len(rows) and not any(knows_words(table, corpus.text(row)) for row in rows[:1000].tolist()):
             raise InputError("None of the first words of the text is in WordNet, which is English: cline could replace nothing.")
         return rows
 
     def roles(self, encoder: Encoder) -> dict[str, Role]:
-        self.table = open_lexicon(Path(self.settings.wordnet), self.settings.senses)
+        self.table = open_lexicon(wordnet_folder(), self.settings.senses)
         self.spelling = Spelling(self.table, encoder.tokeniser)
         heads: dict[str, Role] = {"detector": Trained(nn.Linear(int(encoder.backbone.config.hidden_size), 1))}
         if self.settings.contrast == "released":
@@ -128,8 +124,9 @@ class CLINE(MaskedLanguageModel):
     def loss(self, representations: dict[str, Tensor], batch: Batch) -> dict[str, Tensor]:
         scores, replaced = wide(representations["detection_scores"]), representations["replaced"]
         detection = mean(binary_cross_entropy_with_logits(scores, replaced.to(scores.dtype), reduction="none"))
-        function = synonym_antonym if self.settings.contrast == "dot" else synonym_antonym_released
-        losses = function(*(representations[name] for name in ("original", "synonym", "antonym")), reduction="none")
+        triple = [representations[name] for name in ("original", "synonym", "antonym")]
+        released = self.settings.contrast == "released"
+        losses = synonym_antonym_released(*triple, reduction="none") if released else synonym_antonym(*triple, reduction="none")
         changed = representations["changed"]
         contrast = (losses * changed).sum() / changed.sum().clamp(min=1)
         return {"mlm": mean(representations["token_losses"]), "detection": detection, "synonym_antonym": contrast}

@@ -20,7 +20,7 @@ def draw_synonyms(table: WordTable, slots: Numbers, texts: Numbers, share: float
     counts = np.stack([table.choices[kind].count(real) for kind in KEEPING])  # [kinds, words]
     there = (counts > 0) & (slots >= 0)
     luck, which, dice = rng.random((3, len(slots)))
-    chosen = luckiest(there.any(axis=0), texts, wanted(texts, share, rng), luck)
+    chosen = luckiest(counts.any(axis=0) & (slots >= 0), texts, wanted(texts, share, rng), luck)
     kind = (there.cumsum(axis=0) > (which * there.sum(axis=0)).astype(np.int64)).argmax(axis=0)
     drawn = np.full(len(slots), -1, dtype=np.int64)
     for number, name in enumerate(KEEPING):

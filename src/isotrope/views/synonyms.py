@@ -9,18 +9,19 @@ import numpy as np
 import numpy.typing as npt
 
 from isotrope.views.tokens import Tokeniser
-from isotrope.views.wordnet import PARTS_OF_SPEECH, WORDNET, lines_of, offsets_in, words_in
+from isotrope.views.wordnet import PARTS_OF_SPEECH, lines_of, offsets_in, wordnet_folder, words_in
 
 Entries = Mapping[bytes, Sequence[npt.NDArray[np.int32]]]  # the ids of a word, as bytes → the ids of each synonym
 
 
-def read_wordnet(folder: Path = WORDNET, senses: int | None = 1) -> dict[str, list[str]]:
+def read_wordnet(folder: Path | None = None, senses: int | None = 1) -> dict[str, list[str]]:
     """Each word of WordNet and the words it shares a sense with, sorted.
 
     Of each part of speech the ``senses`` most frequent count; None: all, as in EDA and CLINE, where "dog" may become "andiron". Only
     base forms are there ("dog", not "dogs"), and only words in small letters, or "an" would become "Associate in Nursing" (AN).
     """
     found: dict[str, set[str]] = {}
+    folder = folder or wordnet_folder()
     for part in PARTS_OF_SPEECH:
         synsets = {fields[0]: words_in(fields, where) for fields, where in lines_of(folder / f"data.{part}")}
         for fields, where in lines_of(folder / f"index.{part}"):

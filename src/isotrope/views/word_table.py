@@ -75,10 +75,11 @@ class WordTable:
         drawn = np.full(len(slots), -1, dtype=np.int64)
         forms = self.form[slots]
         for form in np.unique(forms).tolist():
-            here, first, end = forms == form, *self.members.starts[form : form + 2].tolist()
+            here = forms == form
+            first, end = self.members.starts[form : form + 2].tolist()
             if first < end:
-                below = self.weights[first - 1] if first else 0.0
-                thrown = below + dice[here] * (self.weights[end - 1] - below)
+                below = float(self.weights[first - 1]) if first else 0.0
+                thrown = below + dice[here] * (float(self.weights[end - 1]) - below)
                 drawn[here] = self.members.words[np.searchsorted(self.weights, thrown, side="right").clip(first, end - 1)]
         return np.where(drawn == slots // PARTS, -1, drawn)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections import Counter
 from collections.abc import Iterator
@@ -35,6 +36,11 @@ class Synset:
     examples: tuple[str, ...]
 
 
+def wordnet_folder() -> Path:
+    """Where WordNet's files are: the variable ISOTROPE_WORDNET, or where its package puts them."""
+    return Path(os.environ.get("ISOTROPE_WORDNET") or WORDNET)
+
+
 def files_of(folder: Path) -> list[Path]:
     """All files that are read, each of which must be there."""
     names = [f"{kind}.{part}" for part in PARTS_OF_SPEECH for kind in ("data", "index")]
@@ -46,7 +52,10 @@ def files_of(folder: Path) -> list[Path]:
 
 def check_there(path: Path) -> None:
     if not path.is_file():
-        raise InputError(f"{path} is missing: synonyms come from WordNet; install the package wordnet-base, or bring its files.")
+        raise InputError(
+            f"{path} is missing: synonyms and antonyms come from WordNet; install the package wordnet-base (Debian, Ubuntu), or set "
+            "ISOTROPE_WORDNET to the folder of its files."
+        )
 
 
 def related_words(folder: Path, synsets: list[dict[str, Synset]], senses: int | None = None) -> dict[tuple[int, str], Related]:
