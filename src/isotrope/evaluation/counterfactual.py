@@ -28,7 +28,13 @@ from isotrope.views.lexicon import WORD, open_lexicon
 from isotrope.views.wordnet import wordnet_folder
 
 PROTOCOL = "counterfactual-v1"
-STRENGTHS = (0.001, 0.01, 0.1)  # inverse of the penalty
+STRENGTHS = (0.0001, 0.001, 0.01)  # inverse of the penalty
+TITLES = {
+    "synonym_nearer": "synonym nearer than antonym",
+    "accuracy": "label of an item",
+    "both_right": "labels of both items of a pair",
+    "entailed_nearer": "entailed nearer than contradicted",
+}
 Triples = list[tuple[str, str, str]]
 Items = tuple[list[str], list[str], list[str]]  # premises, hypotheses, labels
 Texts = str | os.PathLike[str] | Sequence[str]
@@ -45,9 +51,9 @@ def evaluate_counterfactual(
     parts = {part: read_items(folder / "nli" / f"cad_snli.{part}.tsv.gz") for part in ("train", "dev", "test")}
     hits = hit_rate(encoder, triples)
     found = counterfactual_accuracy(encoder, parts["train"], parts["dev"], parts["test"])
-    tested = {"synonym nearer than antonym": (hits, len(triples)), **{name: found[name] for name in found if name != "strength"}}
+    tested = {"synonym_nearer": (hits, len(triples)), **{name: found[name] for name in found if name != "strength"}}
     rows = [
-        (name, f"{100 * share:.2f}", "{:.1f} – {:.1f}".format(*interval(share, count)), f"{count:,}")
+        (TITLES[name], f"{100 * share:.2f}", "{:.1f} – {:.1f}".format(*interval(share, count)), f"{count:,}")
         for name, (share, count) in tested.items()
     ]
     protocol = {
@@ -66,7 +72,7 @@ def make_triples(texts: Sequence[str], seed: int = 0) -> Triples:
     """(sentence, with a synonym, with an antonym) of each sentence that has a word with both; which word and which others, by chance."""
     table = open_lexicon(wordnet_folder(), 1)
     rng = np.random.default_rng(seed)
-    triples = []
+    triples: Triples = []
     for text in texts:
         found = list(WORD.finditer(text.lower()))
         numbers = np.array([table.number.get(match[0], len(table.words)) for match in found], dtype=np.int64)
@@ -76,10 +82,11 @@ def make_triples(texts: Sequence[str], seed: int = 0) -> Triples:
         if there.any():
             place = int(rng.choice(np.flatnonzero(there)))
             slot, dice = slots[place : place + 1], rng.random((2, 1))
-            others = [
-                table.words[int(table.choices[kind].pick(slot, die)[0])] for kind, die in zip(("synonyms", "antonyms"), dice, strict=True)
-            ]
-            triples.append((text, *(_replaced(text, found[place].span(), other) for other in others)))
+            synonym, antonym = (
+                int(table.choices[kind].pick(slot, die)[0]) for kind, die in zip(("synonyms", "antonyms"), dice, strict=True)
+            )
+            span = found[place].span()
+            triples.append((text, _replaced(text, span, table.words[synonym]), _replaced(text, span, table.words[antonym])))
     if not triples:
         raise InputError("No sentence with a word that has both a synonym and an antonym was found; the text must be English.")
     return triples
@@ -101,18 +108,17 @@ def counterfactual_accuracy(encoder: Encoder, train: Items, dev: Items, test: It
     vectors, index = encoder.encode(texts), {text: number for number, text in enumerate(texts)}
     sides = [[vectors[[index[text] for text in side]] for side in items[:2]] for items in (train, dev, test)]
     features = [np.concatenate([u, v, np.abs(u - v), u * v], axis=1) for u, v in sides]
-    probes = [make_pipeline(StandardScaler(), LogisticRegression(C=strength, max_iter=500)) for strength in STRENGTHS]
+    probes = [make_pipeline(StandardScaler(), LogisticRegression(C=strength, max_iter=300, tol=1e-3)) for strength in STRENGTHS]
     best = max((probe.fit(features[0], train[2]) for probe in probes), key=lambda probe: probe.score(features[1], dev[2]))
     right = best.predict(features[2]) == np.array(test[2])
     pairs = counterfactual_pairs(test)
-    told = [
-        (a, b) if test[2][a] == "entailment" else (b, a) for a, b in pairs if {test[2][a], test[2][b]} == {"entailment", "contradiction"}
-    ]
+    apart = [(a, b) for a, b in pairs if {test[2][a], test[2][b]} == {"entailment", "contradiction"}]
+    told = [(a, b) if test[2][a] == "entailment" else (b, a) for a, b in apart]
     cosine = (_unit(sides[2][0]) * _unit(sides[2][1])).sum(1)
     return {
-        "label of an item": (float(right.mean()), len(right)),
-        "labels of both items of a pair": (float(np.mean([right[a] and right[b] for a, b in pairs])), len(pairs)),
-        "entailed nearer than contradicted": (float(np.mean([cosine[a] > cosine[b] for a, b in told])), len(told)),
+        "accuracy": (float(right.mean()), len(right)),
+        "both_right": (float(np.mean([right[a] and right[b] for a, b in pairs])), len(pairs)),
+        "entailed_nearer": (float(np.mean([cosine[a] > cosine[b] for a, b in told])), len(told)),
         "strength": best[-1].C,
     }
 

@@ -124,9 +124,9 @@ class CLINE(MaskedLanguageModel):
     def loss(self, representations: dict[str, Tensor], batch: Batch) -> dict[str, Tensor]:
         scores, replaced = wide(representations["detection_scores"]), representations["replaced"]
         detection = mean(binary_cross_entropy_with_logits(scores, replaced.to(scores.dtype), reduction="none"))
-        triple = [representations[name] for name in ("original", "synonym", "antonym")]
-        released = self.settings.contrast == "released"
-        losses = synonym_antonym_released(*triple, reduction="none") if released else synonym_antonym(*triple, reduction="none")
+        original, synonym, antonym = (representations[name] for name in ("original", "synonym", "antonym"))
+        contrast_of = synonym_antonym if self.settings.contrast == "dot" else synonym_antonym_released
+        losses = contrast_of(original, synonym, antonym, reduction="none")
         changed = representations["changed"]
         contrast = (losses * changed).sum() / changed.sum().clamp(min=1)
         return {"mlm": mean(representations["token_losses"]), "detection": detection, "synonym_antonym": contrast}
