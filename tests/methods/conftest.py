@@ -34,7 +34,7 @@ def built(tiny: Path) -> Callable[..., Method]:
         kind = find(name)
         chosen = kind.Settings(**settings)
         kind.check(chosen)
-        encoder = isotrope.load(tiny, pooling=pooling, device="cpu")
+        encoder = isotrope.load(tiny, pooling=pooling, device="cpu", language_head=kind.needs_language_head)
         tokeniser = encoder.tokeniser
         corpus = open_corpus(data, kind.kinds(chosen), tokeniser.flat, tokeniser.fingerprint(), tokeniser.vocabulary, columns)
         torch.manual_seed(0)

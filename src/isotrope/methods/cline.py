@@ -122,14 +122,17 @@ class CLINE(MaskedLanguageModel):
         }
 
     def loss(self, representations: dict[str, Tensor], batch: Batch) -> dict[str, Tensor]:
-        scores, replaced = wide(representations["detection_scores"]), representations["replaced"]
-        detection = mean(binary_cross_entropy_with_logits(scores, replaced.to(scores.dtype), reduction="none"))
+        detection = self.detection_loss(representations)
         original, synonym, antonym = (representations[name] for name in ("original", "synonym", "antonym"))
         contrast_of = synonym_antonym if self.settings.contrast == "dot" else synonym_antonym_released
         losses = contrast_of(original, synonym, antonym, reduction="none")
         changed = representations["changed"]
         contrast = (losses * changed).sum() / changed.sum().clamp(min=1)
         return {"mlm": mean(representations["token_losses"]), "detection": detection, "synonym_antonym": contrast}
+
+    def detection_loss(self, representations: dict[str, Tensor]) -> Tensor:
+        scores = wide(representations["detection_scores"])
+        return mean(binary_cross_entropy_with_logits(scores, representations["replaced"].to(scores.dtype), reduction="none"))
 
     def weights(self) -> dict[str, float]:
         return {"detection": self.settings.detection_weight, "synonym_antonym": self.settings.contrast_weight}
@@ -147,4 +150,5 @@ class CLINE(MaskedLanguageModel):
         }
 
     def on_held_out(self, representations: dict[str, Tensor]) -> dict[str, Tensor]:
-        return {**super().on_held_out(representations), **CLINE.measures(self, representations)}
+        detection = {"detection_loss": self.detection_loss(representations)}
+        return {**super().on_held_out(representations), **detection, **CLINE.measures(self, representations)}

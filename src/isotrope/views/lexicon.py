@@ -16,7 +16,7 @@ from isotrope.views.inflection import NOUN, VERB, Inflection
 from isotrope.views.word_table import KINDS, PARTS, Choices, Floats, WordTable
 from isotrope.views.wordnet import Related, Synset, files_of, read_counts, read_synsets, related_words
 
-FORMAT = "words-2"
+FORMAT = "words-3"
 WORD = re.compile(r"[a-z]+|[0-9]+|[^\sa-z0-9]")  # of a text in small letters
 UNSEEN = 0.5  # what a reading counts that the tagged text does not have
 SMOOTHING = 5.0  # examples that a neighbour must have to be believed half
@@ -79,7 +79,7 @@ def _readings(related: Iterable[tuple[int, str]], counts: dict[tuple[int, str], 
         if not base.isalpha() or len(base) < 2:
             continue
         forms: dict[str, set[int]] = {}
-        for form, number in inflection.all_forms(part, base):
+        for form, number in sorted(inflection.all_forms(part, base)):
             forms.setdefault(form, set()).add(number)
         weight = (counts.get((part, base), 0) + UNSEEN) / len(forms)
         for form, numbers in forms.items():
