@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+
 from small_wordnet import write_wordnet
 
 SHARED_DATA = Path(__file__).parents[2] / "shared" / "data"

@@ -45,7 +45,7 @@ EXCEPTIONS = {
     "adj": ["bigger big", "biggest big"],
     "adv": ["better well"],
 }
-COUNTS = {"cook": {"n": 9, "v": 8}, "saw": {"n": 5}, "see": {"v": 30}, "boat": {"n": 20}, "house": {"n": 10}, "big": {"a": 5}, "old": {"a": 9}}
+COUNTS = {"cook": {"n": 9, "v": 8}, "saw": {"n": 5}, "see": {"v": 30}, "boat": {"n": 20}, "house": {"n": 10}, "big": {"a": 5}}
 
 
 def write_wordnet(folder: Path) -> Path:
@@ -61,7 +61,8 @@ def write_wordnet(folder: Path) -> Path:
             pointers.append(f"! {offsets[other]} {other[0]} {words.index(word) + 1:02x}{int(place):02x}")
         listed = " ".join(f"{word} 0" for word in words)
         gloss = f' "{" ".join(example)}"' if example else ""
-        data[name[0]].append(f"{offsets[name]} 00 {name[0]} {len(words):02x} {listed} {len(pointers):03d} {' '.join(pointers)} | gloss;{gloss}")
+        relations = f"{len(pointers):03d} {' '.join(pointers)}"
+        data[name[0]].append(f"{offsets[name]} 00 {name[0]} {len(words):02x} {listed} {relations} | gloss;{gloss}")
         for word in words:
             senses[name[0]].setdefault(word, []).append(offsets[name])
     for letter, part in FILE.items():

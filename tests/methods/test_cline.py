@@ -70,7 +70,8 @@ def test_one_forward_gives_what_three_would(method: Any) -> None:
     scores = [method.role["detector"](method.encoder.states(batch[name].tokens)).squeeze(-1) for name in ("synonyms", "antonyms")]
     asked = [each[batch[name].labels >= 0] for each, name in zip(scores, ("synonyms", "antonyms"), strict=True)]
     assert torch.allclose(found["detection_scores"], torch.cat(asked), atol=1e-5)
-    assert found["replaced"].tolist() == [label for name in ("synonyms", "antonyms") for label in batch[name].labels.flatten() if label >= 0]
+    labels = torch.cat([batch[name].labels[batch[name].labels >= 0] for name in ("synonyms", "antonyms")])
+    assert found["replaced"].tolist() == labels.tolist()
 
 
 def given(count: int = 3) -> dict[str, Tensor]:
@@ -113,7 +114,8 @@ def test_the_released_contrast_is_an_option_with_a_pooler(built: Build, sentence
 def test_a_text_without_words_to_replace_asks_nothing(built: Build, tmp_path: Path) -> None:
     """Neither detection nor contrast; a whole batch of such gives 0, not nan."""
     file = tmp_path / "plain.txt"
-    file.write_text("\n".join([*(f"{PLAIN} {number}" for number in range(8)), "the warm kitchen behind the old house on day 3"]), encoding="utf-8")
+    lines = [*(f"{PLAIN} {number}" for number in range(8)), "the warm kitchen behind the old house on day 3"]
+    file.write_text("\n".join(lines), encoding="utf-8")
     method = built("cline", file)
     batch = batch_of(method)
     for name in ("synonyms", "antonyms"):

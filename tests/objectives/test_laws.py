@@ -114,7 +114,7 @@ CASES = {
     "triplet, cosine": case(triplet, TRIPLE, "anchor positive negative", tempered=False, given={"margin": 1.5, "distance": "cosine"}),
     **{
         loss.__name__: case(
-            loss, {name: (6, 4) for name in ("original", "synonym", "antonym")}, "original synonym antonym", cosine=False, tempered=False
+            loss, dict.fromkeys(("original", "synonym", "antonym"), (6, 4)), "original synonym antonym", cosine=False, tempered=False
         )
         for loss in (synonym_antonym, synonym_antonym_released)
     },

@@ -125,7 +125,7 @@ def replaced(table: WordTable, tokeniser: Tokeniser, seed: int = 0, share: float
 
 @pytest.mark.parametrize("kind", ["pieces", "byte_tokeniser"])
 def test_labels_line_up_with_the_tokens_that_changed(table: WordTable, kind: str, request: pytest.FixtureRequest) -> None:
-    """Word by word: the tokens that are marked spell the new words, the others the old ones, several pieces and letters of two bytes too."""
+    """Word by word: marked tokens spell the new words, the others are the old ones; several pieces and letters of two bytes too."""
     tokeniser = request.getfixturevalue(kind)
     capitals = [text.capitalize() for text in TEXTS] if kind == "byte_tokeniser" else TEXTS
     for seed in range(5):
