@@ -144,6 +144,19 @@ def test_labels_line_up_with_the_tokens_that_changed(table: WordTable, kind: str
                 assert ids[~flags].tolist() == [token for word in kept for token in word.tolist()]
 
 
+def test_a_new_word_is_written_as_the_old_one_was(table: WordTable, byte_tokeniser: Tokeniser) -> None:
+    """With its capital and its blank: the ids are those of the new text."""
+    texts = ["Old boats and a boat", "The old boat"]
+    spelling = Spelling(table, byte_tokeniser)
+    spelled = spelling.read(sequences(byte_tokeniser, texts))
+    others = {"old": "new", "boats": "things", "boat": "vessel"}
+    words = [word for text in texts for word in text.lower().split()]
+    chosen = np.array([table.number[others[word]] if word in others else -1 for word in words])
+    written, _ = spelling.write(spelled, chosen)
+    expected = sequences(byte_tokeniser, ["New things and a vessel", "The new vessel"])
+    assert [ids.tolist() for ids in written] == [ids.tolist() for ids in expected]
+
+
 def test_only_words_with_a_part_of_speech_change_and_those_without_candidates_stay(table: WordTable, pieces: Tokeniser) -> None:
     spelled, synonyms, antonyms, (kept, new), _ = replaced(table, pieces)
     originals = sequences(pieces, TEXTS)
@@ -175,6 +188,7 @@ def test_antonyms_come_first_and_random_words_fill_up(table: WordTable, pieces: 
     assert {table.words[word] for word in one[one >= 0]} == {"new"}
     everything = draw_antonyms(table, slots, spelled.texts, 1.0, np.random.default_rng(0))
     drawn = {table.words[word] for word in everything[(words == "boat") & (everything >= 0)]}
+    assert {table.words[word] for word in everything[words == "old"]} == {"new"}
     assert drawn >= {"house"}
     assert "boat" not in drawn
     assert {slot(table, f"the {word} is", word)[0] for word in drawn} == {"noun"}
