@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from small_wordnet import write_wordnet
+
 SHARED_DATA = Path(__file__).parents[2] / "shared" / "data"
 TOPICS = {
     "cooking": ("chef", "bakes", "bread", "in the warm kitchen", "salt", "soup"),
@@ -31,6 +33,14 @@ def topic_sentences(count: int = 400) -> list[str]:
 def own_cache(tmp_path_factory: pytest.TempPathFactory) -> None:
     """Tests neither use nor fill the cache of the person who runs them."""
     os.environ["ISOTROPE_CACHE"] = str(tmp_path_factory.mktemp("cache"))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def small_wordnet(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A WordNet of three dozen words, whatever the machine has."""
+    folder = write_wordnet(tmp_path_factory.mktemp("wordnet"))
+    os.environ["ISOTROPE_WORDNET"] = str(folder)
+    return folder
 
 
 @pytest.fixture(scope="session")

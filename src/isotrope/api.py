@@ -29,6 +29,7 @@ from isotrope.encoders.loading import load as load
 from isotrope.encoders.paraphrase import Paraphraser
 from isotrope.encoders.saving import check_target
 from isotrope.errors import InputError, nearest
+from isotrope.evaluation.counterfactual import evaluate_counterfactual
 from isotrope.evaluation.geometry_judge import evaluate_geometry, run_of
 from isotrope.evaluation.label_free import label_free, natural_pairs
 from isotrope.evaluation.results import Results
@@ -53,7 +54,7 @@ from isotrope.training.pretraining_settings import PretrainSettings
 from isotrope.training.settings import LoopSettings, resolve
 from isotrope.version import __version__
 
-SUITES = ("sts", "geometry")
+SUITES = ("sts", "geometry", "counterfactual")
 Files = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 
 
@@ -201,7 +202,8 @@ def evaluate(
 ) -> Results:
     """Judge an encoder. The only chance in it, the bootstrap's for STS and the samples' for geometry, takes the first of ``seeds``.
 
-    ``texts`` (a file or a list) is what ``geometry`` looks at; without it, the sentences of STS-B.
+    ``texts`` (a file or a list) is what ``geometry`` looks at, and what ``counterfactual`` makes triples of; without it, the sentences
+    of STS-B and of the movie reviews.
     """
     if suite not in SUITES:
         raise InputError(f"No suite is called '{suite}'{nearest(suite, SUITES)}.")
@@ -210,6 +212,8 @@ def evaluate(
     if suite == "geometry":
         run = None if isinstance(encoder, Encoder) else run_of(encoder)
         return evaluate_geometry(subject, texts, data_dir, seed, columns, run)
+    if suite == "counterfactual":
+        return evaluate_counterfactual(subject, texts, data_dir, seed, columns)
     if texts is not None:
         raise InputError("Texts belong to the geometry suite; the sts suite has its own. Add --suite geometry, or leave --text out.")
     return evaluate_sts(subject, data_dir, aggregation, seed)

@@ -184,9 +184,9 @@ def pretrain(
 @app.command()
 def evaluate(
     model: Annotated[str, typer.Argument(help="A folder, a hub id, or builtin.")],
-    suite: Annotated[str, typer.Option(help="sts or geometry")] = "sts",
+    suite: Annotated[str, typer.Option(help="sts, geometry or counterfactual")] = "sts",
     data_dir: Annotated[Path | None, typer.Option(help="The evaluation data; default: the variable ISOTROPE_DATA.")] = None,
-    text: Annotated[Path | None, typer.Option(help="For geometry: a file of sentences; default: those of STS-B.")] = None,
+    text: Annotated[Path | None, typer.Option(help="For geometry and counterfactual: a file of sentences; default: STS-B, MR.")] = None,
     columns: Columns = None,
     aggregation: Annotated[str, typer.Option(help="all, mean or wmean over the subsets of STS12–16.")] = "all",
     pooling: Annotated[str | None, typer.Option(help="For a plain Hugging Face folder, which stores none.")] = None,

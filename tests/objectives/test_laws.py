@@ -32,6 +32,8 @@ from isotrope.objectives import (
     sne,
     supervised_contrast,
     symmetric_sne,
+    synonym_antonym,
+    synonym_antonym_released,
     t_sne,
     token_contrast,
     triplet,
@@ -110,6 +112,12 @@ CASES = {
     "neighbour_prediction": case(neighbour_prediction, PAIR, given={"window": 2}, cosine=False),
     "triplet, euclidean": case(triplet, TRIPLE, "anchor positive negative", cosine=False, tempered=False, given={"margin": 1.5}),
     "triplet, cosine": case(triplet, TRIPLE, "anchor positive negative", tempered=False, given={"margin": 1.5, "distance": "cosine"}),
+    **{
+        loss.__name__: case(
+            loss, dict.fromkeys(("original", "synonym", "antonym"), (6, 4)), "original synonym antonym", cosine=False, tempered=False
+        )
+        for loss in (synonym_antonym, synonym_antonym_released)
+    },
     "negative_sampling": case(negative_sampling, NOISY, "anchor positive negatives", cosine=False),
     "nce": case(nce, NOISY, "anchor positive negatives log_noise", cosine=False, given={"log_noise": -torch.linspace(1, 3, 24).view(6, 4)}),
     "token_contrast": case(

@@ -9,7 +9,8 @@ import pytest
 
 from isotrope.errors import InputError
 from isotrope.views.edits import Substitute
-from isotrope.views.synonyms import WORDNET, read_wordnet, tokenise_synonyms
+from isotrope.views.synonyms import read_wordnet, tokenise_synonyms
+from isotrope.views.wordnet import WORDNET
 
 LICENCE = "  1 This software and database is being provided to you, the LICENSEE\n  2 0000 words of licence\n"
 MANY = [f"word{number}" for number in range(16)]
@@ -87,7 +88,7 @@ def test_a_file_of_something_else_is_named_with_its_line(wordnet, name, line):
 
 @pytest.mark.skipif(not WORDNET.is_dir(), reason="the package wordnet-base is not on this machine")
 def test_the_real_wordnet():
-    table = read_wordnet()
+    table = read_wordnet(WORDNET)
     assert len(table) > 50_000
     assert table["big"] == ["large"]
     assert "an" not in table

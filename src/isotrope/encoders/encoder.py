@@ -140,11 +140,18 @@ class Encoder(nn.Module):
 
     def pooled(self, tokens: Tokens) -> torch.Tensor:
         """[rows, width]: pooled states, before the modules after the pooling."""
-        if self.pooling.needs_all_layers:
-            states: Sequence[torch.Tensor] = self.layers(tokens)
-        else:
-            states = (self.states(tokens),)
-        return self.pooling(states, tokens.mask, None if self.token_weights is None else self.token_weights(tokens, states[-1]))
+        return self._pool(self._pooled_layers(tokens), tokens)
+
+    def states_and_vectors(self, tokens: Tokens) -> tuple[torch.Tensor, torch.Tensor]:
+        """H_L of one padded forward, [rows, width, d], and the vectors that ``encode`` would give."""
+        layers = self._pooled_layers(tokens)
+        return layers[-1], self._finish(self._pool(layers, tokens))
+
+    def _pooled_layers(self, tokens: Tokens) -> Sequence[torch.Tensor]:
+        return self.layers(tokens) if self.pooling.needs_all_layers else (self.states(tokens),)
+
+    def _pool(self, layers: Sequence[torch.Tensor], tokens: Tokens) -> torch.Tensor:
+        return self.pooling(layers, tokens.mask, None if self.token_weights is None else self.token_weights(tokens, layers[-1]))
 
     def embed(self, *views: Tokens) -> tuple[torch.Tensor, ...]:
         """Vectors of each view, as ``encode`` gives them, all views together, with gradient.
@@ -162,7 +169,9 @@ class Encoder(nn.Module):
         return vectors.split([len(view) for view in views])
 
     def forward(self, tokens: Tokens) -> torch.Tensor:
-        vectors = self.pooled(tokens)
+        return self._finish(self.pooled(tokens))
+
+    def _finish(self, vectors: torch.Tensor) -> torch.Tensor:
         for part in self.after:
             vectors = part(vectors)
         return vectors

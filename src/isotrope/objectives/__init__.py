@@ -9,6 +9,7 @@ from isotrope.objectives.imitation import imitation
 from isotrope.objectives.information import info_bound
 from isotrope.objectives.likelihood import bits_per_dimension
 from isotrope.objectives.neighbourhood import contrast_with_neighbours, nearest_rows, neighbourhood, virtual_contrast
+from isotrope.objectives.opposites import synonym_antonym, synonym_antonym_released
 from isotrope.objectives.queue import queue_nce
 from isotrope.objectives.ranking import cosent
 from isotrope.objectives.relational import relational
@@ -43,6 +44,8 @@ __all__ = [
     "sne",
     "supervised_contrast",
     "symmetric_sne",
+    "synonym_antonym",
+    "synonym_antonym_released",
     "t_sne",
     "token_contrast",
     "triplet",

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 import torch
 
 from isotrope.views.tokens import Tokeniser, Tokens
@@ -73,3 +75,11 @@ def mask_rows(
     shown = torch.where(fate < keep, tokens, torch.where(fate < keep + replace, drawn, mask))
     first = torch.arange(len(ids), device=ids.device).unsqueeze(1) * ids.shape[1]
     return ids.scatter(1, places, shown), (places + first).flatten(), tokens.flatten()
+
+
+def label_tokens(tokens: Tokens, labels: Sequence[npt.NDArray[np.int64]], before: int, behind: int) -> Masked:
+    """Framed rows with a label for each token of the text; what was cut off has none, nor have the special tokens of the frame."""
+    rows = np.full(tokens.ids.shape, -100, dtype=np.int64)
+    for row, own, length in zip(rows, labels, tokens.lengths.tolist(), strict=True):
+        row[before : length - behind] = own[: length - behind - before]
+    return Masked.of(tokens, torch.from_numpy(rows))

@@ -2,63 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
-from isotrope.errors import InputError
 from isotrope.views.tokens import Tokeniser
+from isotrope.views.wordnet import PARTS_OF_SPEECH, lines_of, offsets_in, wordnet_folder, words_in
 
-WORDNET = Path("/usr/share/wordnet")
-PARTS_OF_SPEECH = ("noun", "verb", "adj", "adv")
 Entries = Mapping[bytes, Sequence[npt.NDArray[np.int32]]]  # the ids of a word, as bytes → the ids of each synonym
 
 
-def read_wordnet(folder: Path = WORDNET, senses: int | None = 1) -> dict[str, list[str]]:
+def read_wordnet(folder: Path | None = None, senses: int | None = 1) -> dict[str, list[str]]:
     """Each word of WordNet and the words it shares a sense with, sorted.
 
     Of each part of speech the ``senses`` most frequent count; None: all, as in EDA and CLINE, where "dog" may become "andiron". Only
     base forms are there ("dog", not "dogs"), and only words in small letters, or "an" would become "Associate in Nursing" (AN).
     """
     found: dict[str, set[str]] = {}
+    folder = folder or wordnet_folder()
     for part in PARTS_OF_SPEECH:
-        synsets = {fields[0]: _words(fields, where) for fields, where in _lines(folder / f"data.{part}")}
-        for fields, where in _lines(folder / f"index.{part}"):
+        synsets = {fields[0]: words_in(fields, where) for fields, where in lines_of(folder / f"data.{part}")}
+        for fields, where in lines_of(folder / f"index.{part}"):
             word = fields[0].replace("_", " ")
-            for offset in _offsets(fields, where)[:senses]:
+            for offset in offsets_in(fields, where)[:senses]:
                 if word in synsets.get(offset, ()):
                     found.setdefault(word, set()).update(synsets[offset])
     return {word: sorted(others - {word}) for word, others in found.items() if len(others) > 1}
-
-
-def _lines(path: Path) -> Iterator[tuple[list[str], str]]:
-    """The fields of each line and where it stands; the licence, whose lines begin with a blank, is passed over."""
-    if not path.is_file():
-        raise InputError(f"{path} is missing: synonyms come from WordNet; install the package wordnet-base, or give a table of your own.")
-    with path.open(encoding="utf-8") as lines:
-        for number, line in enumerate(lines, 1):
-            if not line.startswith(" "):
-                yield line.split(), f"{path}:{number}"
-
-
-def _words(fields: list[str], where: str) -> tuple[str, ...]:
-    """Of ``offset file type count word id word id …``: the count is hexadecimal, a blank in a word is written as _, and an adjective
-    may carry a note on its place, such as (p)."""
-    try:
-        words = fields[4 : 4 + 2 * int(fields[3], 16) : 2]
-    except (IndexError, ValueError):
-        raise InputError(f"{where}: no line of a WordNet data file; 'offset file type count word …' was expected.") from None
-    return tuple(word.split("(")[0].replace("_", " ") for word in words)
-
-
-def _offsets(fields: list[str], where: str) -> list[str]:
-    """Of ``word type count … offset offset …``: as many offsets as the count says, the most frequent sense first."""
-    try:
-        return fields[-int(fields[2]) :]
-    except (IndexError, ValueError):
-        raise InputError(f"{where}: no line of a WordNet index file; 'word type count … offset' was expected.") from None
 
 
 def tokenise_synonyms(table: Mapping[str, Sequence[str]], tokeniser: Tokeniser) -> Entries:

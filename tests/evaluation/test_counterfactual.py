@@ -1,0 +1,118 @@
+"""Synonym against antonym, and counterfactual pairs: what is made, what is counted, what is said."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import isotrope
+from isotrope.cli import main
+from isotrope.errors import InputError
+from isotrope.evaluation.counterfactual import counterfactual_accuracy, counterfactual_pairs, hit_rate, interval, make_triples
+
+ITEMS = [
+    ("entailment", "a man sleeps", "a person rests"),
+    ("contradiction", "a man runs", "a person rests"),
+    ("contradiction", "a man sleeps", "a person runs"),
+    ("neutral", "a man sleeps", "a tall person rests"),
+    ("entailment", "a dog barks", "an animal is loud"),
+    ("entailment", "a big dog barks", "an animal is loud"),
+]
+
+
+class Table:
+    """An encoder that knows the vector of each text."""
+
+    def __init__(self, vectors: dict[str, list[float]]) -> None:
+        self.vectors = vectors
+
+    def encode(self, texts: list[str]) -> Any:
+        return np.array([self.vectors[text] for text in texts], dtype=np.float32)
+
+
+def items(rows: list[tuple[str, str, str]]) -> tuple[list[str], list[str], list[str]]:
+    return [row[1] for row in rows], [row[2] for row in rows], [row[0] for row in rows]
+
+
+def test_a_triple_differs_in_one_word_of_the_same_inflection_and_case() -> None:
+    assert make_triples(["Big boats are here", "of the and", "they go quickly"]) == [
+        ("Big boats are here", "Large boats are here", "Little boats are here"),
+        ("they go quickly", "they go rapidly", "they go slowly"),
+    ]
+    texts = ["an old boat and a warm house"] * 50
+    assert make_triples(texts, 1) == make_triples(texts, 1)
+    assert len({triple[1] for triple in make_triples(texts)}) == 2  # either word
+    with pytest.raises(InputError, match="English"):
+        make_triples(["der Koch", ""])
+
+
+def test_a_hit_is_by_cosine_and_a_tie_is_none() -> None:
+    table = Table({"o": [1, 0], "near": [10, 1], "far": [1, 5], "same": [2, 0]})
+    triples = [("o", "near", "far"), ("o", "far", "near"), ("o", "same", "same"), ("o", "near", "far")]
+    assert hit_rate(table, triples) == 0.5  # type: ignore[arg-type]
+
+
+def test_pairs_share_one_side_and_differ_in_the_label() -> None:
+    assert counterfactual_pairs(items(ITEMS)) == [(0, 1), (0, 2), (0, 3), (2, 3)]
+
+
+def test_accuracy_over_items_and_over_pairs() -> None:
+    """One number tells the label, on one side; where it lies, the classifier is wrong."""
+    rng = np.random.default_rng(0)
+    labels = ("entailment", "neutral", "contradiction")
+    vectors, rows = {}, []
+    for number in range(90):
+        label = labels[number % 3]
+        vectors[f"p{number // 3}"] = [1.0, 0.0, 0.0]
+        vectors[f"h{number}"] = [1.0, (1.0, 0.0, -1.0)[number % 3] + 0.01 * rng.normal(), float(number % 3)]
+        rows.append((label, f"p{number // 3}", f"h{number}"))
+    vectors["h0"] = vectors["h2"]  # the first entailment looks like a contradiction
+    found = counterfactual_accuracy(Table(vectors), items(rows[30:]), items(rows[30:]), items(rows[:30]))  # type: ignore[arg-type]
+    assert found["accuracy"] == (pytest.approx(29 / 30), 30)
+    assert found["both_right"] == (pytest.approx(28 / 30), 30)
+    assert found["entailed_nearer"] == (pytest.approx(9 / 10), 10)
+
+
+def test_the_interval() -> None:
+    assert interval(0.5, 100) == pytest.approx((40.2, 59.8))
+    assert interval(1.0, 10) == (100, 100)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    def write(name: str, rows: list[tuple[str, ...]]) -> None:
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        with gzip.open(tmp_path / name, "wt", encoding="utf-8") as file:
+            file.write("\n".join("\t".join(row) for row in rows) + "\n")
+
+    write("transfer/mr.tsv.gz", [("label", "sentence"), ("1", "the warm kitchen"), ("0", "an old boat"), ("0", "an old boat")])
+    for part in ("train", "dev", "test"):
+        write(f"nli/cad_snli.{part}.tsv.gz", [("label", "premise", "hypothesis"), *ITEMS])
+    return tmp_path
+
+
+def test_the_command(folder: Path, tiny: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stop:
+        main(["evaluate", str(tiny), "--suite", "counterfactual", "--data-dir", str(folder), "--json", str(tmp_path / "out.json")])
+    assert stop.value.code == 0
+    printed = capsys.readouterr().out
+    assert "synonym nearer than antonym" in printed
+    found = json.loads((tmp_path / "out.json").read_text(encoding="utf-8"))
+    assert {name: score["count"] for name, score in found["scores"]["counterfactual"].items()} == {
+        "synonym_nearer": 2, "accuracy": 6, "both_right": 4, "entailed_nearer": 2,
+    }  # fmt: skip
+    assert found["protocol"]["protocol"] == "counterfactual-v1"
+
+
+def test_what_is_missing_is_named(folder: Path, tiny: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (folder / "nli" / "cad_snli.dev.tsv.gz").unlink()
+    with pytest.raises(InputError, match=r"cad_snli\.dev"):
+        isotrope.evaluate(tiny, suite="counterfactual", data_dir=folder)
+    monkeypatch.setenv("ISOTROPE_WORDNET", str(tmp_path / "nowhere"))
+    with pytest.raises(InputError, match="wordnet-base"):
+        isotrope.evaluate(tiny, suite="counterfactual", data_dir=folder)
