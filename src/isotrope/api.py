@@ -106,7 +106,11 @@ def train(
     _check_size(corpus, kind.batches, train_rows, held_rows, loop_settings)
     _check_share(loop_settings.batch_size, accelerator.num_processes)
     kind.check_batch(method_settings, loop_settings.batch_size, corpus)
-    judge = make_judge(corpus, held_rows if len(held_rows) else train_rows, eval_data)
+    tests = kind.tests(method_settings, corpus, lambda file: _open(file, [corpus.kind.name], encoder, columns, split))
+    if kind.scores_itself and eval_data:
+        raise InputError(f"{method} is scored by its own task; leave eval_data out. `isotrope methods {method}` says how to give a test.")
+    own = kind.scores_itself and (len(held_usable) or tests)
+    judge = _no_judge if own else make_judge(corpus, held_rows if len(held_rows) else train_rows, eval_data)
 
     start = encoder.fingerprint()
     facts = {
@@ -141,7 +145,7 @@ def train(
         trained = Beside(trained, detection, loop_settings.rtd_weight)
     for sentence in trained.remarks() if accelerator.is_main_process else []:
         warnings.warn(sentence, TrainingWarning, stacklevel=2)
-    judge = with_own_task(judge, trained, corpus, held_usable, loop_settings.batch_size, loop_settings.seed)
+    judge = with_own_task(judge, trained, corpus, held_usable, loop_settings.batch_size, loop_settings.seed, tests)
     finished = train_loop(trained, corpus, train_rows, loop_settings, folder, accelerator, judge, resume)
 
     result = trained.export().eval().requires_grad_()  # what a method kept still may learn in the next run
@@ -327,6 +331,11 @@ def make_judge(corpus: Corpus, held_rows: Rows, eval_data: Files | None) -> Judg
         return Judgement(measures, chosen_by)
 
     return judge
+
+
+def _no_judge(encoder: Encoder) -> Judgement:
+    """Of a method that scores itself."""
+    return Judgement({}, "")
 
 
 def _files(given: Files | None) -> list[str | os.PathLike[str]]:
