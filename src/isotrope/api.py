@@ -30,6 +30,7 @@ from isotrope.evaluation.geometry_judge import evaluate_geometry, run_of
 from isotrope.evaluation.label_free import label_free, natural_pairs
 from isotrope.evaluation.results import Results
 from isotrope.evaluation.sts import data_folder, evaluate_sts, spearman_of_file
+from isotrope.evaluation.transfer import evaluate_transfer
 from isotrope.files import written_file
 from isotrope.methods.base import Method
 from isotrope.methods.beside import Beside
@@ -49,7 +50,7 @@ from isotrope.training.pretraining import pretrain as pretrain_encoder
 from isotrope.training.settings import LoopSettings, resolve
 from isotrope.version import __version__
 
-SUITES = ("sts", "geometry")
+SUITES = ("sts", "transfer", "geometry")
 Files = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 
 
@@ -191,7 +192,8 @@ def evaluate(
     texts: str | os.PathLike[str] | Sequence[str] | None = None,
     columns: Sequence[str] | None = None,
 ) -> Results:
-    """Judge an encoder. The only chance in it, the bootstrap's for STS and the samples' for geometry, takes the first of ``seeds``.
+    """Judge an encoder. The only chance in it, the bootstrap's for STS and the samples' for geometry, takes the first of ``seeds``;
+    transfer cuts its folds anew for each of them, and gives the mean.
 
     ``texts`` (a file or a list) is what ``geometry`` looks at; without it, the sentences of STS-B.
     """
@@ -203,7 +205,9 @@ def evaluate(
         run = None if isinstance(encoder, Encoder) else run_of(encoder)
         return evaluate_geometry(subject, texts, data_dir, seed, columns, run)
     if texts is not None:
-        raise InputError("Texts belong to the geometry suite; the sts suite has its own. Add --suite geometry, or leave --text out.")
+        raise InputError(f"Texts belong to the geometry suite; {suite} has its own. Add --suite geometry, or leave --text out.")
+    if suite == "transfer":
+        return evaluate_transfer(subject, data_dir, [seeds] if isinstance(seeds, int) else list(seeds) or [0])
     return evaluate_sts(subject, data_dir, aggregation, seed)
 
 

@@ -137,5 +137,7 @@ def _targets(settings: Any, corpus: Corpus) -> Classes | Scores:
         return Scores.of(corpus)
     classes = Classes.of(corpus)
     if settings.positive is not None and (len(classes.names) != 2 or settings.positive not in classes.names):
-        raise InputError(f"positive names one of two classes; '{settings.positive}' was given, and there are {', '.join(classes.names[:10])}.")
+        raise InputError(
+            f"positive names one of two classes; '{settings.positive}' was given, and there are {', '.join(classes.names[:10])}."
+        )
     return classes

@@ -9,11 +9,9 @@ from torch import Tensor
 def agreement(found: Tensor, wanted: Tensor, classes: int, positive: int) -> dict[str, Tensor]:
     """Accuracy; F1 of ``positive`` where there are two classes, else the mean F1 of all; and what the commonest class would reach.
 
-        F1 = 2·hits / (found + wanted); 0 where a class is neither found nor wanted
+    F1 = 2·hits / (found + wanted); 0 where a class is neither found nor wanted
     """
-    hits, found_of, wanted_of = (
-        torch.bincount(numbers, minlength=classes).float() for numbers in (wanted[found == wanted], found, wanted)
-    )
+    hits, found_of, wanted_of = (torch.bincount(numbers, minlength=classes).float() for numbers in (wanted[found == wanted], found, wanted))
     each = 2 * hits / (found_of + wanted_of).clamp(min=1)
     f1 = each[positive] if classes == 2 else each.mean()
     return {"accuracy": hits.sum() / len(wanted), "f1": f1, "guess": wanted_of.max() / len(wanted)}

@@ -47,7 +47,8 @@ def own_measures(method: Method, corpus: Corpus, rows: Rows, size: int, seed: in
     device = next(method.parameters()).device
     parts = []
     with evaluating(method):
-        for number, chosen in enumerate(_all_of(rows, size) if method.scores_itself else batches(method.batches, corpus, rows, size, seed, 0)):
+        dealt = _all_of(rows, size) if method.scores_itself else batches(method.batches, corpus, rows, size, seed, 0)
+        for number, chosen in enumerate(dealt):
             key = (seed, VIEWS, number)
             views = method.views(Records(corpus, chosen.tolist()), np.random.default_rng(key))
             torch.manual_seed(keyed_seed(*key))
