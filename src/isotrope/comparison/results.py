@@ -88,8 +88,8 @@ class Comparison:
         return "pooling" in self.terms["own"].get(run["name"], {"settings": {}})["settings"]
 
     def _start(self, runs: list[dict[str, Any]], text: str, judged: dict[str, float] | None = None) -> Row:
-        shown = {*HEADS, *(name for run in self.runs for name in run["measures"])}
-        found = [{name: value for name, value in (judged or run["before"]).items() if name in shown} for run in runs]
+        shown = {name for run in self.runs for name in run["measures"]}
+        found = [judged or {name: value for name, value in run["before"].items() if name in shown} for run in runs]
         dev = [{"dev_spearman": run["before"].get("spearman")} if self.terms["eval_data"] else {} for run in runs]
         return _row(START, text, [{**before, **chosen} for before, chosen in zip(found, dev, strict=True)] or [judged or {}])
 

@@ -60,10 +60,10 @@ def fit_many(vectors: Tensor, labels: Tensor, parts: Tensor, strengths: Tensor) 
         else:
             losses = scores.logsumexp(dim=-1) - scores.gather(2, wanted[..., None].expand(-1, problems, 1))[..., 0]
         loss = (share * losses).sum() + (penalty * weights.square().sum(dim=(0, 2))).sum() / 2
-        loss.backward()  # type: ignore[no-untyped-call]
+        loss.backward()
         return loss
 
-    solver.step(closure)  # type: ignore[no-untyped-call]
+    solver.step(closure)
     return Fits(_product(directions, units * free.detach()), biases.detach())
 
 
