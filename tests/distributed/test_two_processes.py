@@ -49,6 +49,7 @@ OWN: dict[str, dict[str, Any]] = {  # small enough for a tiny encoder, and with 
     "supcon": {"cross_entropy_weight": 0.1},
     "ease": {"entity_weight": 1.0},
     "dialogue-order": {"form": "contrastive"},
+    "fine-tune": {"dropout": 0.0},  # the head has its own
 }
 NAMES = [name for name, method in registry().items() if method.kind == "training"]
 CHILDREN = {f"child-{kind}": {"child_tuning": kind, "child_samples": 64, "weight_decay": 0.0} for kind in "FD"}
