@@ -34,6 +34,7 @@ from isotrope.evaluation.geometry_judge import evaluate_geometry, run_of
 from isotrope.evaluation.label_free import label_free, natural_pairs
 from isotrope.evaluation.results import Results
 from isotrope.evaluation.sts import data_folder, evaluate_sts, spearman_of_file
+from isotrope.evaluation.transfer import evaluate_transfer
 from isotrope.files import written_file
 from isotrope.methods.base import Method
 from isotrope.methods.beside import Beside
@@ -54,7 +55,7 @@ from isotrope.training.pretraining_settings import PretrainSettings
 from isotrope.training.settings import LoopSettings, resolve
 from isotrope.version import __version__
 
-SUITES = ("sts", "geometry", "counterfactual")
+SUITES = ("sts", "transfer", "geometry", "counterfactual")
 Files = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 
 
@@ -117,9 +118,12 @@ def train(
     _check_size(corpus, kind.batches, train_rows, held_rows, loop_settings)
     _check_share(loop_settings.batch_size, accelerator.num_processes)
     kind.check_batch(method_settings, loop_settings.batch_size, corpus)
-    if kind.judged_by and not len(held_usable):
+    tests = kind.tests(method_settings, corpus, lambda file: _open(file, [corpus.kind.name], encoder, columns, split))
+    if kind.scores_itself and eval_data:
+        raise InputError(f"{method} is scored by its own task; leave eval_data out. `isotrope methods {method}` says how to give a test.")
+    if kind.scores_itself and not (len(held_usable) or tests):
         held_usable = train_rows
-    judge = make_judge(corpus, held_rows if len(held_rows) else train_rows, eval_data, kind.judged_by)
+    judge = _no_judge if kind.scores_itself else make_judge(corpus, held_rows if len(held_rows) else train_rows, eval_data)
 
     start = encoder.fingerprint()
     facts = {
@@ -154,7 +158,7 @@ def train(
     accelerator.wait_for_everyone()
     for sentence in trained.remarks() if accelerator.is_main_process else []:
         warnings.warn(sentence, TrainingWarning, stacklevel=2)
-    judge = with_own_task(judge, trained, corpus, held_usable, loop_settings.batch_size, loop_settings.seed)
+    judge = with_own_task(judge, trained, corpus, held_usable, loop_settings.batch_size, loop_settings.seed, tests)
     finished = train_loop(trained, corpus, train_rows, loop_settings, folder, accelerator, judge, resume)
 
     result = trained.export().eval().requires_grad_()  # what a method kept still may learn in the next run
@@ -200,7 +204,8 @@ def evaluate(
     texts: str | os.PathLike[str] | Sequence[str] | None = None,
     columns: Sequence[str] | None = None,
 ) -> Results:
-    """Judge an encoder. The only chance in it, the bootstrap's for STS and the samples' for geometry, takes the first of ``seeds``.
+    """Judge an encoder. The only chance in it, the bootstrap's for STS and the samples' for geometry, takes the first of ``seeds``;
+    transfer cuts its folds anew for each of them, and gives the mean.
 
     ``texts`` (a file or a list) is what ``geometry`` looks at, and what ``counterfactual`` makes triples of; without it, the sentences
     of STS-B and of the movie reviews.
@@ -215,7 +220,9 @@ def evaluate(
     if suite == "counterfactual":
         return evaluate_counterfactual(subject, texts, data_dir, seed, columns)
     if texts is not None:
-        raise InputError("Texts belong to the geometry suite; the sts suite has its own. Add --suite geometry, or leave --text out.")
+        raise InputError(f"Texts belong to the geometry suite; {suite} has its own. Add --suite geometry, or leave --text out.")
+    if suite == "transfer":
+        return evaluate_transfer(subject, data_dir, [seeds] if isinstance(seeds, int) else list(seeds) or [0])
     return evaluate_sts(subject, data_dir, aggregation, seed)
 
 
@@ -331,10 +338,7 @@ def leaks(
     return find_leaks(text, protect(files), output)
 
 
-def make_judge(corpus: Corpus, held_rows: Rows, eval_data: Files | None, judged_by: str = "") -> Judge:
-    """``judged_by`` is a measure of the method's own task that stands in place of all others; whoever adds that task brings it."""
-    if judged_by:
-        return lambda encoder: Judgement({}, judged_by)
+def make_judge(corpus: Corpus, held_rows: Rows, eval_data: Files | None) -> Judge:
     pairs = natural_pairs(corpus, held_rows)
     files = _files(eval_data)
     if len(pairs[1]) < 2 and not files:
@@ -351,6 +355,11 @@ def make_judge(corpus: Corpus, held_rows: Rows, eval_data: Files | None, judged_
         return Judgement(measures, chosen_by)
 
     return judge
+
+
+def _no_judge(encoder: Encoder) -> Judgement:
+    """Of a method that scores itself."""
+    return Judgement({}, "")
 
 
 def _files(given: Files | None) -> list[str | os.PathLike[str]]:

@@ -184,13 +184,13 @@ def pretrain(
 @app.command()
 def evaluate(
     model: Annotated[str, typer.Argument(help="A folder, a hub id, or builtin.")],
-    suite: Annotated[str, typer.Option(help="sts, geometry or counterfactual")] = "sts",
+    suite: Annotated[str, typer.Option(help="sts, transfer, geometry or counterfactual")] = "sts",
     data_dir: Annotated[Path | None, typer.Option(help="The evaluation data; default: the variable ISOTROPE_DATA.")] = None,
     text: Annotated[Path | None, typer.Option(help="For geometry and counterfactual: a file of sentences; default: STS-B, MR.")] = None,
     columns: Columns = None,
     aggregation: Annotated[str, typer.Option(help="all, mean or wmean over the subsets of STS12–16.")] = "all",
     pooling: Annotated[str | None, typer.Option(help="For a plain Hugging Face folder, which stores none.")] = None,
-    seed: Annotated[int, typer.Option(help="Of the bootstrap, or of the samples of geometry.")] = 0,
+    seed: Annotated[int, typer.Option(help="Of the bootstrap, of the folds of transfer, or of the samples of geometry.")] = 0,
     json_file: Annotated[Path | None, typer.Option("--json", help="Write the results to this file as well.")] = None,
 ) -> None:
     """Judge an encoder."""
@@ -253,6 +253,7 @@ def compare(
     eval_data: Annotated[list[Path] | None, typer.Option(help="Scored pairs to choose checkpoints by; default: label-free.")] = None,
     data_dir: Annotated[Path | None, typer.Option(help="The STS tasks to judge by; default: ISOTROPE_DATA, or label-free.")] = None,
     aggregation: Annotated[str, typer.Option(help="all, mean or wmean over the subsets of STS12–16.")] = "all",
+    suite: Annotated[str | None, typer.Option(help="Judge by sts, transfer, label-free, own (each method's own task), or a,b.")] = None,
     own: Annotated[list[str] | None, typer.Option("--set", help="METHOD.SETTING=VALUE, for one method; may be given again.")] = None,
     parallel: Annotated[int, typer.Option(help="How many runs at once, each in its own process.")] = 1,
     markdown: Annotated[Path | None, typer.Option(help="Write the table to this file, for a docs page.")] = None,
@@ -279,6 +280,7 @@ def compare(
             eval_data=eval_data,
             data_dir=data_dir,
             aggregation=aggregation,
+            suite=suite,
             parallel=parallel,
             own=_own(own or ()),
             **settings,

@@ -49,6 +49,7 @@ OWN: dict[str, dict[str, Any]] = {  # small enough for a tiny encoder, and with 
     "supcon": {"cross_entropy_weight": 0.1},
     "ease": {"entity_weight": 1.0},
     "dialogue-order": {"form": "contrastive"},
+    "fine-tune": {"dropout": 0.0},  # the head has its own
 }
 LEAST = {"word2vec": 0.02}  # its vectors begin near 0
 NAMES = [name for name, method in registry().items() if method.kind == "training"]

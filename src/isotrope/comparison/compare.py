@@ -10,13 +10,14 @@ from pathlib import Path
 from typing import Any
 
 from isotrope.api import Files, load
-from isotrope.comparison.plan import Contestant, Data, Place, Task, Terms, contestants, loop_settings
+from isotrope.comparison.plan import Contestant, Data, Place, Task, Terms, contestants, loop_settings, suites
 from isotrope.comparison.results import FILE, Comparison
 from isotrope.comparison.run import finished, judge, protocol
 from isotrope.comparison.workers import run_all
 from isotrope.encoders.encoder import Encoder
 from isotrope.errors import InputError
 from isotrope.files import file_digest
+from isotrope.methods.registry import find
 from isotrope.progress import bar, hidden
 from isotrope.training.settings import LoopSettings, resolve
 from isotrope.version import __version__
@@ -35,6 +36,7 @@ def compare(
     eval_data: Files | None = None,
     data_dir: Place | None = None,
     aggregation: str = "all",
+    suite: str | Sequence[str] | None = None,
     parallel: int = 1,
     own: Mapping[str, Mapping[str, Any]] | None = None,
     **settings: Any,
@@ -42,7 +44,8 @@ def compare(
     """Train each method with each seed from one start, for as many steps, chosen alike; judge every encoder alike.
 
     ``data``: a file, or several of different kinds, of which each method takes the first that it can use (a mapping from kind to file says
-    which is which). ``methods``: names, or LABEL=NAME for a method that stands twice. ``own``: by label, settings of one method;
+    which is which). ``suite``: sts, transfer, label-free or own (each method's own task), or several; by default STS where
+    there are benchmarks. ``methods``: names, or LABEL=NAME for a method that stands twice. ``own``: by label, settings of one method;
     ``settings`` are the loop's, for all. ``data_dir`` (or ISOTROPE_DATA) brings the STS tasks; without it the score is label-free. The same
     call goes on where an earlier one with the same ``output`` was stopped: a finished run is not made again.
     """
@@ -64,6 +67,7 @@ def compare(
         eval_content=tuple(file_digest(file) for file in files),
         data_dir=str(place) if place else None,
         aggregation=aggregation,
+        suites=suites(suite, str(place) if place else None),
     )
     first = int(float(common.get("seed", LoopSettings.seed)))
     chosen = range(first, first + seeds)
@@ -99,6 +103,7 @@ def _facts(terms: Terms, entered: Sequence[Contestant], seeds: list[int], device
         "seeds": seeds,
         "eval_data": list(terms.eval_data),
         "protocol": protocol(terms),
+        "last": [one.label for one in entered if find(one.method).keeps == "last"],
         "own": {one.label: _own(one) for one in entered if _own(one)["settings"] or one.label != one.method},
         "version": __version__,
         "machine": {"platform": platform.platform(), "device": device, "parallel": parallel},
@@ -111,7 +116,7 @@ def _own(one: Contestant) -> dict[str, Any]:
 
 def _start(encoder: Encoder, terms: Terms, folder: Path) -> dict[str, float]:
     """What the start itself scores; without labels the runs tell, each on its own held-out texts."""
-    if terms.data_dir is None:
+    if not {"sts", "transfer"} & set(terms.judges):
         return {}
     if (folder / FILE).is_file():
         earlier = Comparison.read(folder / FILE)

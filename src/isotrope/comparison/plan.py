@@ -21,6 +21,7 @@ from isotrope.training.settings import LoopSettings, resolve
 
 STEPS = 200  # where none are given; an epoch would give each text its own number
 EQUAL = ("max_steps", "epochs", "seed", "eval_steps", "patience", "held_out")  # the same for every method
+SUITES = ("sts", "transfer", "label-free", "own")
 Place = str | os.PathLike[str]
 Data = Place | Sequence[Place] | Mapping[str, Place]
 
@@ -37,6 +38,11 @@ class Terms:
     eval_content: tuple[str, ...] = ()  # digests of them
     data_dir: str | None = None  # None: judged without labels
     aggregation: str = "all"
+    suites: tuple[str, ...] = ()  # what the encoders are judged by; empty: STS where there are benchmarks, else the label-free score
+
+    @property
+    def judges(self) -> tuple[str, ...]:
+        return self.suites or (("label-free",) if self.data_dir is None else ("sts",))
 
 
 @dataclass(frozen=True)
@@ -82,7 +88,7 @@ class Task:
             "model": {"fingerprint": terms.fingerprint, "pooling": self.pooling},
             "settings": {**asdict(own), **asdict(loop)},
             "eval_data": list(terms.eval_content),
-            "judge": "label-free" if terms.data_dir is None else f"sts, {terms.aggregation}",
+            "judge": " + ".join(f"sts, {terms.aggregation}" if suite == "sts" else suite for suite in terms.judges),
         }
 
 
@@ -129,6 +135,16 @@ def loop_settings(given: Mapping[str, Any], methods: Sequence[str] = ()) -> dict
     (checked,) = resolve(settings, LoopSettings)
     checked.check()
     return {"max_steps": STEPS, **settings}
+
+
+def suites(given: str | Sequence[str] | None, data_dir: str | None) -> tuple[str, ...]:
+    names = tuple(given.split(",") if isinstance(given, str) else given or ())
+    for name in names:
+        if name not in SUITES:
+            raise InputError(f"No suite of a comparison is called '{name}'{nearest(name, SUITES)}.")
+        if name in ("sts", "transfer") and data_dir is None:
+            raise InputError(f"The suite {name} needs its benchmarks: give --data-dir, or set ISOTROPE_DATA.")
+    return names
 
 
 def _names(settings: type) -> set[str]:

@@ -18,6 +18,8 @@ from isotrope.comparison.plan import Task, Terms
 from isotrope.encoders.encoder import Encoder
 from isotrope.errors import InputError
 from isotrope.evaluation.sts import PROTOCOL, evaluate_sts
+from isotrope.evaluation.transfer import PROTOCOL as TRANSFER
+from isotrope.evaluation.transfer import TASKS, evaluate_transfer
 from isotrope.files import write_json, written_file
 from isotrope.methods.registry import find
 from isotrope.progress import hidden
@@ -25,6 +27,7 @@ from isotrope.training.checkpoints import RunFolder, difference
 from isotrope.training.loop import TrainingWarning
 
 LABEL_FREE = ("retrieval_mrr", "alignment", "uniformity", "effective_rank")
+OF_THE_JUDGE = (*LABEL_FREE, "retrieval_first", "mean_cosine")  # what every run measures, whatever its method
 Finding = dict[str, Any]
 
 
@@ -92,19 +95,46 @@ def perform(task: Task) -> Finding:
 
 
 def judge(encoder: Encoder, terms: Terms, measured: dict[str, float]) -> dict[str, float]:
-    """STS where there are benchmarks, else what the run measured on its held-out texts."""
-    chosen_by = {"dev_spearman": measured["spearman"]} if "spearman" in measured else {}
-    if terms.data_dir is None:
-        return {**{name: measured[name] for name in LABEL_FREE if name in measured}, **chosen_by}
+    """By benchmarks, or by what the run measured itself on its held-out texts."""
+    return {name: value for suite in terms.judges for name, value in JUDGES[suite](encoder, terms, measured).items()}
+
+
+def _by_sts(encoder: Encoder, terms: Terms, measured: dict[str, float]) -> dict[str, float]:
     found = evaluate_sts(encoder, terms.data_dir, terms.aggregation, resamples=1).scores["sts"]  # no interval is shown
     geometry = {name: found["geometry"][name] for name in ("alignment", "uniformity", "effective_rank")}
-    return {"sts_average": found["average"]["spearman"], "sts_b": found["STS-B"]["spearman"], **geometry, **chosen_by}
+    return {"sts_average": found["average"]["spearman"], "sts_b": found["STS-B"]["spearman"], **geometry, **_dev(measured)}
+
+
+def _by_transfer(encoder: Encoder, terms: Terms, measured: dict[str, float]) -> dict[str, float]:
+    found = evaluate_transfer(encoder, terms.data_dir).scores["transfer"]
+    tasks = {f"transfer_{task.lower()}": found[task]["accuracy"] for task in TASKS}
+    return {"transfer_average": found["average"]["accuracy"], **tasks}
+
+
+def _without_labels(encoder: Encoder, terms: Terms, measured: dict[str, float]) -> dict[str, float]:
+    return {**{name: measured[name] for name in LABEL_FREE if name in measured}, **_dev(measured)}
+
+
+def _by_own_task(encoder: Encoder, terms: Terms, measured: dict[str, float]) -> dict[str, float]:
+    given = [name for name in measured if name.startswith("spearman")] if terms.eval_data else []
+    return {name: value for name, value in measured.items() if name not in (*OF_THE_JUDGE, *given)}
+
+
+def _dev(measured: dict[str, float]) -> dict[str, float]:
+    return {"dev_spearman": measured["spearman"]} if "spearman" in measured else {}
+
+
+JUDGES = {"sts": _by_sts, "transfer": _by_transfer, "label-free": _without_labels, "own": _by_own_task}
 
 
 def protocol(terms: Terms) -> str:
-    if terms.data_dir is None:
-        return "the label-free score on the held-out part of each text, another part for each seed"
-    return f"{PROTOCOL}, aggregation {terms.aggregation}"
+    named = {
+        "sts": f"{PROTOCOL}, aggregation {terms.aggregation}",
+        "transfer": f"{TRANSFER}, seed 0",
+        "label-free": "the label-free score on the held-out part of each text, another part for each seed",
+        "own": "each method's own task, on records kept aside (others for each seed) and on its test file",
+    }
+    return "; ".join(named[suite] for suite in terms.judges)
 
 
 def _measured(history: Sequence[dict[str, Any]], step: int) -> dict[str, float]:

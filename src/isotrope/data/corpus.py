@@ -92,6 +92,10 @@ class Corpus:
         ends = np.append(self.starts[1:], len(self)) * len(self.kind.fields)
         return np.diff(self._id_ends[ends - 1], prepend=0)
 
+    def lengths(self) -> npt.NDArray[np.int64]:
+        """How many tokens each text of each record has, [records, fields]."""
+        return np.diff(self._id_ends, prepend=0).reshape(len(self), -1)
+
     def joined(self, row: int) -> npt.NDArray[np.int32]:
         """Token ids of the whole document that a row stands in."""
         return self.stretch(self.document(row))
@@ -341,14 +345,14 @@ def _value(record: Record, kind: Kind, where: str) -> str:
     value = record.value or ""
     if not value:
         raise InputError(f"{where}:{record.line}: the {kind.value} is empty; fill it in, or take the row out.")
-    if kind.value == "score" and not _is_number(value):
+    if kind.value == "score" and not is_number(value):
         raise InputError(f"{where}:{record.line}: the score is '{value}', and a number was expected.")
     if value in record.others:
         raise InputError(f"{where}:{record.line}: '{value}' stands among its own hard negatives; take it out there.")
     return value
 
 
-def _is_number(text: str) -> bool:
+def is_number(text: str) -> bool:
     try:
         return math.isfinite(float(text))
     except ValueError:

@@ -7,13 +7,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
 
 from isotrope.data.kinds import kind_named
 from isotrope.data.sources import find_records
 from isotrope.encoders.encoder import Encoder
 from isotrope.errors import InputError
+from isotrope.evaluation.logistic import fit_many
 
 Labelled = str | os.PathLike[str] | Sequence[tuple[str, str]]
+Texts = tuple[list[str], ...]  # one list a column
 
 
 @dataclass(frozen=True)
@@ -33,34 +38,45 @@ def linear_accuracy(
     ``train`` and ``test`` are files of labelled text, or lists of (text, label). ``strength`` is the inverse of the penalty, C of
     scikit-learn. ``standardise``: each dimension to mean 0 and spread 1, measured on ``train``. Both move the result: say them beside it.
     """
-    from sklearn.linear_model import LogisticRegression
-    from sklearn.pipeline import make_pipeline
-    from sklearn.preprocessing import StandardScaler
-
     if not strength > 0:
         raise InputError(f"strength must be above 0; {strength} was given.")
-    (texts, labels), (held, wanted) = (_read(source, columns) for source in (train, test))
-    classes, counts = np.unique(labels, return_counts=True)
+    ((texts,), labels), ((held,), wanted) = (read_labelled(source, columns) for source in (train, test))
+    numbers = numbered(labels, wanted)
+    vectors = torch.from_numpy(encoder.encode([*texts, *held])).to(encoder.device)
+    if standardise:
+        vectors = standardised(vectors, len(texts))
+    seen, (learned, tested) = len(texts), (torch.from_numpy(side).to(encoder.device) for side in numbers)
+    whole = torch.ones(seen, 1, dtype=torch.bool, device=encoder.device)
+    found = fit_many(vectors[:seen], learned, whole, torch.tensor([strength], device=encoder.device)).classes(vectors[seen:])[:, 0]
+    return LinearAccuracy(float((found == tested).float().mean()), float((tested == learned.bincount().argmax()).float().mean()), len(held))
+
+
+def standardised(vectors: Tensor, seen: int) -> Tensor:
+    """Each dimension to mean 0 and spread 1 over the first ``seen`` rows; one that does not vary there becomes 0."""
+    spread, mean = torch.std_mean(vectors[:seen], dim=0, correction=0)
+    flat = spread <= 1e-6 * mean.abs()
+    return torch.where(flat, 0.0, (vectors - mean) / torch.where(flat, 1.0, spread))
+
+
+def numbered(labels: Sequence[str], *judged: Sequence[str]) -> list[npt.NDArray[np.int64]]:
+    """The classes as numbers, by name: those to learn from, then those to judge by."""
+    classes = sorted(set(labels))
     if len(classes) < 2:
         raise InputError(f"Every training text is labelled '{classes[0]}'; at least two classes are needed.")
-    strange = sorted(set(wanted) - set(labels))
+    strange = sorted({label for side in judged for label in side} - set(classes))
     if strange:
         raise InputError(f"The held-out texts have a class that the training texts have not: '{strange[0]}'.")
-    vectors = encoder.encode([*texts, *held])
-    learner = LogisticRegression(C=strength, max_iter=1000)
-    probe = make_pipeline(StandardScaler(), learner) if standardise else learner
-    probe.fit(vectors[: len(texts)], labels)
-    accuracy = float((probe.predict(vectors[len(texts) :]) == np.array(wanted)).mean())
-    return LinearAccuracy(accuracy, float((np.array(wanted) == classes[counts.argmax()]).mean()), len(wanted))
+    place = {name: number for number, name in enumerate(classes)}
+    return [np.array([place[label] for label in side], dtype=np.int64) for side in (labels, *judged)]
 
 
-def _read(source: Labelled, columns: Sequence[str] | None) -> tuple[list[str], list[str]]:
-    kind = kind_named("labelled")
-    where, _, records, _ = find_records(source, (kind.name,), columns, split=False)
-    full = [record for record in records if record.texts[0]]
+def read_labelled(source: Labelled, columns: Sequence[str] | None = None, kind: str = "labelled") -> tuple[Texts, list[str]]:
+    """The texts of a file or list, column by column, and the labels; rows with an empty text are left out."""
+    where, _, records, _ = find_records(source, (kind_named(kind).name,), columns, split=False)
+    full = [record for record in records if all(record.texts)]
     if not full:
         raise InputError(f"{where}: no labelled texts found.")
     empty = next((record for record in full if not record.value), None)
     if empty is not None:
         raise InputError(f"{where}:{empty.line}: the label is empty; fill it in, or take the row out.")
-    return [record.texts[0] for record in full], [str(record.value) for record in full]
+    return tuple(map(list, zip(*(record.texts for record in full), strict=True))), [str(record.value) for record in full]

@@ -158,7 +158,7 @@ def find_task(folder: Path, name: str, needed: bool = True) -> Any:
         if (folder / f"{name}{suffix}").is_file():
             return folder / f"{name}{suffix}"
     if needed:
-        raise InputError(f"{folder}: {name}.tsv.gz is missing; the seven STS tasks were expected there.")
+        raise InputError(f"{folder}: {name}.tsv.gz is missing; all tasks of the suite were expected there.")
     return None
 
 

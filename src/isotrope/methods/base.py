@@ -13,7 +13,7 @@ are apart so that the loop can gather representations across processes, and cut 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Protocol
 
@@ -104,7 +104,7 @@ class Method(nn.Module):
     keeps: str = "best"  # "last" where the score of an evaluation says nothing about the method's progress
     needs_language_head: ClassVar[bool] = False
     judges_itself: bool = False  # it has a task of its own that held-out text can tell the progress of
-    judged_by: ClassVar[str] = ""  # the measure of that task that tells all, where sentence vectors tell nothing
+    scores_itself: bool = False  # the first number of that task is the score of an evaluation, in place of the label-free one
     betas: tuple[float, float] = (0.9, 0.999)  # of AdamW
     optimiser: str = "adamw"  # or "adagrad", which leaves a row that had no gradient as it is
     starts_anew: ClassVar[bool] = False  # it makes its encoder of the data, and takes no model
@@ -148,6 +148,14 @@ class Method(nn.Module):
     def usable(cls, settings: Any, corpus: Corpus, rows: Rows) -> Rows:
         """Of the rows to train on, those that the method can use."""
         return rows
+
+    @classmethod
+    def tests(cls, settings: Any, corpus: Corpus, opened: Callable[[str], Corpus]) -> dict[str, Corpus]:
+        """Other records that its own task is judged on, by the name that their measures begin with.
+
+        ``opened`` reads a file of the kind of ``corpus``. Nothing is on disk yet: labels that cannot work may be refused here.
+        """
+        return {}
 
     def remarks(self) -> list[str]:
         """Sentences on what the method makes of ``self.corpus``: what is left out, what is cut short. Said once, at the start."""

@@ -43,7 +43,7 @@ class Beside(Method):
         super().__init__(method.settings, method.encoder, method.max_length, method.corpus)
         self.method, self.auxiliary, self.weight = method, auxiliary, weight
         self.batches, self.keeps, self.betas, self.optimiser = method.batches, method.keeps, method.betas, method.optimiser
-        self.masked_views = method.masked_views
+        self.masked_views, self.scores_itself = method.masked_views, method.scores_itself
         self.ragged, self.judges_itself = (*method.ragged, *auxiliary.ragged), method.judges_itself
         self.role = torch.nn.ModuleDict({**method.role, **auxiliary.role})
 

@@ -57,7 +57,7 @@ class LinearRelationalEmbedding(Method):
     needs = "relations"
     keeps = "last"
     judges_itself = True
-    judged_by = "completion_mrr"
+    scores_itself = True
     starts_anew = True
     loop: ClassVar[dict[str, Any]] = {
         "learning_rate": 0.02, "max_steps": 1500, "warmup_ratio": 0.0, "weight_decay": 0.0, "eval_steps": 500, "logging_steps": 50
@@ -142,7 +142,7 @@ class LinearRelationalEmbedding(Method):
         own = scores.gather(1, answers.unsqueeze(1))
         before = ~(scores < own) & ~self.right_answers(representations["questions"].long())  # a tie, or no number, is no success
         ranks = 1.0 + before.sum(dim=1)
-        return {"completion": (ranks == 1).float().mean(), "completion_mrr": (1 / ranks).mean()}
+        return {"completion_mrr": (1 / ranks).mean(), "completion": (ranks == 1).float().mean()}
 
     def right_answers(self, questions: Tensor) -> Tensor:
         """[questions, concepts]: what the file, all of it, says to be right."""

@@ -15,6 +15,7 @@ from isotrope.encoders.encoder import Encoder
 from isotrope.encoders.roles import Role, Trained
 from isotrope.errors import InputError
 from isotrope.methods.base import Batch, Method, Settings, View
+from isotrope.methods.targets import is_fraction
 from isotrope.objectives import triplet
 from isotrope.views.numbers import Numbers
 
@@ -78,7 +79,7 @@ class SBERT(Method):
         names = corpus.classes
         if len(names) < 2:
             raise InputError(f"Every pair is labelled '{names[0]}'; classification needs at least two labels.")
-        broken = next((name for name in names if _is_fraction(name)), None)
+        broken = next((name for name in names if is_fraction(name)), None)
         if broken is not None:
             raise InputError(f"The labels look like scores ('{broken}'); say form regression, or give whole classes.")
         return len(names)
@@ -115,10 +116,3 @@ class SBERT(Method):
             return {"regression": mse_loss(cosine_similarity(u, v), representations["wanted"])}
         features = torch.cat([u, v, (u - v).abs()], dim=1)
         return {"classification": cross_entropy(self.role["classifier"](features), representations["wanted"])}
-
-
-def _is_fraction(name: str) -> bool:
-    try:
-        return not float(name).is_integer()
-    except (ValueError, OverflowError):
-        return False

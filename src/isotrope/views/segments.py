@@ -52,10 +52,22 @@ def ids_of(corpus: Corpus, run: range) -> Ids:
 
 def fit_pair(first: Ids, second: Ids, most: int, rng: np.random.Generator) -> tuple[Ids, Ids]:
     """BERT's truncation: the longer side loses a token, at its front or its back by chance, until both have ``most`` together."""
-    over = max(len(first) + len(second) - most, 0)
-    from_first, from_second = (min(over, max(gap, 0)) for gap in (len(first) - len(second), len(second) - len(first)))
+    from_first, from_second = _too_many(len(first), len(second), most)
+    return _shortened(first, from_first, rng), _shortened(second, from_second, rng)
+
+
+def trim_pair(first: Ids, second: Ids, most: int) -> tuple[Ids, Ids]:
+    """BERT's truncation for a task: as ``fit_pair``, always at the back."""
+    from_first, from_second = _too_many(len(first), len(second), most)
+    return first[: len(first) - from_first], second[: len(second) - from_second]
+
+
+def _too_many(first: int, second: int, most: int) -> tuple[int, int]:
+    """How many tokens each side loses."""
+    over = max(first + second - most, 0)
+    from_first, from_second = (min(over, max(gap, 0)) for gap in (first - second, second - first))
     rest = over - from_first - from_second  # both are equally long now; the second is cut first
-    return _shortened(first, from_first + rest // 2, rng), _shortened(second, from_second + (rest + 1) // 2, rng)
+    return from_first + rest // 2, from_second + (rest + 1) // 2
 
 
 def _shortened(ids: Ids, count: int, rng: np.random.Generator) -> Ids:

@@ -1,0 +1,61 @@
+"""Over many seeds: median and extremes, the interval of the mean, and how far a method lies from the first, seed by seed."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+FEWEST = 5  # seeds; of fewer, mean and deviation say all there is to say
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A mean and its 95 % interval by Student's t; the limits are none where there is one value."""
+
+    mean: float
+    low: float | None = None
+    high: float | None = None
+
+    @classmethod
+    def of(cls, values: Sequence[float]) -> Interval:
+        mean = statistics.fmean(values)
+        if len(values) < 2:
+            return cls(mean)
+        from scipy.stats import t
+
+        half = float(t.ppf(0.975, len(values) - 1)) * statistics.stdev(values) / math.sqrt(len(values))
+        return cls(mean, mean - half, mean + half)
+
+    def told(self, digits: int, sign: str = "") -> str:
+        limits = f" ({self.low:{sign}.{digits}f} … {self.high:{sign}.{digits}f})" if self.low is not None else ""
+        return f"{self.mean:{sign}.{digits}f}{limits}"
+
+
+@dataclass(frozen=True)
+class Spread:
+    """Of one measure of one method. ``difference``: from the first method, in pairs of the same seed; none for the first itself."""
+
+    measure: str
+    name: str
+    seeds: int
+    median: float
+    least: float
+    most: float
+    mean: Interval
+    difference: Interval | None = None
+
+    @classmethod
+    def of(cls, measure: str, name: str, by_seed: Mapping[int, float], first: Mapping[int, float] | None = None) -> Spread:
+        """``by_seed``: what each seed reached; ``first``: what the first method did."""
+        values = list(by_seed.values())
+        both = [] if first is None else [value - first[seed] for seed, value in by_seed.items() if seed in first]
+        apart = Interval.of(both) if both else None
+        return cls(measure, name, len(values), statistics.median(values), min(values), max(values), Interval.of(values), apart)
+
+    def cells(self, head: str, digits: int) -> list[str]:
+        middle = f"{self.median:.{digits}f}"
+        ends = f"{self.least:.{digits}f} – {self.most:.{digits}f}"
+        apart = self.difference.told(digits, "+") if self.difference else ""
+        return [head, self.name, str(self.seeds), middle, ends, self.mean.told(digits), apart]

@@ -1,0 +1,31 @@
+"""How well a task is done: right classes, or scores that go along with the wanted ones."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+
+def agreement(found: Tensor, wanted: Tensor, classes: int, positive: int) -> dict[str, Tensor]:
+    """Accuracy; F1 of ``positive`` where there are two classes, else the mean F1 of all; and what the commonest class would reach.
+
+    F1 = 2·hits / (found + wanted); 0 where a class is neither found nor wanted
+    """
+    hits, found_of, wanted_of = (torch.bincount(numbers, minlength=classes).float() for numbers in (wanted[found == wanted], found, wanted))
+    each = 2 * hits / (found_of + wanted_of).clamp(min=1)
+    f1 = each[positive] if classes == 2 else each.mean()
+    return {"accuracy": hits.sum() / len(wanted), "f1": f1, "guess": wanted_of.max() / len(wanted)}
+
+
+def correlations(found: Tensor, wanted: Tensor) -> dict[str, Tensor]:
+    """Pearson and Spearman; 0 where all that is found is the same."""
+    from scipy.stats import rankdata
+
+    ranks = [torch.from_numpy(rankdata(side.cpu().numpy())) for side in (found, wanted)]
+    return {"pearson": _pearson(found.double(), wanted.double()), "spearman": _pearson(*ranks)}
+
+
+def _pearson(first: Tensor, second: Tensor) -> Tensor:
+    first, second = first - first.mean(), second - second.mean()
+    norms = first.norm() * second.norm()
+    return torch.where(norms > 0, (first @ second) / norms.clamp(min=1e-300), torch.zeros_like(norms)).float()
