@@ -55,7 +55,9 @@ def windowed_sampling(anchors: Tensor, partners: Tensor, noise: Tensor, pairs: T
     mean. The result [texts] is a sum over pairs.
     """
     check_shapes(anchors=(anchors, "B W d"), partners=(partners, "B W d"), noise=(noise, "B K d"), pairs=(pairs, "B W W"))
-    real, drawn = (wide(anchors @ others.transpose(1, 2)) for others in (partners, noise))  # [texts, words, words], [texts, words, K]
+    real, drawn = (
+        wide(wide(anchors) @ wide(others).transpose(1, 2)) for others in (partners, noise)
+    )  # [texts, words, words], [texts, words, K]
     against = wide(pairs @ other) * (negatives / noise.shape[1])
     return -((wide(pairs) * logsigmoid(real)).sum(dim=(1, 2)) + (against * logsigmoid(-drawn)).sum(dim=(1, 2)))
 
