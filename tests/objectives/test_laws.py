@@ -28,6 +28,7 @@ from isotrope.objectives import (
     neighbourhood,
     nt_xent,
     queue_nce,
+    relational,
     self_guided,
     sne,
     supervised_contrast,
@@ -38,6 +39,7 @@ from isotrope.objectives import (
     token_contrast,
     triplet,
     virtual_contrast,
+    windowed_sampling,
 )
 
 LABELS = torch.tensor([0, 1, 0, 2, 1, 0])
@@ -125,6 +127,26 @@ CASES = {
         {"student": (6, 5, 4), "teacher": (6, 5, 4)},
         "student teacher valid anchors",
         given={"valid": torch.arange(5) < torch.tensor([[5], [2], [4], [5], [3], [1]]), "anchors": torch.arange(30).view(6, 5) % 3 > 0},
+    ),
+    "windowed_sampling": case(
+        lambda **given: windowed_sampling(**given).mean(),
+        {"anchors": (6, 3, 4), "partners": (6, 3, 4), "noise": (6, 2, 4)},
+        "anchors partners noise pairs other",
+        cosine=False,
+        tempered=False,
+        given={
+            "pairs": torch.linspace(0, 1, 54, dtype=torch.float64).view(6, 3, 3),
+            "other": (torch.arange(36) % 5 > 0).double().view(6, 3, 2),
+            "negatives": 5,
+        },
+    ),
+    "relational": case(
+        relational,
+        {"images": (6, 4), "concepts": (9, 4)},
+        "images answers answers_each",
+        cosine=False,
+        tempered=False,
+        given={"answers": torch.tensor([0, 3, 8, 1, 1, 5]), "answers_each": torch.tensor([1, 2, 1, 3, 1, 2])},
     ),
     "imitation": case(imitation, {"student": (6, 4), "teacher": (6, 4)}, "student teacher", tempered=False),
     "cosent": case(
@@ -222,7 +244,7 @@ def test_tensors_that_do_not_fit_get_a_sentence(name: str) -> None:
     for key, tensor in list(vectors.items())[1:]:
         with pytest.raises(InputError, match=key):
             loss({**vectors, key: tensor[..., :-1]})
-        if key not in ("queue", "noise"):  # these have as many rows as they like
+        if key not in ("queue", "noise", "concepts"):  # these have as many rows as they like
             with pytest.raises(InputError, match=r"anchors|" + key):
                 loss({**vectors, key: tensor[:-1]})
     for key in {"labels", "weights", "neighbours"} & set(loss.given):

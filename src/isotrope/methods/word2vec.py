@@ -134,7 +134,7 @@ class Word2Vec(Method):
             total = pairs.sum(dim=2, keepdim=True)
             anchors = (pairs @ anchors) / total.clamp(min=1 / window)
             pairs = torch.diag_embed((total.squeeze(2) > 0).float())
-        other = (words.ids.unsqueeze(2) != noise.unsqueeze(1)).float()  # [rows, width, noise words]
+        other = words.ids.unsqueeze(2) != noise.unsqueeze(1)  # [rows, width, noise words]
         return windowed_sampling(anchors, partners, drawn, pairs, other, self.settings.negatives), pairs.sum(dim=(1, 2))
 
     def loss(self, representations: dict[str, Tensor], batch: Batch) -> dict[str, Tensor]:

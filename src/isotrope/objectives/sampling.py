@@ -55,9 +55,11 @@ def windowed_sampling(anchors: Tensor, partners: Tensor, noise: Tensor, pairs: T
     mean. The result [texts] is a sum over pairs.
     """
     check_shapes(anchors=(anchors, "B W d"), partners=(partners, "B W d"), noise=(noise, "B K d"), pairs=(pairs, "B W W"))
-    real, drawn = (wide(anchors @ others.transpose(1, 2)) for others in (partners, noise))  # [texts, words, words], [texts, words, K]
-    against = wide(pairs @ other) * (negatives / noise.shape[1])
-    return -((wide(pairs) * logsigmoid(real)).sum(dim=(1, 2)) + (against * logsigmoid(-drawn)).sum(dim=(1, 2)))
+    real = wide(wide(anchors) @ wide(partners).transpose(1, 2))  # [texts, words, words]
+    drawn = wide(wide(anchors) @ wide(noise).transpose(1, 2))  # [texts, words, K]
+    pairs = pairs.to(real.dtype)
+    against = wide(pairs @ other.to(real.dtype)) * (negatives / noise.shape[1])
+    return -((pairs * logsigmoid(real)).sum(dim=(1, 2)) + (against * logsigmoid(-drawn)).sum(dim=(1, 2)))
 
 
 def _scores(anchor: Tensor, positive: Tensor, negatives: Tensor, temperature: float | Tensor) -> Tensor:
