@@ -142,12 +142,12 @@ def test_with_one_neighbour_cbow_is_skip_gram_with_the_roles_swapped(sentences: 
 @pytest.mark.parametrize("form", ["skip-gram", "cbow"])
 def test_padding_company_and_order_do_not_matter(sentences: Path, form: str, monkeypatch: pytest.MonkeyPatch) -> None:
     method = build(sentences, form=form)
-    texts, noise = [[5, 6, 7], [8, 9, 10, 11, 12, 13, 14, 15], [16], []], np.arange(20, 36).reshape(4, 4)
+    texts, noise = [[5, 6, 7], [16], [8, 9, 10, 11, 12, 13, 14, 15], []], np.arange(20, 36).reshape(4, 4)
     whole = method.represent(Batch({"words": words_of(*texts), "noise": Numbers.of(noise)}, 4, 0))
     for row, text in enumerate(texts):
         alone = method.represent(Batch({"words": words_of(text), "noise": Numbers.of(noise[row : row + 1])}, 1, 0))
         assert torch.allclose(alone["pair_losses"][0], whole["pair_losses"][row], atol=1e-5)
-    assert whole["pairs"].tolist()[2:] == [0.0, 0.0]
+    assert whole["pairs"].tolist()[1::2] == [0.0, 0.0]
     monkeypatch.setattr("isotrope.methods.word2vec.TOKEN_BUDGET", {"cpu": 1, "cuda": 1})  # many groups
     apart = method.represent(Batch({"words": words_of(*texts), "noise": Numbers.of(noise)}, 4, 0))
     assert torch.allclose(apart["pair_losses"], whole["pair_losses"], atol=1e-5)
