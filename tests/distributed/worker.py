@@ -105,8 +105,7 @@ def descend(case: dict[str, Any], output: Path) -> dict[str, torch.Tensor]:
     with (
         patch.object(loop, "build_optimiser", descent),
         patch.object(Method, "finish_step", noting),
-        patch.object(api, "make_judge", lambda *_: unjudged()),
-        patch.object(api, "with_own_task", lambda judge, *_: judge),  # it makes views, with chance of its own
+        patch.object(api, "with_own_task", lambda *_: unjudged()),  # a method's own task makes views, with chance of its own
     ):
         isotrope.train(output=output, **case)
     return seen
