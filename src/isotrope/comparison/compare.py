@@ -104,14 +104,21 @@ def _facts(terms: Terms, entered: Sequence[Contestant], seeds: list[int], device
         "eval_data": list(terms.eval_data),
         "protocol": protocol(terms),
         "last": [one.label for one in entered if find(one.method).keeps == "last"],
-        "own": {one.label: _own(one) for one in entered if _own(one)["settings"] or one.label != one.method},
+        "own": {one.label: own for one in entered if (own := _own(one, terms.settings))["settings"] or one.label != one.method},
         "version": __version__,
         "machine": {"platform": platform.platform(), "device": device, "parallel": parallel},
     }
 
 
-def _own(one: Contestant) -> dict[str, Any]:
-    return {"method": one.method, "settings": one.settings if one.pooling is None else {"pooling": one.pooling, **one.settings}}
+def _own(one: Contestant, common: Mapping[str, Any]) -> dict[str, Any]:
+    """What a method has of its own: its own start, its own defaults of the loop where nothing was said, and what was given for it."""
+    method = find(one.method)
+    anew = {"from": "nothing"} if method.starts_anew else {}
+    loop = {name: value for name, value in method.loop.items() if name not in common}
+    return {
+        "method": one.method,
+        "settings": {**anew, **({"pooling": one.pooling} if one.pooling is not None else {}), **loop, **one.settings},
+    }
 
 
 def _start(encoder: Encoder, terms: Terms, folder: Path) -> dict[str, float]:

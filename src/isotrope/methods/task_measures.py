@@ -5,16 +5,14 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from isotrope.objectives.classes import f1_of_classes
+
 
 def agreement(found: Tensor, wanted: Tensor, classes: int, positive: int) -> dict[str, Tensor]:
-    """Accuracy; F1 of ``positive`` where there are two classes, else the mean F1 of all; and what the commonest class would reach.
-
-    F1 = 2·hits / (found + wanted); 0 where a class is neither found nor wanted
-    """
-    hits, found_of, wanted_of = (torch.bincount(numbers, minlength=classes).float() for numbers in (wanted[found == wanted], found, wanted))
-    each = 2 * hits / (found_of + wanted_of).clamp(min=1)
-    f1 = each[positive] if classes == 2 else each.mean()
-    return {"accuracy": hits.sum() / len(wanted), "f1": f1, "guess": wanted_of.max() / len(wanted)}
+    """Accuracy; F1 of ``positive`` where there are two classes, else the mean F1 of all; and what the commonest class would reach."""
+    each = f1_of_classes(found, wanted, classes)
+    f1 = each[positive].nan_to_num() if classes == 2 else each.nanmean()
+    return {"accuracy": (found == wanted).float().mean(), "f1": f1, "guess": torch.bincount(wanted).max() / len(wanted)}
 
 
 def correlations(found: Tensor, wanted: Tensor) -> dict[str, Tensor]:

@@ -15,10 +15,13 @@ def top_accuracy(scores: Tensor, labels: Tensor, among: int = 1) -> Tensor:
     return (best == labels.unsqueeze(1)).any(dim=1).float().mean()
 
 
+def f1_of_classes(found: Tensor, wanted: Tensor, classes: int) -> Tensor:
+    """[classes]: F1 = 2·hits / (found + wanted); nan for a class that nobody has and nobody found."""
+    hits, found_of, wanted_of = (torch.bincount(numbers, minlength=classes) for numbers in (wanted[found == wanted], found, wanted))
+    return 2 * hits / (found_of + wanted_of)
+
+
 def macro_f1(scores: Tensor, labels: Tensor) -> Tensor:
-    """The mean over classes of F1 = 2·hits / (predicted + there); classes that nobody has and nobody guessed do not count."""
+    """The mean F1 of the classes that somebody has or found."""
     check_shapes(scores=(scores, "n c"), labels=(labels, "n"))
-    classes, guessed = scores.shape[1], scores.argmax(dim=1)
-    hits = torch.bincount(labels[guessed == labels], minlength=classes)
-    either = torch.bincount(labels, minlength=classes) + torch.bincount(guessed, minlength=classes)
-    return (2 * hits[either > 0] / either[either > 0]).mean()
+    return f1_of_classes(scores.argmax(dim=1), labels, scores.shape[1]).nanmean()
