@@ -13,7 +13,7 @@ import pytest
 import isotrope
 from isotrope.cli import main
 from isotrope.errors import InputError
-from isotrope.evaluation.counterfactual import counterfactual_accuracy, counterfactual_pairs, hit_rate, interval, make_triples
+from isotrope.evaluation.counterfactual import counterfactual_accuracy, counterfactual_pairs, hit_rates, interval, make_triples
 
 ITEMS = [
     ("entailment", "a man sleeps", "a person rests"),
@@ -51,10 +51,10 @@ def test_a_triple_differs_in_one_word_of_the_same_inflection_and_case() -> None:
         make_triples(["der Koch", ""])
 
 
-def test_a_hit_is_by_cosine_and_a_tie_is_none() -> None:
-    table = Table({"o": [1, 0], "near": [10, 1], "far": [1, 5], "same": [2, 0]})
+def test_a_hit_is_by_cosine_or_by_dot_product_and_a_tie_is_none() -> None:
+    table = Table({"o": [1, 0], "near": [0.5, 0.1], "far": [1, 5], "same": [2, 0]})
     triples = [("o", "near", "far"), ("o", "far", "near"), ("o", "same", "same"), ("o", "near", "far")]
-    assert hit_rate(table, triples) == 0.5  # type: ignore[arg-type]
+    assert hit_rates(table, triples) == {"synonym_nearer": 0.5, "synonym_nearer_dot": 0.25}  # type: ignore[arg-type]
 
 
 def test_pairs_share_one_side_and_differ_in_the_label() -> None:
@@ -104,7 +104,7 @@ def test_the_command(folder: Path, tiny: Path, tmp_path: Path, capsys: pytest.Ca
     assert "synonym nearer than antonym" in printed
     found = json.loads((tmp_path / "out.json").read_text(encoding="utf-8"))
     assert {name: score["count"] for name, score in found["scores"]["counterfactual"].items()} == {
-        "synonym_nearer": 2, "accuracy": 6, "both_right": 4, "entailed_nearer": 2,
+        "synonym_nearer": 2, "synonym_nearer_dot": 2, "accuracy": 6, "both_right": 4, "entailed_nearer": 2,
     }  # fmt: skip
     assert found["protocol"]["protocol"] == "counterfactual-v1"
 
