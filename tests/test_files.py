@@ -116,6 +116,26 @@ def test_two_who_build_the_same_folder_do_not_trip(tmp_path: Path) -> None:
     assert names_in(tmp_path) == ["run"]
 
 
+def test_of_a_cache_the_first_whole_folder_stays_for_somebody_may_be_reading_it(tmp_path: Path) -> None:
+    target = tmp_path / "cache"
+    with written_folder(target, whole="facts") as slow:
+        (slow / "facts").write_text("slow")
+        with written_folder(target, whole="facts") as quick:
+            (quick / "facts").write_text("quick")
+        place = target.stat().st_ino
+    assert (target / "facts").read_text() == "quick"
+    assert target.stat().st_ino == place  # it was not away for a moment either
+    assert names_in(tmp_path) == ["cache"]
+
+
+def test_of_a_cache_a_folder_that_is_not_whole_is_replaced(tmp_path: Path) -> None:
+    (tmp_path / "cache").mkdir()
+    (tmp_path / "cache" / "half").touch()
+    with written_folder(tmp_path / "cache", whole="facts") as temporary:
+        (temporary / "facts").touch()
+    assert names_in(tmp_path / "cache") == ["facts"]
+
+
 def test_a_folder_has_the_permissions_any_new_folder_has(tmp_path: Path) -> None:
     (tmp_path / "plain").mkdir()
     with written_folder(tmp_path / "ours"):

@@ -79,8 +79,12 @@ def written_file(path: str | os.PathLike[str]) -> Iterator[Path]:
 
 
 @contextmanager
-def written_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """The same for a folder. A finished folder of that name is replaced only once the new one is whole."""
+def written_folder(path: str | os.PathLike[str], whole: str | None = None) -> Iterator[Path]:
+    """The same for a folder. A finished folder of that name is replaced only once the new one is whole.
+
+    Of a cache, ``whole`` names a file that every finished folder has: one that another process finished meanwhile stays, for it holds
+    the same and somebody may be reading it.
+    """
     target = Path(path)
     target = target.resolve() if target.is_symlink() else target
     with explained(target):
@@ -91,9 +95,19 @@ def written_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
             os.chmod(temporary, 0o777 & ~_umask())
             for file in temporary.rglob("*"):  # safetensors writes for the owner alone
                 os.chmod(file, (0o777 if file.is_dir() else 0o666) & ~_umask())
-            _put(temporary, target)
+            if whole is None or not _placed(temporary, target, whole):
+                _put(temporary, target)
         finally:
             shutil.rmtree(temporary, ignore_errors=True)
+
+
+def _placed(temporary: Path, target: Path, whole: str) -> bool:
+    """Whether a finished folder stands there now: this one, if none did."""
+    try:
+        os.rename(temporary, target)  # onto a folder with something in it: refused, in one step
+    except OSError:
+        return (target / whole).is_file()
+    return True
 
 
 def _put(temporary: Path, target: Path, attempts: int = 20) -> None:

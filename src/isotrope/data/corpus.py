@@ -255,7 +255,7 @@ def open_corpus(
     fingerprint = digest(FORMAT, content, tokeniser_digest, settings)
     folder = cache_folder() / "corpora" / fingerprint
     if not (folder / "corpus.json").is_file():
-        with written_folder(folder) as temporary:
+        with written_folder(folder, whole="corpus.json") as temporary:
             _build(temporary, records, kind, tokenise, vocabulary, fingerprint, where)
     return Corpus(folder)
 
@@ -265,7 +265,7 @@ def open_documents(sources: Sequence[str | os.PathLike[str]], tokenise: Tokenise
     fingerprint = digest(FORMAT, "documents", *(file_digest(source) for source in sources), tokeniser_digest)
     folder = cache_folder() / "corpora" / fingerprint
     if not (folder / "corpus.json").is_file():
-        with written_folder(folder) as temporary:
+        with written_folder(folder, whole="corpus.json") as temporary:
             where = ", ".join(map(str, sources))
             _build(temporary, read_sentences(sources), kind_named("documents"), tokenise, vocabulary, fingerprint, where)
     return Corpus(folder)

@@ -59,7 +59,7 @@ def pack(
     folder = cache_folder() / "packed" / fingerprint
     if not (folder / "packed.json").is_file():
         kind = "<u2" if vocabulary <= 1 << 16 else "<i4"
-        with written_folder(folder) as temporary:
+        with written_folder(folder, whole="packed.json") as temporary:
             counts = _write(temporary, read_sentences(sources), tokenise, start, stop, length, kind)
             facts = {"fingerprint": fingerprint, "length": length, "type": kind, **counts}
             (temporary / "packed.json").write_text(json.dumps(facts), encoding="utf-8")

@@ -41,7 +41,7 @@ def open_lexicon(folder: Path, senses: int | None = 1) -> WordTable:
     kept = cache_folder() / "words" / fingerprint
     if not (kept / "words.json").is_file():
         made = make_lexicon(folder, senses)
-        with written_folder(kept) as temporary:
+        with written_folder(kept, whole="words.json") as temporary:
             made.save(temporary)
     return WordTable.load(kept)
 
