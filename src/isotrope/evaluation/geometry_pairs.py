@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy import stats
 
 from isotrope.errors import InputError, nearest
 
@@ -24,6 +23,8 @@ def density(cosine: Floats, gold: Floats) -> list[dict[str, Any]]:
 
     The curve is a Gaussian kernel density, Scott's bandwidth; it is empty where a bin has fewer than two different cosines.
     """
+    from scipy import stats
+
     grid = np.linspace(cosine.min(), cosine.max(), GRID)
     table = []
     for low in range(5):

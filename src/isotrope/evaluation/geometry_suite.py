@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import torch
-from scipy import stats
 
 from isotrope.encoders.encoder import Encoder, Vectors
 from isotrope.errors import InputError
@@ -136,6 +135,8 @@ def trail(run: str | os.PathLike[str]) -> list[dict[str, Any]]:
 
 def _spearman(a: npt.NDArray[Any], b: npt.NDArray[Any]) -> float | None:
     """Spearman × 100; None where one side never changes."""
+    from scipy import stats
+
     if not (np.ptp(a) and np.ptp(b)):
         return None
     return 100 * float(stats.spearmanr(a, b).statistic)

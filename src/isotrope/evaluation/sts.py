@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy import stats
 
 from isotrope.data.kinds import kind_named
 from isotrope.data.readers import column, read
@@ -102,6 +101,8 @@ def evaluate_sts(
 
 def correlate(measure: str, predicted: Floats, gold: Floats, subsets: Sequence[str], aggregation: str) -> float:
     """The correlation over all pairs, or its (weighted) mean over subsets."""
+    from scipy import stats  # a second of importing that loading an encoder need not wait for
+
     function: Any = {"spearman": stats.spearmanr, "pearson": stats.pearsonr}[measure]
     if aggregation == "all":
         return float(function(predicted, gold).statistic)
@@ -124,6 +125,8 @@ def bootstrap(
 
 
 def _resampled(predicted: Floats, gold: Floats, rng: np.random.Generator, resamples: int) -> Floats:
+    from scipy import stats
+
     rows = rng.integers(0, len(gold), size=(resamples, len(gold)))
     first, second = (stats.rankdata(side[rows], axis=1) for side in (predicted, gold))
     first -= first.mean(axis=1, keepdims=True)

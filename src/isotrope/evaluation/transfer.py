@@ -17,7 +17,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from scipy import stats
 from torch import Tensor
 
 from isotrope.encoders.encoder import Encoder
@@ -110,6 +109,8 @@ def _features(vectors: Tensor, index: dict[str, int], texts: Texts) -> Tensor:
 
 
 def _summary(outcomes: Sequence[Outcome], with_f1: bool) -> dict[str, Any]:
+    from scipy import stats
+
     accuracies = [outcome.accuracy for outcome in outcomes]
     accuracy, wanted = float(np.mean(accuracies)), outcomes[0].wanted
     low, high = stats.binom.ppf([0.025, 0.975], len(wanted), accuracy) / len(wanted)  # what endless resampling would give
