@@ -24,6 +24,7 @@ from isotrope.evaluation.folds import FOLDS, STRENGTHS, Outcome, judge
 from isotrope.evaluation.linear import Texts, numbered, read_labelled, standardised
 from isotrope.evaluation.results import Results
 from isotrope.evaluation.sts import data_folder, find_task
+from isotrope.objectives.classes import f1_of_classes
 from isotrope.progress import bar
 
 PROTOCOL = "transfer-logistic-v1"
@@ -125,11 +126,5 @@ def _summary(outcomes: Sequence[Outcome], with_f1: bool) -> dict[str, Any]:
     if len(accuracies) > 1:
         found["deviation"] = 100 * float(np.std(accuracies, ddof=1))
     if with_f1:
-        found["f1"] = 100 * float(np.mean([_f1(outcome) for outcome in outcomes]))
+        found["f1"] = 100 * float(np.mean([float(f1_of_classes(each.found, each.wanted, 2)[1].nan_to_num()) for each in outcomes]))
     return found
-
-
-def _f1(outcome: Outcome) -> float:
-    """Of the class 1."""
-    hits = int(((outcome.found == 1) & (outcome.wanted == 1)).sum())
-    return 2 * hits / max(int((outcome.found == 1).sum() + (outcome.wanted == 1).sum()), 1)

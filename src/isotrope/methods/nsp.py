@@ -18,7 +18,7 @@ from isotrope.encoders.roles import Role, Trained
 from isotrope.errors import InputError
 from isotrope.methods.base import Batch, Method, Settings, View
 from isotrope.views.numbers import Numbers
-from isotrope.views.segments import Ids, cut_in_two, draw_elsewhere, draw_length, fit_pair, ids_of, run_from
+from isotrope.views.segments import Ids, cut_in_two, document_sizes, draw_elsewhere, draw_length, fit_pair, ids_of, run_from
 
 Pair = tuple[Ids, Ids, int]  # both segments and the label
 
@@ -49,11 +49,7 @@ class SentencePairs(Method):
 
     @classmethod
     def usable(cls, settings: Any, corpus: Corpus, rows: Rows) -> Rows:
-        sizes = np.diff(corpus.starts, append=len(corpus))
-        if len(sizes) < 2:
-            raise InputError(f"The text is one document, and {cls.name} needs several; put an empty line between documents.")
-        if sizes.max() < 2:
-            raise InputError(f"Each document is a single sentence, and {cls.name} needs some that follow each other; put them in a row.")
+        document_sizes(corpus, cls.name)
         followed = np.ones(len(corpus), dtype=np.bool_)
         followed[np.append(corpus.starts[1:], len(corpus)) - 1] = False
         return rows if cls.takes_last_sentences else rows[followed[rows]]

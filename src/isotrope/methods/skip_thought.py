@@ -13,9 +13,9 @@ from isotrope.data.batches import Rows
 from isotrope.data.corpus import Corpus, Records
 from isotrope.encoders.encoder import Encoder
 from isotrope.encoders.roles import Role
-from isotrope.errors import InputError
 from isotrope.methods.base import Batch, View
 from isotrope.methods.generation import Generation, GenerationSettings
+from isotrope.views.segments import document_sizes
 from isotrope.views.targets import Target, frame_targets, nothing, whole
 
 SIDES = {"before": -1, "after": 1}
@@ -47,11 +47,7 @@ class SkipThought(Generation):
 
     @classmethod
     def usable(cls, settings: Any, corpus: Corpus, rows: Rows) -> Rows:
-        sizes = np.diff(corpus.starts, append=len(corpus))
-        if len(sizes) < 2:
-            raise InputError(f"The text is one document, and {cls.name} needs several; put an empty line between documents.")
-        if sizes.max() < 2:
-            raise InputError(f"Each document is a single sentence, and {cls.name} needs some that follow each other; put them in a row.")
+        sizes = document_sizes(corpus, cls.name)
         return rows[sizes[corpus.documents[rows]] > 1]
 
     def remarks(self) -> list[str]:

@@ -14,6 +14,16 @@ Ids = npt.NDArray[Any]
 TRIES = 4
 
 
+def document_sizes(corpus: Corpus, wanted_by: str) -> npt.NDArray[np.int64]:
+    """Sentences of each document; refused where there is one document only, or no sentence follows another."""
+    sizes: npt.NDArray[np.int64] = np.diff(corpus.starts, append=len(corpus))
+    if len(sizes) < 2:
+        raise InputError(f"The text is one document, and {wanted_by} needs several; put an empty line between documents.")
+    if sizes.max() < 2:
+        raise InputError(f"Each document is a single sentence, and {wanted_by} needs some that follow each other; put them in a row.")
+    return sizes
+
+
 def draw_length(most: int, short_share: float, rng: np.random.Generator) -> int:
     """Tokens that a pair should have: as many as there is room for, and now and then fewer, so that short texts are seen too."""
     return int(rng.integers(2, most + 1)) if rng.random() < short_share else most
