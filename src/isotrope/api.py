@@ -211,7 +211,7 @@ def evaluate(
     of STS-B and of the movie reviews.
     """
     if suite not in SUITES:
-        raise InputError(f"No suite is called '{suite}'{nearest(suite, SUITES)}.")
+        raise InputError(f"No suite is called '{suite}'{nearest(suite, SUITES)}")
     subject = encoder if isinstance(encoder, Encoder) else load(encoder)
     seed = seeds if isinstance(seeds, int) else next(iter(seeds), 0)
     if suite == "geometry":

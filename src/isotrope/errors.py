@@ -11,9 +11,9 @@ class InputError(Exception):
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """A hint such as "; did you mean 'simcse'?", or the whole list where nothing is close."""
+    """The end of a sentence: "; did you mean 'simcse'?", or the whole list where nothing is close."""
     names = sorted(known)
     close = difflib.get_close_matches(name, names, n=3, cutoff=0.5)
     if close:
         return "; did you mean " + " or ".join(f"'{c}'" for c in close) + "?"
-    return "; known: " + ", ".join(names)
+    return "; known: " + ", ".join(names) + "."

@@ -143,7 +143,10 @@ def test_the_suite_says_its_protocol_and_repeats_itself(
     assert encoder.fingerprint() == before
     scores = first.scores["transfer"]
     assert list(scores) == [*TASKS, "average"]
-    assert scores["average"]["accuracy"] == pytest.approx(np.mean([scores[task]["accuracy"] for task in TASKS]))
+    average = scores["average"]
+    assert average["accuracy"] == pytest.approx(np.mean([scores[task]["accuracy"] for task in TASKS]))
+    assert average["high"] - average["low"] < np.mean([scores[task]["high"] - scores[task]["low"] for task in TASKS])  # tasks err apart
+    assert average["low"] < average["accuracy"] < average["high"]
     assert all(scores[task]["low"] <= scores[task]["accuracy"] <= scores[task]["high"] for task in TASKS)
     assert [task for task in TASKS if "f1" in scores[task]] == ["MRPC"]
     assert first.protocol["protocol"] == "transfer-logistic-v1"

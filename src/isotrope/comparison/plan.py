@@ -100,7 +100,7 @@ def contestants(methods: Sequence[str], data: Data, own: Mapping[str, Mapping[st
         raise InputError("No method was named; give --methods with names that `isotrope methods` lists, joined by commas.")
     unknown = next((label for label in own if label not in named), None)
     if unknown is not None:
-        raise InputError(f"Settings were given for '{unknown}', which is not compared{nearest(unknown, named)}.")
+        raise InputError(f"Settings were given for '{unknown}', which is not compared{nearest(unknown, named)}")
     found, digests = [], dict[str, str]()
     for label, method in named.items():
         kind = find(method)
@@ -141,7 +141,7 @@ def suites(given: str | Sequence[str] | None, data_dir: str | None) -> tuple[str
     names = tuple(given.split(",") if isinstance(given, str) else given or ())
     for name in names:
         if name not in SUITES:
-            raise InputError(f"No suite of a comparison is called '{name}'{nearest(name, SUITES)}.")
+            raise InputError(f"No suite of a comparison is called '{name}'{nearest(name, SUITES)}")
         if name in ("sts", "transfer") and data_dir is None:
             raise InputError(f"The suite {name} needs its benchmarks: give --data-dir, or set ISOTROPE_DATA.")
     return names

@@ -107,7 +107,7 @@ ORDERS = {"unique": unique, "consecutive": consecutive, "by-document": by_docume
 
 def batches(order: str, corpus: Corpus, rows: Rows, size: int, seed: int, epoch: int) -> Iterator[Rows]:
     if order not in ORDERS:
-        raise InputError(f"No way of batching is called '{order}'{nearest(order, ORDERS)}.")
+        raise InputError(f"No way of batching is called '{order}'{nearest(order, ORDERS)}")
     return ORDERS[order](corpus, rows, size, seed, epoch)
 
 

@@ -135,7 +135,7 @@ KINDS = {
 
 def kind_named(name: str) -> Kind:
     if name not in KINDS:
-        raise InputError(f"No kind of record is called '{name}'{nearest(name, KINDS)}.")
+        raise InputError(f"No kind of record is called '{name}'{nearest(name, KINDS)}")
     return KINDS[name]
 
 

@@ -46,7 +46,7 @@ def edit_distance(first: Sequence[str], second: Sequence[str], unit: str = "word
     j + min_{i ≤ j} (c_i − i).
     """
     if unit not in UNITS:
-        raise InputError(f"Edit distance is not counted in '{unit}'{nearest(unit, UNITS)}.")
+        raise InputError(f"Edit distance is not counted in '{unit}'{nearest(unit, UNITS)}")
     numbers: dict[str, int] = {}
 
     def spell(text: str) -> list[int]:

@@ -42,7 +42,7 @@ def evaluate_sts(
 ) -> Results:
     """Spearman and Pearson × 100 of the seven tasks, their average, a 95 % bootstrap interval each, and the geometry of STS-B."""
     if aggregation not in AGGREGATIONS:
-        raise InputError(f"No aggregation is called '{aggregation}'{nearest(aggregation, AGGREGATIONS)}.")
+        raise InputError(f"No aggregation is called '{aggregation}'{nearest(aggregation, AGGREGATIONS)}")
     folder = data_folder(data_dir) / "sts"
     files = {task: find_task(folder, name) for task, name in TASKS.items()}
     pairs = {task: read_pairs(file) for task, file in files.items()}
@@ -57,11 +57,12 @@ def evaluate_sts(
         return vectors[[index[text] for text in side]].astype(np.float64)
 
     scores: dict[str, Any] = {}
-    rng = np.random.default_rng(seed)
+    rng, draws = np.random.default_rng(seed), []
     for task, (first, second, gold, subsets) in pairs.items():
         subsets = subsets if task in YEARS else [""] * len(gold)  # STS-B and SICK-R are one set each
         cosine = (at(first) * at(second)).sum(axis=1)
-        low, high = bootstrap(cosine, gold, subsets, aggregation, rng, resamples)
+        draws.append(bootstrap(cosine, gold, subsets, aggregation, rng, resamples))
+        low, high = middle(draws[-1])
         scores[task] = {
             "spearman": 100 * correlate("spearman", cosine, gold, subsets, aggregation),
             "pearson": 100 * correlate("pearson", cosine, gold, subsets, aggregation),
@@ -69,7 +70,9 @@ def evaluate_sts(
             "high": 100 * high,
             "pairs": len(gold),
         }
+    low, high = middle(np.mean(draws, axis=0))  # pairs of different tasks are drawn apart
     average = {measure: float(np.mean([scores[task][measure] for task in TASKS])) for measure in ("spearman", "pearson")}
+    average |= {"low": 100 * low, "high": 100 * high}
 
     positives = [(a, b) for first, second, gold, _ in whole_stsb for a, b, g in zip(first, second, gold, strict=True) if g > POSITIVE_ABOVE]
     everything = [text for first, second, _, _ in whole_stsb for text in (*first, *second)]
@@ -93,7 +96,8 @@ def evaluate_sts(
         (task, f"{s['spearman']:.2f}", f"{s['low']:.1f} – {s['high']:.1f}", f"{s['pearson']:.2f}", f"{s['pairs']:,}")
         for task, s in scores.items()
     ]
-    rows.append(("average of seven", f"{average['spearman']:.2f}", "", f"{average['pearson']:.2f}", ""))
+    interval = f"{average['low']:.1f} – {average['high']:.1f}"
+    rows.append(("average of seven", f"{average['spearman']:.2f}", interval, f"{average['pearson']:.2f}", ""))
     rows.append((f"STS-B alignment {geometry['alignment']:.4f}, uniformity {geometry['uniformity']:.4f}", "", "", "", ""))
     columns = (f"task ({aggregation})", "Spearman", "95 % interval", "Pearson", "pairs")
     return Results({"sts": {**scores, "average": average, "geometry": geometry}}, protocol, columns, rows)
@@ -114,13 +118,18 @@ def correlate(measure: str, predicted: Floats, gold: Floats, subsets: Sequence[s
 
 def bootstrap(
     predicted: Floats, gold: Floats, subsets: Sequence[str], aggregation: str, rng: np.random.Generator, resamples: int
-) -> tuple[float, float]:
-    """The middle 95 % of Spearman over pairs drawn again with replacement, subset by subset where they are averaged."""
+) -> Floats:
+    """Spearman over pairs drawn again with replacement, subset by subset where they are averaged; one for each resample."""
     names = np.asarray(subsets if aggregation != "all" else [""] * len(gold))
     parts = [np.flatnonzero(names == name) for name in dict.fromkeys(names.tolist())]
     draws = [_resampled(predicted[part], gold[part], rng, resamples) for part in parts]
     weights = [len(part) for part in parts] if aggregation == "wmean" else None
-    low, high = np.quantile(np.average(draws, axis=0, weights=weights), [0.025, 0.975])
+    return np.asarray(np.average(draws, axis=0, weights=weights))
+
+
+def middle(draws: Floats) -> tuple[float, float]:
+    """What 95 % of the draws lie between."""
+    low, high = np.quantile(draws, [0.025, 0.975])
     return float(low), float(high)
 
 

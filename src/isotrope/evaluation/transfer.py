@@ -68,7 +68,7 @@ def evaluate_transfer(
                 outcomes.append(judge(features, labels, np.random.default_rng(seed)))
                 advance(1)
             scores[task] = _summary(outcomes, task in PAIRS)
-    average = float(np.mean([scores[task]["accuracy"] for task in TASKS]))
+    average = _average([scores[task] for task in TASKS])
     protocol = {
         "protocol": PROTOCOL,
         "classifier": f"logistic regression, C of {STRENGTHS[0]:g} … {STRENGTHS[-1]:g} by inner folds or dev",
@@ -90,9 +90,9 @@ def evaluate_transfer(
         )
         for task, s in scores.items()
     ]
-    rows.append(("average of seven", f"{average:.2f}", "", "", "", ""))
+    rows.append(("average of seven", f"{average['accuracy']:.2f}", f"{average['low']:.1f} – {average['high']:.1f}", "", "", ""))
     columns = ("task", "accuracy", "95 % interval", "F1", "commonest class", "judged")
-    return Results({"transfer": {**scores, "average": {"accuracy": average}}}, protocol, columns, rows)
+    return Results({"transfer": {**scores, "average": average}}, protocol, columns, rows)
 
 
 def _file(folder: Path, names: Sequence[str]) -> Path:
@@ -107,6 +107,13 @@ def _read(file: Path, task: str) -> Part:
 def _features(vectors: Tensor, index: dict[str, int], texts: Texts) -> Tensor:
     sides = [vectors[[index[text] for text in side]] for side in texts]
     return sides[0] if len(sides) == 1 else torch.cat([(sides[0] - sides[1]).abs(), sides[0] * sides[1]], dim=1)
+
+
+def _average(scores: Sequence[dict[str, Any]]) -> dict[str, float]:
+    """The mean over tasks; the interval is that of a sum of independent binomials, taken as normal."""
+    mean = float(np.mean([score["accuracy"] for score in scores]))
+    reach = 1.96 * float(np.sqrt(sum(score["accuracy"] * (100 - score["accuracy"]) / score["texts"] for score in scores))) / len(scores)
+    return {"accuracy": mean, "low": mean - reach, "high": mean + reach}
 
 
 def _summary(outcomes: Sequence[Outcome], with_f1: bool) -> dict[str, Any]:

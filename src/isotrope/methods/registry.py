@@ -30,7 +30,7 @@ def find(name: str) -> type[Method]:
         return registry()[name]
     later = {card.name: card.kind for card in _later_cards()}
     if name not in later:
-        raise InputError(f"No method is called '{name}'{nearest(name, registry())}.")
+        raise InputError(f"No method is called '{name}'{nearest(name, registry())}")
     if later[name] == "space":
         raise InputError(f"'{name}' is fitted, not trained: isotrope fit-space {name} MODEL TEXT --output DIR.")
     raise InputError(f"'{name}' goes beside a method: isotrope train METHOD DATA --child-tuning F, or D.")

@@ -105,12 +105,13 @@ def _described(name: str, encoder: Encoder, sample: list[str], seed: int) -> tup
 
 
 def sts_scores(results: dict[str, Any]) -> dict[str, Any]:
-    """A row a subject: Spearman × 100 by task with its interval, and the average, which has none."""
+    """A row a subject: Spearman × 100 by task and on average, with intervals."""
     rows = []
     for name, result in results.items():
         found = result.scores["sts"]
-        values = {task: {"value": found[task]["spearman"], "low": found[task]["low"], "high": found[task]["high"]} for task in TASKS}
-        rows.append({"name": name, "values": {**values, "average": {"value": found["average"]["spearman"], "low": None, "high": None}}})
+        named = (*TASKS, "average")
+        values = {task: {"value": found[task]["spearman"], "low": found[task]["low"], "high": found[task]["high"]} for task in named}
+        rows.append({"name": name, "values": values})
     protocol = next(iter(results.values())).protocol
     said = f"Protocol {protocol['protocol']}, aggregation {protocol['aggregation']}, {protocol['interval']}"
     return {"kind": "sts", "measure": "Spearman × 100", "tasks": [*TASKS, "average"], "rows": rows, "protocol": said}

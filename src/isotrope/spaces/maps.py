@@ -84,7 +84,7 @@ def two_dimensional(vectors: Any, method: str = "t-sne", perplexity: float = 30.
     Distances are those of unit vectors, as cosine sees them. More than 50 dimensions are brought to 50 principal ones first.
     """
     if method not in METHODS:
-        raise InputError(f"No map is called '{method}'{nearest(method, METHODS)}.")
+        raise InputError(f"No map is called '{method}'{nearest(method, METHODS)}")
     cloud = np.asarray(vectors, dtype=np.float64)
     check_vectors(cloud)
     check_perplexity(len(cloud), perplexity)

@@ -31,7 +31,7 @@ def find(name: str) -> type[Space]:
     if name in methods():
         raise InputError(f"'{name}' is trained, not fitted: isotrope train {name} DATA.")
     if name not in registry():
-        raise InputError(f"No space is called '{name}'{nearest(name, registry())}.")
+        raise InputError(f"No space is called '{name}'{nearest(name, registry())}")
     return registry()[name]
 
 

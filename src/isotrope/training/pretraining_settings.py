@@ -62,7 +62,7 @@ class PretrainSettings:
         known = {name: kind for name, kind in registry().items() if kind is MaskedLanguageModel or issubclass(kind, SentencePairs)}
         for name in names:
             if name not in known:
-                raise InputError(f"tasks are {', '.join(known)}, with commas between; '{name}' was given{nearest(name, known)}.")
+                raise InputError(f"tasks are {', '.join(known)}, with commas between; '{name}' was given{nearest(name, known)}")
         kinds = tuple(dict.fromkeys(known[name] for name in names))
         sentence = [kind.name for kind in kinds if issubclass(kind, SentencePairs)]
         if len(sentence) > 1:

@@ -79,7 +79,7 @@ def resolve(given: Mapping[str, Any], *kinds: type) -> list[Any]:
     known = {field.name: kind for kind in kinds for field in dataclasses.fields(kind)}
     for name in given:
         if name not in known:
-            raise InputError(f"No setting is called '{name}'{nearest(name, known)}.")
+            raise InputError(f"No setting is called '{name}'{nearest(name, known)}")
     results = []
     for kind in kinds:
         hints = typing.get_type_hints(kind)
