@@ -138,6 +138,19 @@ def test_an_interrupted_run_goes_on_bit_for_bit(short: Short, sentences: Path, t
     assert same(tmp_path / "whole" / "simcse-seed-43", tmp_path / "cut" / "simcse-seed-43")
 
 
+def test_a_test_file_that_was_changed_since_is_other_terms(short: Short, tmp_path: Path) -> None:
+    train, test = tmp_path / "train.tsv", tmp_path / "test.tsv"
+    lines = [f"{number % 2}\tsentence number {number} of {number % 5}" for number in range(64)]
+    train.write_text("\n".join(["label\tsentence", *lines]) + "\n", encoding="utf-8")
+    test.write_text("\n".join(["label\tsentence", *lines[:9]]) + "\n", encoding="utf-8")
+    chosen = {**short, "seeds": 1, "suite": "own", "own": {"fine-tune": {"test": str(test)}}}
+    first = isotrope.compare(train, "fine-tune", tmp_path / "all", **chosen)
+    assert isotrope.compare(train, "fine-tune", tmp_path / "all", **chosen).runs == first.runs
+    test.write_text("\n".join(["label\tsentence", *lines[9:20]]) + "\n", encoding="utf-8")
+    with pytest.raises(InputError, match="under other terms, the files of the settings differs: test was"):
+        isotrope.compare(train, "fine-tune", tmp_path / "all", **chosen)
+
+
 def test_other_terms_in_the_same_folder_are_refused(short: Short, sentences: Path, tmp_path: Path) -> None:
     isotrope.compare(sentences, "simcse", tmp_path / "all", **{**short, "seeds": 1})
     with pytest.raises(InputError, match=r"under other terms, the settings differs: learning_rate was 0.001 and is 0.01"):

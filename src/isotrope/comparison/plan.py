@@ -82,11 +82,13 @@ class Task:
         kind = find(self.contestant.method)
         own, loop = resolve({**kind.loop, **self.settings()}, kind.Settings, LoopSettings)
         terms = self.terms
+        named = {name: value for name, value in asdict(own).items() if isinstance(value, str) and os.path.isfile(value)}
         return {
             "method": self.contestant.method,
             "data": self.contestant.content,
             "model": {"fingerprint": terms.fingerprint, "pooling": self.pooling},
             "settings": {**asdict(own), **asdict(loop)},
+            **({"files of the settings": {name: file_digest(file) for name, file in named.items()}} if named else {}),
             "eval_data": list(terms.eval_content),
             "judge": " + ".join(f"sts, {terms.aggregation}" if suite == "sts" else suite for suite in terms.judges),
         }
