@@ -5,23 +5,37 @@ from __future__ import annotations
 import importlib
 import pkgutil
 from functools import cache
+from types import ModuleType
+from typing import ClassVar, Protocol, TypeVar
 
 import isotrope.methods
 from isotrope.errors import InputError, nearest
 from isotrope.methods.base import Card, Method
 
 
+class HasName(Protocol):
+    name: ClassVar[str]
+
+
+Named = TypeVar("Named", bound=HasName)
+
+
 @cache
 def registry() -> dict[str, type[Method]]:
-    for module in pkgutil.iter_modules(isotrope.methods.__path__):
-        importlib.import_module(f"isotrope.methods.{module.name}")
-    found: dict[str, type[Method]] = {}
-    waiting = Method.__subclasses__()
+    return named_in(isotrope.methods, Method)
+
+
+def named_in(folder: ModuleType, base: type[Named]) -> dict[str, type[Named]]:
+    """Every class with a name that comes from ``base`` and stands in a module of the folder, by name."""
+    for module in pkgutil.iter_modules(folder.__path__):
+        importlib.import_module(f"{folder.__name__}.{module.name}")
+    found: dict[str, type[Named]] = {}
+    waiting = base.__subclasses__()
     while waiting:
-        method = waiting.pop()
-        waiting.extend(method.__subclasses__())
-        if method.name and method.__module__.startswith("isotrope.methods."):
-            found[method.name] = method
+        kind = waiting.pop()
+        waiting.extend(kind.__subclasses__())
+        if kind.name and kind.__module__.startswith(f"{folder.__name__}."):
+            found[kind.name] = kind
     return dict(sorted(found.items()))
 
 

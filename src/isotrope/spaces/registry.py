@@ -2,29 +2,19 @@
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
 from functools import cache
 
 import isotrope.spaces
 from isotrope.errors import InputError, nearest
 from isotrope.methods.base import Card
+from isotrope.methods.registry import named_in
 from isotrope.methods.registry import registry as methods
 from isotrope.spaces.base import Space
 
 
 @cache
 def registry() -> dict[str, type[Space]]:
-    for module in pkgutil.iter_modules(isotrope.spaces.__path__):
-        importlib.import_module(f"isotrope.spaces.{module.name}")
-    found: dict[str, type[Space]] = {}
-    waiting = Space.__subclasses__()
-    while waiting:
-        space = waiting.pop()
-        waiting.extend(space.__subclasses__())
-        if space.name and space.__module__.startswith("isotrope.spaces."):
-            found[space.name] = space
-    return dict(sorted(found.items()))
+    return named_in(isotrope.spaces, Space)
 
 
 def find(name: str) -> type[Space]:
