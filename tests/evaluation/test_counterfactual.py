@@ -28,6 +28,8 @@ ITEMS = [
 class Table:
     """An encoder that knows the vector of each text."""
 
+    device = "cpu"
+
     def __init__(self, vectors: dict[str, list[float]]) -> None:
         self.vectors = vectors
 

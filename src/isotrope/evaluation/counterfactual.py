@@ -17,13 +17,14 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import torch
 
-from isotrope.data.kinds import kind_named
-from isotrope.data.readers import read
 from isotrope.data.sources import find_records
 from isotrope.encoders.encoder import Encoder
 from isotrope.errors import InputError
-from isotrope.evaluation.results import Results
+from isotrope.evaluation.folds import by_dev
+from isotrope.evaluation.linear import numbered, read_labelled, standardised
+from isotrope.evaluation.results import Results, read_out
 from isotrope.evaluation.sts import data_folder
 from isotrope.views.lexicon import WORD, open_lexicon
 from isotrope.views.wordnet import wordnet_folder
@@ -66,7 +67,7 @@ def evaluate_counterfactual(
         "triples": "MR" if texts is None else "the given text",
         "classifier": f"logistic regression, standardised, C = {found['strength']:g} chosen on dev",
         "interval": "95 %, normal",
-        "pooling": encoder.pooling.name,
+        **read_out(encoder),
         "seed": seed,
     }
     scores = {name: {"share": 100 * share, "count": count} for name, (share, count) in tested.items()}
@@ -111,17 +112,14 @@ def hit_rates(encoder: Encoder, triples: Triples) -> dict[str, float]:
 
 def counterfactual_accuracy(encoder: Encoder, train: Items, dev: Items, test: Items) -> dict[str, Any]:
     """Accuracy of the classifier, how often it is right on both of a pair, and how often the entailed side of a pair is the nearer one."""
-    from sklearn.linear_model import LogisticRegression
-    from sklearn.pipeline import make_pipeline
-    from sklearn.preprocessing import StandardScaler
-
     texts = sorted({text for items in (train, dev, test) for side in items[:2] for text in side})
     vectors, index = encoder.encode(texts), {text: number for number, text in enumerate(texts)}
     sides = [[vectors[[index[text] for text in side]] for side in items[:2]] for items in (train, dev, test)]
-    features = [np.concatenate([u, v, np.abs(u - v), u * v], axis=1) for u, v in sides]
-    probes = [make_pipeline(StandardScaler(), LogisticRegression(C=strength, max_iter=300, tol=1e-3)) for strength in STRENGTHS]
-    best = max((probe.fit(features[0], train[2]) for probe in probes), key=lambda probe: probe.score(features[1], dev[2]))
-    right = best.predict(features[2]) == np.array(test[2])
+    features = torch.from_numpy(np.concatenate([np.concatenate([u, v, np.abs(u - v), u * v], axis=1) for u, v in sides]))
+    parts = standardised(features.to(encoder.device), len(train[2])).split([len(items[2]) for items in (train, dev, test)])
+    labels = [torch.from_numpy(side).to(encoder.device) for side in numbered(train[2], dev[2], test[2])]
+    judged = by_dev(parts[0], labels[0], parts[1], labels[1], parts[2], labels[2], STRENGTHS)
+    right = (judged.found == judged.wanted).cpu().numpy()
     pairs = counterfactual_pairs(test)
     apart = [(a, b) for a, b in pairs if {test[2][a], test[2][b]} == {"entailment", "contradiction"}]
     told = [(a, b) if test[2][a] == "entailment" else (b, a) for a, b in apart]
@@ -130,7 +128,7 @@ def counterfactual_accuracy(encoder: Encoder, train: Items, dev: Items, test: It
         "accuracy": (float(right.mean()), len(right)),
         "both_right": (float(np.mean([right[a] and right[b] for a, b in pairs])), len(pairs)),
         "entailed_nearer": (float(np.mean([cosine[a] > cosine[b] for a, b in told])), len(told)),
-        "strength": best[-1].C,
+        "strength": judged.strengths[0],
     }
 
 
@@ -147,9 +145,8 @@ def counterfactual_pairs(items: Items) -> list[tuple[int, int]]:
 
 
 def read_items(path: str | os.PathLike[str]) -> Items:
-    records = [record for record in read(path, kind_named("labelled-pairs")) if all(record.texts)]
-    premises, hypotheses = ([record.texts[side] for record in records] for side in (0, 1))
-    return premises, hypotheses, [str(record.value) for record in records]
+    (premises, hypotheses), labels = read_labelled(path, kind="labelled-pairs")
+    return premises, hypotheses, labels
 
 
 def interval(share: float, count: int) -> tuple[float, float]:

@@ -71,12 +71,14 @@ def by_test(learn: Tensor, labels: Tensor, judge: Tensor, wanted: Tensor, rng: n
     return Outcome(float((found == wanted).float().mean()), found, wanted, [strength])
 
 
-def by_dev(learn: Tensor, labels: Tensor, dev: Tensor, dev_labels: Tensor, judge: Tensor, wanted: Tensor) -> Outcome:
-    whole = torch.ones(len(labels), len(STRENGTHS), dtype=torch.bool, device=labels.device)
-    fits = fit_many(learn, labels, whole, torch.tensor(STRENGTHS, device=labels.device))
+def by_dev(
+    learn: Tensor, labels: Tensor, dev: Tensor, dev_labels: Tensor, judge: Tensor, wanted: Tensor, strengths: Sequence[float] = STRENGTHS
+) -> Outcome:
+    whole = torch.ones(len(labels), len(strengths), dtype=torch.bool, device=labels.device)
+    fits = fit_many(learn, labels, whole, torch.tensor(strengths, device=labels.device))
     best = int((fits.classes(dev) == dev_labels[:, None]).float().mean(dim=0).argmax())
     found = fits.classes(judge)[:, best]
-    return Outcome(float((found == wanted).float().mean()), found, wanted, [STRENGTHS[best]])
+    return Outcome(float((found == wanted).float().mean()), found, wanted, [strengths[best]])
 
 
 def stratified(labels: npt.NDArray[np.int64], rng: np.random.Generator) -> npt.NDArray[np.int64]:

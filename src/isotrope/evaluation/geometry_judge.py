@@ -13,7 +13,7 @@ from isotrope.data.sources import find_records
 from isotrope.encoders.encoder import Encoder
 from isotrope.errors import InputError
 from isotrope.evaluation.geometry_suite import MOST_PAIRS, describe_encoded, describe_pairs, describe_scored, trail
-from isotrope.evaluation.results import Results, Section
+from isotrope.evaluation.results import Results, Section, read_out
 from isotrope.evaluation.sts import data_folder, find_task, read_pairs
 
 PROTOCOL = "geometry-v1"
@@ -46,7 +46,7 @@ def evaluate_geometry(
         "sentences": f"{len(read):,} different, {repeats:,} repeats left out",
         "hubness": f"10 nearest by cosine among {found['hubness_sentences']:,}",
         "uniformity": f"t = 2, {_pairs_taken(len(read))}",
-        "pooling": encoder.pooling.name,
+        **read_out(encoder),
         "seed": seed,
     }
     if splits:

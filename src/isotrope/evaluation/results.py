@@ -8,7 +8,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from isotrope.encoders.encoder import Encoder
 from isotrope.files import write_json
+
+
+def read_out(encoder: Encoder) -> dict[str, str]:
+    """What a protocol says of the encoder: how its vectors are read out, and the maps behind them."""
+    spaces = [space["name"] for space in encoder.facts.get("spaces", [])]
+    return {"pooling": encoder.pooling.name, **({"space": " + ".join(spaces)} if spaces else {})}
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from isotrope.data.readers import column, read
 from isotrope.encoders.encoder import Encoder
 from isotrope.errors import InputError, nearest
 from isotrope.evaluation.geometry import alignment, effective_rank, uniformity
-from isotrope.evaluation.results import Results
+from isotrope.evaluation.results import Results, read_out
 
 Floats = npt.NDArray[np.float64]
 PROTOCOL = "sts-cosine-v1"
@@ -88,8 +88,7 @@ def evaluate_sts(
         "protocol": PROTOCOL,
         "aggregation": aggregation,
         "interval": f"95 % bootstrap of pairs, {resamples} resamples, seed {seed}",
-        "pooling": encoder.pooling.name,
-        **({"space": " + ".join(space["name"] for space in encoder.facts["spaces"])} if encoder.facts.get("spaces") else {}),
+        **read_out(encoder),
         "STS-B geometry": f"{1 + len(splits)} of 3 splits",
     }
     rows = [

@@ -22,7 +22,7 @@ from torch import Tensor
 from isotrope.encoders.encoder import Encoder
 from isotrope.evaluation.folds import FOLDS, STRENGTHS, Outcome, judge
 from isotrope.evaluation.linear import Texts, numbered, read_labelled, standardised
-from isotrope.evaluation.results import Results
+from isotrope.evaluation.results import Results, read_out
 from isotrope.evaluation.sts import data_folder, find_task
 from isotrope.objectives.classes import f1_of_classes
 from isotrope.progress import bar
@@ -76,8 +76,7 @@ def evaluate_transfer(
         "SST2 trained on": files["SST2"][0].name.split(".tsv")[0],
         "folds": f"{FOLDS}, seed{'s' * (len(seeds) > 1)} {', '.join(map(str, seeds))}",
         "interval": "95 % bootstrap of the judged texts",
-        "pooling": encoder.pooling.name,
-        **({"space": " + ".join(space["name"] for space in encoder.facts["spaces"])} if encoder.facts.get("spaces") else {}),
+        **read_out(encoder),
     }
     rows = [
         (

@@ -15,7 +15,7 @@ from isotrope.encoders.encoder import Encoder
 from isotrope.encoders.roles import Role, Trained
 from isotrope.errors import InputError
 from isotrope.methods.base import Batch, Method, Settings, View
-from isotrope.methods.targets import is_fraction
+from isotrope.methods.targets import Classes
 from isotrope.objectives import triplet
 from isotrope.views.numbers import Numbers
 
@@ -72,17 +72,7 @@ class SBERT(Method):
             self.highest = self._highest(self.corpus)
         if self.form != "classification":
             return {}
-        return {"classifier": Trained(nn.Linear(3 * encoder.dimension, self._classes(self.corpus), bias=False))}
-
-    @staticmethod
-    def _classes(corpus: Corpus) -> int:
-        names = corpus.classes
-        if len(names) < 2:
-            raise InputError(f"Every pair is labelled '{names[0]}'; classification needs at least two labels.")
-        broken = next((name for name in names if is_fraction(name)), None)
-        if broken is not None:
-            raise InputError(f"The labels look like scores ('{broken}'); say form regression, or give whole classes.")
-        return len(names)
+        return {"classifier": Trained(nn.Linear(3 * encoder.dimension, len(Classes.of(self.corpus).names), bias=False))}
 
     def _highest(self, corpus: Corpus) -> float:
         scores = [float(name) for name in corpus.names]

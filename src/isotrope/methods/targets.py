@@ -20,9 +20,9 @@ class Classes:
 
     @classmethod
     def of(cls, corpus: Corpus) -> Classes:
-        names = corpus.names
+        names, what = corpus.names, "pair" if len(corpus.kind.fields) > 1 else "record"
         if len(names) < 2:
-            raise InputError(f"Every record is labelled '{names[0]}'; classification needs at least two labels.")
+            raise InputError(f"Every {what} is labelled '{names[0]}'; classification needs at least two labels.")
         scored = next((name for name in names if is_fraction(name)), None)
         if scored is not None:
             raise InputError(f"The labels look like scores ('{scored}'); say form regression, or give whole classes.")

@@ -20,10 +20,8 @@ def correlations(found: Tensor, wanted: Tensor) -> dict[str, Tensor]:
     from scipy.stats import rankdata
 
     ranks = [torch.from_numpy(rankdata(side.cpu().numpy())) for side in (found, wanted)]
-    return {"pearson": _pearson(found.double(), wanted.double()), "spearman": _pearson(*ranks)}
+    return {"pearson": _correlation(found, wanted), "spearman": _correlation(*ranks)}
 
 
-def _pearson(first: Tensor, second: Tensor) -> Tensor:
-    first, second = first - first.mean(), second - second.mean()
-    norms = first.norm() * second.norm()
-    return torch.where(norms > 0, (first @ second) / norms.clamp(min=1e-300), torch.zeros_like(norms)).float()
+def _correlation(first: Tensor, second: Tensor) -> Tensor:
+    return torch.corrcoef(torch.stack([first.double(), second.double()]))[0, 1].nan_to_num(0.0).float()
