@@ -20,7 +20,7 @@ import numpy as np
 import torch
 
 import isotrope
-from isotrope import api
+from isotrope import trainer
 from isotrope.api import sentences_of
 from isotrope.encoders.encoder import Encoder
 from isotrope.encoders.static import SPECIALS, StaticVectors
@@ -28,7 +28,7 @@ from isotrope.evaluation.sts import spearman_of_file
 
 
 def ours(texts: list[str], form: str, epochs: float, device_rate: dict[str, float]) -> Encoder:
-    loop = api.train_loop
+    loop = trainer.train_loop
 
     def timed(*given: Any, **named: Any) -> Any:
         start = time.process_time(), time.perf_counter()
@@ -36,13 +36,13 @@ def ours(texts: list[str], form: str, epochs: float, device_rate: dict[str, floa
         device_rate["cpu"], device_rate["wall"] = time.process_time() - start[0], time.perf_counter() - start[1]
         return finished
 
-    api.train_loop = timed
+    trainer.train_loop = timed
     try:
         with tempfile.TemporaryDirectory() as folder:
             common = {"form": form, "epochs": epochs, "eval_steps": 1 << 30, "logging_steps": 100}
             return isotrope.train("word2vec", texts, output=Path(folder) / "run", **common).encoder
     finally:
-        api.train_loop = loop
+        trainer.train_loop = loop
 
 
 def main() -> None:

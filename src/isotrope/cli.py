@@ -13,6 +13,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
+from isotrope.command_words import apart, own_settings, read_recipe, settings_of, show
 from isotrope.errors import InputError
 
 
@@ -90,7 +91,7 @@ def methods(name: Annotated[str | None, typer.Argument(help="Show this method's 
 
     if name is None:
         listed = [asdict(card) for card in cards()]
-        _print(listed, ("name", "title", "year", "needs", "kind"), listed, as_json)
+        show(listed, ("name", "title", "year", "needs", "kind"), listed, as_json)
         return
     if name == CHILD.name:
         card, owned = CHILD, [("the loop", field) for field in fields(LoopSettings) if field.name.startswith("child_")]
@@ -102,7 +103,7 @@ def methods(name: Annotated[str | None, typer.Argument(help="Show this method's 
     rows = [
         {"setting": field.name.replace("_", "-"), "default": suited.get(field.name, field.default), "of": owner} for owner, field in owned
     ]
-    _print({"card": asdict(card), "settings": rows}, ("setting", "default", "of"), rows, as_json)
+    show({"card": asdict(card), "settings": rows}, ("setting", "default", "of"), rows, as_json)
 
 
 @app.command(context_settings=FREE)
@@ -125,8 +126,8 @@ def train(
     """Train an encoder. Any setting of the method or the loop can be given as --SETTING VALUE."""
     import isotrope
 
-    recipe = _recipe(config, method) if config else {}
-    settings = {**recipe.pop("settings", {}), **_extra(context.args)}
+    recipe = read_recipe(config, method) if config else {}
+    settings = {**recipe.pop("settings", {}), **settings_of(context.args)}
     run = isotrope.train(
         method,
         data,
@@ -151,7 +152,7 @@ def train(
         "evaluations": evaluations,
     }
     rows = [{"step": line["step"], **{k: f"{v:.4f}" for k, v in line["evaluation"].items()}} for line in evaluations]
-    _print(summary, tuple(rows[0]) if rows else (), rows, as_json)
+    show(summary, tuple(rows[0]) if rows else (), rows, as_json)
     if not as_json:
         print(f"data: {run.corpus.counts}")
         print(f"kept: step {run.selected_step}, {run.selected_by}")
@@ -172,11 +173,11 @@ def pretrain(
     from isotrope.api import pretrain as pretrain_encoder
     from isotrope.training.checkpoints import RunFolder
 
-    sources, settings = _apart([*text, *context.args])
+    sources, settings = apart([*text, *context.args])
     finished = pretrain_encoder(sources, output, tokenizer=tokenizer, eval_data=eval_data, resume=resume, **settings) is not None
     history = RunFolder(output).history()
     lines = [line for line in history if "held_out_loss" in line]
-    _print({"folder": str(output), "finished": finished, "measures": lines}, tuple(lines[-1]), lines, as_json)
+    show({"folder": str(output), "finished": finished, "measures": lines}, tuple(lines[-1]), lines, as_json)
     if not as_json:
         print(f"model: {output / 'model'}" if finished else "out of time; the same command with --resume goes on from here")
 
@@ -234,7 +235,7 @@ def report(
         seed=seed,
     )
     rows = summary(found)
-    _print({"output": str(output), "rows": rows, "warnings": found.findings["warnings"]}, tuple(rows[0]), rows, as_json)
+    show({"output": str(output), "rows": rows, "warnings": found.findings["warnings"]}, tuple(rows[0]), rows, as_json)
     if not as_json:
         for warning in found.findings["warnings"]:
             print(f"{warning['kind']}: {warning['subject']}: {warning['sentence']}")
@@ -266,7 +267,7 @@ def compare(
     import isotrope
     from isotrope.comparison.results import FILE, Comparison
 
-    sources, settings = _apart([*data, *context.args])
+    sources, settings = apart([*data, *context.args])
     if len(sources) == 1 and Path(sources[0]).name == FILE and not methods:
         found = Comparison.read(sources[0])
     else:
@@ -282,7 +283,7 @@ def compare(
             aggregation=aggregation,
             suite=suite,
             parallel=parallel,
-            own=_own(own or ()),
+            own=own_settings(own or ()),
             **settings,
         )
     if markdown is not None:
@@ -312,7 +313,7 @@ def mine(
     rows = [
         {"what": name.replace("_", " "), "found": f"{value:.4f}" if isinstance(value, float) else value} for name, value in facts.items()
     ]
-    _print(facts, ("what", "found"), rows, as_json)
+    show(facts, ("what", "found"), rows, as_json)
 
 
 @app.command()
@@ -325,24 +326,10 @@ def encode(
     as_json: Json = False,
 ) -> None:
     """Write the vectors of a file's sentences, one row each, float32."""
-    import numpy as np
+    from isotrope import api
 
-    import isotrope
-    from isotrope.data.kinds import kind_named
-    from isotrope.data.readers import read
-    from isotrope.files import written_file
-
-    if output.suffix != ".npy":
-        raise InputError(f"{output}: vectors are written as .npy.")
-    records = list(read(text, kind_named("sentences"), columns.split(",") if columns else None))
-    texts = [record.texts[0] for record in records if record.texts[0]]
-    if not texts:
-        raise InputError(f"{text}: no sentences found.")
-    vectors = isotrope.load(model).encode(texts, normalize_embeddings=normalize)
-    with written_file(output) as temporary, open(temporary, "wb") as target:
-        np.save(target, vectors)
-    facts = {"output": str(output), "rows": len(vectors), "dimension": vectors.shape[1], "empty_left_out": len(records) - len(texts)}
-    _print(facts, tuple(facts), [facts], as_json)
+    facts = api.encode_file(model, text, output, columns.split(",") if columns else None, normalize)
+    show(facts, tuple(facts), [facts], as_json)
 
 
 @app.command("fit-space", context_settings=FREE)
@@ -360,8 +347,8 @@ def fit_space(
     from isotrope import api
 
     asked = columns.split(",") if columns else None
-    facts = api.write_space(name, model, text, output, pooling, asked, **_extra(context.args))
-    _print(facts, tuple(facts), [facts], as_json)
+    facts = api.write_space(name, model, text, output, pooling, asked, **settings_of(context.args))
+    show(facts, tuple(facts), [facts], as_json)
 
 
 @app.command()
@@ -378,7 +365,7 @@ def paraphrase(
     from isotrope import api
 
     facts = {"output": str(output), **api.paraphrase(text, output, model, share, seed, columns.split(",") if columns else None)}
-    _print(facts, tuple(facts), [facts], as_json)
+    show(facts, tuple(facts), [facts], as_json)
 
 
 @app.command()
@@ -395,7 +382,7 @@ def search(
 
     hits = api.search(model, text, query, top, columns.split(",") if columns else None)
     rows = [{"score": round(hit.score, 4), "line": hit.line, "text": hit.text} for hit in hits]
-    _print(rows, ("score", "line", "text"), rows, as_json)
+    show(rows, ("score", "line", "text"), rows, as_json)
 
 
 @app.command()
@@ -410,7 +397,7 @@ def complete(
     from isotrope import api
 
     rows = [{"concept": one.concept, "distance": round(one.distance, 4)} for one in api.complete(model, concept, relation, top)]
-    _print(rows, ("concept", "distance"), rows, as_json)
+    show(rows, ("concept", "distance"), rows, as_json)
 
 
 @app.command()
@@ -425,7 +412,7 @@ def leaks(
     from isotrope import api
 
     report = api.leaks(text, against, data_dir, output)
-    _print(report.to_dict(), ("text", "lines", "leaks"), report.rows(), as_json)
+    show(report.to_dict(), ("text", "lines", "leaks"), report.rows(), as_json)
     if not as_json:
         print(f"protected: {sum(report.protected.values()):,} sentences of {', '.join(report.protected)}")
         for name, count in report.by_set.most_common():
@@ -443,84 +430,10 @@ def doctor(as_json: Json = False) -> None:
     rows = [
         {"what": name, "found": ", ".join(value) if isinstance(value, list) else value} for name, value in facts.items() if name != "advice"
     ]
-    _print(facts, ("what", "found"), rows, as_json)
+    show(facts, ("what", "found"), rows, as_json)
     if not as_json:
         for sentence in facts["advice"]:
             print(f"advice: {sentence}")
-
-
-def _recipe(path: Path, method: str) -> dict[str, Any]:
-    import yaml
-
-    if not path.is_file():
-        raise InputError(f"{path}: no such recipe.")
-    try:
-        recipe = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: not a YAML file ({str(error).splitlines()[0]}).") from error
-    if not isinstance(recipe, dict):
-        raise InputError(f"{path}: a recipe is a mapping with method, model, pooling and settings.")
-    unknown = set(recipe) - {"method", "model", "pooling", "settings", "about"}
-    if unknown:
-        raise InputError(f"{path}: unknown keys {', '.join(sorted(unknown))}; a recipe has method, model, pooling, settings, about.")
-    if recipe.get("method", method) != method:
-        raise InputError(f"{path}: this recipe is for {recipe['method']}, not {method}.")
-    if not isinstance(recipe.get("settings", {}), dict):
-        raise InputError(f"{path}: settings is a mapping from name to value.")
-    return recipe
-
-
-def _extra(words: Sequence[str]) -> dict[str, str]:
-    """--name value and --name=value, for settings that only the method knows."""
-    plain, settings = _apart(words)
-    if plain:
-        raise InputError(f"'{plain[0]}' was not understood; settings are given as --name value.")
-    return settings
-
-
-def _apart(words: Sequence[str]) -> tuple[list[str], dict[str, str]]:
-    """Plain words, and settings given as --name value or --name=value among them."""
-    plain: list[str] = []
-    settings: dict[str, str] = {}
-    rest = list(words)
-    while rest:
-        word = rest.pop(0)
-        if not word.startswith("--") or word == "--":
-            plain.append(word)
-            continue
-        name, equals, value = word[2:].partition("=")
-        if not equals:
-            if not rest or rest[0].startswith("--"):
-                raise InputError(f"--{name} needs a value.")
-            value = rest.pop(0)
-        settings[name.replace("-", "_")] = value
-    return plain, settings
-
-
-def _own(given: Sequence[str]) -> dict[str, dict[str, str]]:
-    """METHOD.SETTING=VALUE, as settings by method."""
-    settings: dict[str, dict[str, str]] = {}
-    for word in given:
-        name, equals, value = word.partition("=")
-        method, dot, setting = name.rpartition(".")
-        if not (equals and dot and method and setting):
-            raise InputError(f"--set {word} was not understood; write METHOD.SETTING=VALUE, such as simcse.temperature=0.1.")
-        settings.setdefault(method, {})[setting] = value
-    return settings
-
-
-def _print(value: Any, columns: Sequence[str], rows: Sequence[dict[str, Any]], as_json: bool) -> None:
-    if as_json:
-        print(json.dumps(value, ensure_ascii=False, indent=2))
-        return
-    from rich.console import Console
-    from rich.table import Table
-
-    table = Table(*columns)
-    for row in rows:
-        table.add_row(*(str(row.get(column, "")) for column in columns))
-    console = Console()
-    Console(width=console.width if console.is_terminal else 200).print(table)
 
 
 if __name__ == "__main__":

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from isotrope.data.corpus import Corpus, open_corpus, text_key
+from isotrope.data.corpus import Corpus, open_corpus
+from isotrope.data.corpus_files import text_key
 from isotrope.errors import InputError
 
 Open = Callable[..., Corpus]

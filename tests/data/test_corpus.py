@@ -14,8 +14,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from isotrope.data import corpus as corpus_module
-from isotrope.data.corpus import Corpus, Records, open_corpus, text_key
+from isotrope.data import corpus_files
+from isotrope.data.corpus import Corpus, Records, open_corpus
+from isotrope.data.corpus_files import text_key
 from isotrope.errors import InputError
 
 
@@ -102,7 +103,7 @@ def test_every_field_of_a_triple_is_kept_apart(tmp_path: Path) -> None:
 def test_blocks_join_without_a_seam(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = write(tmp_path / "a.txt", "a b\nc\n\n\n\n\nd e f\ng\n\nh\na b\n")
     whole = opened(path)
-    monkeypatch.setattr(corpus_module, "BLOCK", 2)  # documents, blank lines and texts now cross the borders of blocks
+    monkeypatch.setattr(corpus_files, "BLOCK", 2)  # documents, blank lines and texts now cross the borders of blocks
     pieces = opened(path, name="other")
     assert texts_of(pieces) == texts_of(whole) == ["a b", "c", "d e f", "g", "h", "a b"]
     assert [pieces.tokens(row).tolist() for row in range(6)] == [whole.tokens(row).tolist() for row in range(6)]
@@ -288,7 +289,7 @@ def test_a_list_that_does_not_fit_says_why(rows: Any, kind: str, words: str) -> 
 
 
 def test_a_tokeniser_that_fails_in_the_middle_leaves_nothing(tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(corpus_module, "BLOCK", 2)
+    monkeypatch.setattr(corpus_files, "BLOCK", 2)
     path = write(tmp_path / "a.txt", "a\nb\nc\nd\n")
     words = Words()
 
@@ -305,7 +306,7 @@ def test_a_tokeniser_that_fails_in_the_middle_leaves_nothing(tmp_path: Path, cac
 
 
 def test_a_bad_byte_in_the_last_line_leaves_nothing(tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(corpus_module, "BLOCK", 2)
+    monkeypatch.setattr(corpus_files, "BLOCK", 2)
     path = write(tmp_path / "a.txt", b"a\nb\nc\nd\n\xff\n")
     words = Words()
     assert complaint(path, words=words).startswith(f"{path}:5: byte 0xff")
@@ -339,7 +340,7 @@ def test_a_full_disk_is_one_sentence_and_leaves_nothing(cache: Path, monkeypatch
         def write(self, data: Any) -> int:
             raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(corpus_module, "open", lambda path, mode: Full(path, mode), raising=False)
+    monkeypatch.setattr(corpus_files, "open", lambda path, mode: Full(path, mode), raising=False)
     message = complaint(["a"])
     assert "no space left on the disk" in message
     assert str(cache) in message

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from isotrope.data import corpus as corpus_module
+from isotrope.data import corpus_files
 from isotrope.data.corpus import Corpus, Records
 from isotrope.data.held_out import hold_out
 from isotrope.evaluation.label_free import natural_pairs
@@ -59,7 +59,7 @@ def test_utterances_are_split_only_when_asked(opened: Any, written: Any) -> None
 
 
 def test_dialogues_cross_the_borders_of_blocks(opened: Any, written: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(corpus_module, "BLOCK", 2)
+    monkeypatch.setattr(corpus_files, "BLOCK", 2)
     for name in ("a.txt", "a.tsv"):
         assert as_lists(opened(written(name, FORMS[name]), "dialogues")) == DIALOGUES
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from isotrope.data import corpus as corpus_module
+from isotrope.data import corpus_files
 from isotrope.data.corpus import Records
 from isotrope.data.held_out import hold_out
 from isotrope.data.sources import find_records
@@ -38,7 +38,7 @@ def test_numbers_and_truth_values_are_names_too(opened: Any, written: Any) -> No
 
 
 def test_labels_stay_with_their_texts_over_the_borders_of_blocks(opened: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(corpus_module, "BLOCK", 3)
+    monkeypatch.setattr(corpus_files, "BLOCK", 3)
     rows = [(f"text {i}" if i % 5 else "", NAMES[i % 4]) for i in range(40)]
     corpus = opened(rows, "labelled")
     expected = {text: name for text, name in rows if text}

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from isotrope.data import corpus as corpus_module
+from isotrope.data import corpus_files
 from isotrope.data.batches import batches
 from isotrope.data.corpus import Corpus, Records
 from isotrope.data.held_out import hold_out
@@ -67,7 +67,7 @@ def test_columns_are_given_by_name_with_or_without_hard_negatives(opened: Any, w
 
 
 def test_hard_negatives_stay_with_their_sentences_over_the_borders_of_blocks(opened: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(corpus_module, "BLOCK", 2)
+    monkeypatch.setattr(corpus_files, "BLOCK", 2)
     rows = [(f"sentence {i}" if i % 3 else "", f"entity {i}", "|".join(f"entity {i + k}" for k in range(1, i % 4))) for i in range(20)]
     corpus = opened(rows, "linked")
     expected = {sentence: hard.split("|") if hard else [] for sentence, _, hard in rows if sentence}

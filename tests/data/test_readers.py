@@ -17,7 +17,8 @@ import pyarrow.parquet as parquet
 import pytest
 
 from isotrope.data.kinds import KINDS, Record, kind_named
-from isotrope.data.readers import header_of, read
+from isotrope.data.readers import read
+from isotrope.data.tables import header_of
 from isotrope.errors import InputError
 
 PACKERS = {"": bytes, ".gz": gzip.compress, ".xz": lzma.compress}

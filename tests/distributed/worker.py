@@ -20,7 +20,7 @@ import torch
 import torch.distributed as distributed
 
 import isotrope
-from isotrope import api
+from isotrope import trainer
 from isotrope.data.batches import batches
 from isotrope.data.corpus import Corpus, Records, open_corpus
 from isotrope.errors import InputError
@@ -105,7 +105,7 @@ def descend(case: dict[str, Any], output: Path) -> dict[str, torch.Tensor]:
     with (
         patch.object(loop, "build_optimiser", descent),
         patch.object(Method, "finish_step", noting),
-        patch.object(api, "with_own_task", lambda *_: unjudged()),  # a method's own task makes views, with chance of its own
+        patch.object(trainer, "with_own_task", lambda *_: unjudged()),  # a method's own task makes views, with chance of its own
     ):
         isotrope.train(output=output, **case)
     return seen

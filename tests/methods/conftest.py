@@ -15,7 +15,7 @@ from safetensors.torch import load_file
 from torch import Tensor
 
 import isotrope
-from isotrope import api
+from isotrope import trainer
 from isotrope.data.corpus import Records, open_corpus
 from isotrope.methods.base import Batch, Method
 from isotrope.methods.registry import find
@@ -76,12 +76,27 @@ def chunks_agree() -> Callable[[Method, Method], None]:
 
 
 @pytest.fixture
+def uniform() -> Callable[[int], torch.nn.Module]:
+    """A head that knows nothing: every token of the vocabulary scores 0."""
+
+    class Uniform(torch.nn.Module):
+        def __init__(self, vocabulary: int) -> None:
+            super().__init__()
+            self.vocabulary = vocabulary
+
+        def forward(self, states: Tensor) -> Tensor:
+            return torch.zeros(len(states), self.vocabulary)
+
+    return Uniform
+
+
+@pytest.fixture
 def resume_agrees(tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     """Six steps against three, Ctrl-C, and three more: the same weights, those of the roles too."""
 
     def agree(name: str, data: Any, **settings: Any) -> None:
         count = iter(range(1000))
-        monkeypatch.setattr(api, "make_judge", lambda *_: lambda encoder: Judgement({"score": float(next(count))}, "score"))
+        monkeypatch.setattr(trainer, "make_judge", lambda *_: lambda encoder: Judgement({"score": float(next(count))}, "score"))
         kind = find(name)
         common = {"model": tiny, "max_steps": 6, "batch_size": 8, "eval_steps": 6, "learning_rate": 1e-3, "held_out": 0, **settings}
         isotrope.train(name, data, output=tmp_path / "whole", **common)

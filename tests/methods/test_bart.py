@@ -117,21 +117,12 @@ def test_tied_weights_learn_at_the_encoders_rate(built: Build, sentences: Path) 
     assert len(apart.role["decoder"].module.model.encoder.layer) == 1
 
 
-class Uniform(torch.nn.Module):
-    """Knows nothing."""
-
-    def __init__(self, vocabulary: int) -> None:
-        super().__init__()
-        self.vocabulary = vocabulary
-
-    def forward(self, states: torch.Tensor) -> torch.Tensor:
-        return torch.zeros(len(states), self.vocabulary)
-
-
-def test_a_uniform_guess_costs_the_logarithm_of_the_vocabulary(built: Build, batched: Callable[..., Batch], sentences: Path) -> None:
+def test_a_uniform_guess_costs_the_logarithm_of_the_vocabulary(
+    built: Build, batched: Callable[..., Batch], uniform: Callable[[int], torch.nn.Module], sentences: Path
+) -> None:
     method = built("bart", sentences)
     batch, vocabulary = batched(method), method.encoder.tokeniser.vocabulary
-    method.role["words"].module._scores = Uniform(vocabulary)
+    method.role["words"].module._scores = uniform(vocabulary)
     found = method.represent(batch)
     assert float(method.loss(found, batch)["bart"]) == pytest.approx(math.log(vocabulary))
     assert float(method.on_held_out(found)["bart_perplexity"]) == pytest.approx(vocabulary, rel=1e-4)

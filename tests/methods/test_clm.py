@@ -92,22 +92,13 @@ def test_positions_that_another_token_follows() -> None:
     assert before_the_last(np.array([3, 1, 2]), 4).tolist() == [0, 1, 8]
 
 
-class Uniform(torch.nn.Module):
-    """Knows nothing."""
-
-    def __init__(self, vocabulary: int) -> None:
-        super().__init__()
-        self.vocabulary = vocabulary
-
-    def forward(self, states: torch.Tensor) -> torch.Tensor:
-        return torch.zeros(len(states), self.vocabulary)
-
-
-def test_a_uniform_guess_costs_the_logarithm_of_the_vocabulary(build: Build, batched: Callable[..., Batch]) -> None:
+def test_a_uniform_guess_costs_the_logarithm_of_the_vocabulary(
+    build: Build, batched: Callable[..., Batch], uniform: Callable[[int], torch.nn.Module]
+) -> None:
     method = build()
     batch = batched(method)
     vocabulary = method.encoder.tokeniser.vocabulary
-    method.scores = Uniform(vocabulary)
+    method.scores = uniform(vocabulary)
     found = method.represent(batch)
     assert float(method.loss(found, batch)["clm"]) == pytest.approx(math.log(vocabulary))
     assert float(method.on_held_out(found)["clm_perplexity"]) == pytest.approx(vocabulary, rel=1e-4)

@@ -22,7 +22,7 @@ from safetensors.torch import load_file
 from torch import Tensor
 
 import isotrope
-from isotrope import api
+from isotrope import trainer
 from isotrope.data.kinds import KINDS
 from isotrope.encoders.roles import Frozen, Momentum
 from isotrope.errors import InputError
@@ -57,7 +57,7 @@ class Trained:
     """A run of four steps, the method as the loop left it, and its backbone and frozen towers as they were before."""
 
     name: str
-    run: api.Run
+    run: trainer.Run
     method: Method
     before: dict[str, Tensor]
     frozen: dict[str, dict[str, Tensor]]
@@ -67,7 +67,7 @@ class Trained:
 def trained(request: pytest.FixtureRequest, tiny: Path, samples: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> Trained:
     name = request.param
     seen: dict[str, Any] = {}
-    loop = api.train_loop
+    loop = trainer.train_loop
 
     def watched(method: Method, *rest: Any, **named: Any) -> Any:
         towers = {role: tower for role, tower in method.role.items() if isinstance(tower, Frozen) and not isinstance(tower, Momentum)}
@@ -77,8 +77,8 @@ def trained(request: pytest.FixtureRequest, tiny: Path, samples: dict[str, Path]
         return loop(method, *rest, **named)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(api, "train_loop", watched)
-        patch.setattr(api, "make_judge", rising)
+        patch.setattr(trainer, "train_loop", watched)
+        patch.setattr(trainer, "make_judge", rising)
         folder = tmp_path_factory.mktemp(name) / "whole"
         run = isotrope.train(name, sample_for(name, samples), start_of(name, tiny), folder, **LOOP, **settings_of(name, tiny))
     return Trained(name, run, **seen)
@@ -119,7 +119,7 @@ def test_resume_equals_an_uninterrupted_run(
         if next(taken) == 2:
             os.kill(os.getpid(), signal.SIGINT)  # as Ctrl-C does
 
-    monkeypatch.setattr(api, "make_judge", rising)
+    monkeypatch.setattr(trainer, "make_judge", rising)
     with monkeypatch.context() as patch:
         patch.setattr(Method, "finish_step", interrupt)
         with pytest.raises(KeyboardInterrupt, match="step 2"):
@@ -172,7 +172,7 @@ def test_frozen_towers_do_not_move(trained: Trained) -> None:
 def test_a_temperature_that_can_be_learned_moves(
     name: str, tiny: Path, samples: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(api, "make_judge", rising)
+    monkeypatch.setattr(trainer, "make_judge", rising)
     settings = {**LOOP, **settings_of(name, tiny), "max_steps": 2, "learn_temperature": True}
     run = isotrope.train(name, sample_for(name, samples), start_of(name, tiny), tmp_path / "run", **settings)
     first, second = [line["temperature"] for line in run.history if "loss" in line]

@@ -9,16 +9,17 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from isotrope.api import Files, load
 from isotrope.comparison.plan import Contestant, Data, Place, Task, Terms, contestants, loop_settings, suites
 from isotrope.comparison.results import FILE, Comparison
 from isotrope.comparison.run import finished, judge, protocol
 from isotrope.comparison.workers import run_all
 from isotrope.encoders.encoder import Encoder
+from isotrope.encoders.loading import load
 from isotrope.errors import InputError
 from isotrope.files import file_digest
 from isotrope.methods.registry import find
 from isotrope.progress import bar, hidden
+from isotrope.trainer import Files
 from isotrope.training.settings import LoopSettings, resolve
 from isotrope.version import __version__
 

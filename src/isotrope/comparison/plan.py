@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from isotrope.data.kinds import KINDS
-from isotrope.data.readers import check_file, header_of
 from isotrope.data.sources import fits
+from isotrope.data.tables import check_file, header_of
 from isotrope.encoders.pooling import Pooling
 from isotrope.errors import InputError, nearest
 from isotrope.files import file_digest

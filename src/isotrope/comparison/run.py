@@ -13,7 +13,6 @@ from typing import Any
 
 import torch
 
-from isotrope.api import train
 from isotrope.comparison.plan import Task, Terms
 from isotrope.encoders.encoder import Encoder
 from isotrope.errors import InputError
@@ -23,6 +22,7 @@ from isotrope.evaluation.transfer import TASKS, evaluate_transfer
 from isotrope.files import write_json, written_file
 from isotrope.methods.registry import find
 from isotrope.progress import hidden
+from isotrope.trainer import train
 from isotrope.training.checkpoints import RunFolder, difference
 from isotrope.training.loop import TrainingWarning
 

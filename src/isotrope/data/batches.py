@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import numpy.typing as npt
 
-from isotrope.data.corpus import Corpus, text_key
+from isotrope.data.corpus import Corpus
+from isotrope.data.corpus_files import text_key
 from isotrope.errors import InputError, nearest
 
 Rows = npt.NDArray[np.int64]  # in file order

@@ -2,49 +2,22 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
-import math
 import mmap
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Sequence
 from functools import cached_property
-from itertools import islice
 from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
 
+from isotrope.data.corpus_files import FORMAT, Counts, Keys, Tokenise, build, layout_of, whole_keys
 from isotrope.data.kinds import KINDS, Kind, Record, kind_named
 from isotrope.data.sources import find_records, read_sentences
 from isotrope.errors import InputError
 from isotrope.files import cache_folder, digest, file_digest, written_folder
-from isotrope.progress import bar
-
-FORMAT = "3"  # of the cache; raise it when the layout below changes
-BLOCK = 16_384  # records tokenised in one call
-Tokenise = Callable[[list[str]], tuple[npt.NDArray[np.int32], npt.NDArray[np.int64]]]  # texts → flat ids, lengths
-Keys = npt.NDArray[np.uint64]
-
-
-@dataclass(frozen=True)
-class Counts:
-    """What a file held. ``duplicates``: records whose texts all stood earlier in the file."""
-
-    records: int
-    empty: int
-    duplicates: int
-    distinct: int
-    documents: int
-
-    def __str__(self) -> str:
-        return (
-            f"{self.records:,} records, {self.duplicates:,} duplicates (kept, never two in one batch), "
-            f"{self.empty:,} empty lines, {self.documents:,} documents"
-        )
 
 
 class Corpus:
@@ -56,12 +29,12 @@ class Corpus:
         self.fingerprint: str = facts["fingerprint"]
         self.kind: Kind = kind_named(facts["kind"])
         self.counts = Counts(**facts["counts"])
-        files = {name: _mapped(folder / name, numbers) for name, numbers in _layout(self.kind, facts["id_type"]).items()}
+        files = {name: _mapped(folder / name, numbers) for name, numbers in layout_of(self.kind, facts["id_type"]).items()}
         self._files = files
         self._ids, self._id_ends = files["ids"], files["id_ends"]
         self._text, self._text_ends = files["text"], files["text_ends"]
         self.field_keys: Keys = cast(Keys, files["keys"].reshape(-1, len(self.kind.fields)))  # of each text
-        self.keys: Keys = _whole(self.field_keys, files["values"]) if self.kind.names else self.field_keys  # what makes a record its own
+        self.keys: Keys = whole_keys(self.field_keys, files["values"]) if self.kind.names else self.field_keys  # what it is known by
         self.documents: npt.NDArray[np.int64] = files["documents"]  # of each record, the document it stands in
         self.starts: npt.NDArray[np.int64] = files["starts"]  # of each document, its first record
 
@@ -253,144 +226,23 @@ def open_corpus(
     where, kind, records, content = find_records(source, kinds, columns, split)
     settings = json.dumps([kind.name, list(columns or ()), split])
     fingerprint = digest(FORMAT, content, tokeniser_digest, settings)
-    folder = cache_folder() / "corpora" / fingerprint
-    if not (folder / "corpus.json").is_file():
-        with written_folder(folder, whole="corpus.json") as temporary:
-            _build(temporary, records, kind, tokenise, vocabulary, fingerprint, where)
-    return Corpus(folder)
+    return _kept(fingerprint, records, kind, tokenise, vocabulary, where)
 
 
 def open_documents(sources: Sequence[str | os.PathLike[str]], tokenise: Tokenise, tokeniser_digest: str, vocabulary: int) -> Corpus:
     """The sentences of several files as one corpus of documents, none of which goes on from one file to the next."""
     fingerprint = digest(FORMAT, "documents", *(file_digest(source) for source in sources), tokeniser_digest)
+    where = ", ".join(map(str, sources))
+    return _kept(fingerprint, read_sentences(sources), kind_named("documents"), tokenise, vocabulary, where)
+
+
+def _kept(fingerprint: str, records: Iterable[Record], kind: Kind, tokenise: Tokenise, vocabulary: int, where: str) -> Corpus:
+    """The corpus of that fingerprint; the records are read only where there is none yet."""
     folder = cache_folder() / "corpora" / fingerprint
     if not (folder / "corpus.json").is_file():
         with written_folder(folder, whole="corpus.json") as temporary:
-            where = ", ".join(map(str, sources))
-            _build(temporary, read_sentences(sources), kind_named("documents"), tokenise, vocabulary, fingerprint, where)
+            build(temporary, records, kind, tokenise, vocabulary, fingerprint, where)
     return Corpus(folder)
-
-
-def _build(folder: Path, records: Iterable[Record], kind: Kind, tokenise: Tokenise, vocabulary: int, fingerprint: str, where: str) -> None:
-    id_type = "<u2" if vocabulary <= 1 << 16 else "<i4"
-    layout = _layout(kind, id_type)
-    empty, row, id_end, text_end, other_end = 0, 0, 0, 0, 0
-    documents, last_document = 0, -1
-    seen: dict[str, int] = {}  # values in the order in which they come
-    sorts: dict[str, int] = {}  # and their types
-    with ExitStack() as stack:
-        files = {name: stack.enter_context(open(folder / name, "wb")) for name in layout}
-
-        def write(name: str, numbers: Any) -> None:
-            files[name].write(np.asarray(numbers).astype(layout[name]).tobytes())
-
-        with bar("tokenising", None) as advance:
-            for block in _blocks(records):
-                full = [record for record in block if all(record.texts)]
-                empty += len(block) - len(full)
-                texts = [text for record in full for text in record.texts]
-                if not texts:
-                    continue
-                ids, lengths = tokenise(texts)
-                raw = [text.encode("utf-8") for text in texts]
-                write("ids", ids)
-                write("id_ends", id_end + np.cumsum(lengths))
-                files["text"].write(b"".join(raw))
-                ends = text_end + np.cumsum([len(item) for item in raw])
-                write("text_ends", ends)
-                write("keys", np.array([text_key(item) for item in raw], dtype="<u8"))
-                of_document = np.array([record.document for record in full])
-                begins = np.diff(of_document, prepend=last_document) != 0
-                write("documents", documents - 1 + np.cumsum(begins))
-                write("starts", row + np.flatnonzero(begins))
-                documents, last_document = documents + int(begins.sum()), int(of_document[-1])
-                if "values" in files:
-                    write("values", [seen.setdefault(_value(record, kind, where), len(seen)) for record in full])
-                if "others" in files:
-                    write("others", [seen.setdefault(name, len(seen)) for record in full for name in record.others])
-                    other_ends = other_end + np.cumsum([len(record.others) for record in full])
-                    write("other_ends", other_ends)
-                    other_end = int(other_ends[-1])
-                if "types" in files:
-                    write("types", [sorts.setdefault(record.type, len(sorts)) if record.type else -1 for record in full])
-                row, id_end, text_end = row + len(full), id_end + int(lengths.sum()), int(ends[-1])
-                advance(len(block))
-
-    if not row:
-        raise InputError(f"{where}: no records found; {empty:,} lines are empty.")
-    if seen:
-        _sort_names(folder, seen, [file for file in ("values", "others") if file in layout], "names")
-    if "types" in layout:
-        _sort_names(folder, sorts, ["types"], "type_names")
-    keys = np.fromfile(folder / "keys", dtype="<u8").reshape(-1, len(kind.fields))
-    distinct = len(np.unique(_whole(keys, np.fromfile(folder / "values", dtype="<i4")) if kind.names else _combined(keys)))
-    counts = Counts(row, empty, row - distinct, distinct, documents)
-    facts = {"fingerprint": fingerprint, "kind": kind.name, "id_type": id_type, "counts": asdict(counts)}
-    (folder / "corpus.json").write_text(json.dumps(facts), encoding="utf-8")
-
-
-def _layout(kind: Kind, id_type: str) -> dict[str, str]:
-    """The files of the cache and the type of the numbers in each."""
-    layout = {"ids": id_type, "id_ends": "<i8", "text": "u1", "text_ends": "<i8", "keys": "<u8", "documents": "<i8", "starts": "<i8"}
-    if kind.value is not None:
-        layout["values"] = "<i4"
-        if kind.extra:
-            layout |= {"others": "<i4", "other_ends": "<i8"}
-        if kind.types:
-            layout["types"] = "<i4"
-    return layout
-
-
-def _value(record: Record, kind: Kind, where: str) -> str:
-    value = record.value or ""
-    if not value:
-        raise InputError(f"{where}:{record.line}: the {kind.value} is empty; fill it in, or take the row out.")
-    if kind.value == "score" and not is_number(value):
-        raise InputError(f"{where}:{record.line}: the score is '{value}', and a number was expected.")
-    if value in record.others:
-        raise InputError(f"{where}:{record.line}: '{value}' stands among its own hard negatives; take it out there.")
-    return value
-
-
-def is_number(text: str) -> bool:
-    try:
-        return math.isfinite(float(text))
-    except ValueError:
-        return False
-
-
-def _sort_names(folder: Path, seen: dict[str, int], files: Sequence[str], target: str) -> None:
-    """Number the values by their sorted order instead of the order of the file; −1, which is none, stays."""
-    names = sorted(seen)
-    number = np.full(len(names) + 1, -1, dtype="<i4")
-    number[[seen[name] for name in names]] = np.arange(len(names))
-    for file in files:
-        (folder / file).write_bytes(number[np.fromfile(folder / file, dtype="<i4")].tobytes())
-    (folder / target).write_text("\n".join(names), encoding="utf-8")
-
-
-def text_key(raw: bytes) -> int:
-    """64 bits that stand for a text: equal texts have equal keys, in every process."""
-    return int.from_bytes(hashlib.blake2b(raw, digest_size=8).digest(), "little")
-
-
-def _combined(keys: Keys) -> Keys:
-    """One key a record."""
-    result = keys[:, 0].copy()
-    for column in range(1, keys.shape[1]):
-        result = result * np.uint64(0x9E3779B97F4A7C15) + keys[:, column]
-    return result
-
-
-def _whole(keys: Keys, values: npt.NDArray[np.int32]) -> Keys:
-    """[records, 1]: one key for the texts of a record and what it carries."""
-    return _combined(np.column_stack([keys, values.astype(np.uint64)]))[:, None]
-
-
-def _blocks(records: Iterable[Record]) -> Iterator[list[Record]]:
-    iterator = iter(records)
-    while block := list(islice(iterator, BLOCK)):
-        yield block
 
 
 def _mapped(path: Path, kind: str) -> npt.NDArray[Any]:

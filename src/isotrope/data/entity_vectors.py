@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from isotrope.data.readers import check_file, lines_of
+from isotrope.data.tables import check_file, lines_of
 from isotrope.errors import InputError
 
 ENTITY = "ENTITY/"  # how Wikipedia2Vec tells an entity from a word

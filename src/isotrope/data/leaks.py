@@ -17,8 +17,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
-from isotrope.data.readers import check_file, format_of, lines_of
 from isotrope.data.sentences import split_sentences
+from isotrope.data.tables import check_file, format_of, lines_of
 from isotrope.errors import InputError
 from isotrope.files import written_file
 from isotrope.progress import bar

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from isotrope.data.corpus import BLOCK, Tokenise
+from isotrope.data.corpus_files import BLOCK, Tokenise
 from isotrope.data.kinds import Record
 from isotrope.data.sources import read_sentences
 from isotrope.errors import InputError

@@ -1,51 +1,16 @@
-"""Read .txt, .tsv, .csv, .jsonl and .parquet, plain or packed with gzip or xz, one record at a time."""
+"""Rows and lines → records, one at a time; blank texts are given too."""
 
 from __future__ import annotations
 
-import csv
-import gzip
-import io
-import json
-import lzma
 import os
-import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import Any
 
 from isotrope.data.kinds import Kind, Record, choose_columns, type_columns
 from isotrope.data.sentences import split_sentences
+from isotrope.data.tables import Rows, check_file, format_of, lines_of, table_of, unpacking
 from isotrope.errors import InputError
-
-FORMATS = (".txt", ".tsv", ".csv", ".jsonl", ".parquet")
-PACKED = (".gz", ".xz")
-Rows = Iterator[tuple[int, dict[str, Any]]]  # line number, row by column
-
-
-def format_of(path: Path) -> str:
-    """The format a file's name states, without .gz or .xz."""
-    suffixes = [suffix.lower() for suffix in path.suffixes]
-    if suffixes and suffixes[-1] in PACKED:
-        suffixes.pop()
-    if not suffixes or suffixes[-1] not in FORMATS:
-        raise InputError(f"{path}: unknown file type; give one of {', '.join(FORMATS)}, or one of these with .gz or .xz.")
-    return suffixes[-1]
-
-
-def check_file(path: str | os.PathLike[str]) -> Path:
-    """The path of a readable, non-empty data file, or a sentence that says what it is instead."""
-    found = Path(path)
-    if not found.exists():
-        raise InputError(f"{found}: no such file.")
-    if found.is_dir():
-        raise InputError(f"{found}: this is a folder; give a file ({', '.join(FORMATS)}).")
-    if found.stat().st_size == 0:
-        raise InputError(f"{found}: the file is empty.")
-    if not os.access(found, os.R_OK):
-        raise InputError(f"{found}: permission to read it was refused.")
-    format_of(found)
-    return found
 
 
 def read(path: str | os.PathLike[str], kind: Kind, columns: Sequence[str] | None = None, split: bool = False) -> Iterator[Record]:
@@ -54,27 +19,20 @@ def read(path: str | os.PathLike[str], kind: Kind, columns: Sequence[str] | None
     ``split`` cuts each text into sentences (kinds with one text field only). Documents of a table are always cut.
     """
     source = check_file(path)
-    with _unpacking(source):
+    with unpacking(source):
         if format_of(source) == ".txt":
             records = _from_lines(source, kind)
             yield from _split(records) if split else records
         else:
-            header, rows = _table(source)
+            header, rows = table_of(source)
             yield from from_rows(rows, header, kind, columns, str(source), split)
 
 
 def column(path: str | os.PathLike[str], name: str) -> list[str]:
     """One column of a table, row by row; empty strings where the table has no such column."""
     source = check_file(path)
-    with _unpacking(source):
-        return [_folded(_text(row.get(name), str(source), line)) for line, row in _table(source)[1]]
-
-
-def header_of(path: str | os.PathLike[str]) -> tuple[str, ...] | None:
-    """Column names of a table, None for a plain text file."""
-    source = check_file(path)
-    with _unpacking(source):
-        return None if format_of(source) == ".txt" else _table(source)[0]
+    with unpacking(source):
+        return [_folded(_text(row.get(name), str(source), line)) for line, row in table_of(source)[1]]
 
 
 def from_rows(
@@ -142,14 +100,6 @@ def _listed(cell: Any, where: str, line: int) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for part in parts if (name := _folded(_text(part, where, line)))))
 
 
-@contextmanager
-def _unpacking(path: Path) -> Iterator[None]:
-    try:
-        yield
-    except (EOFError, gzip.BadGzipFile, lzma.LZMAError, zlib.error) as error:
-        raise InputError(f"{path}: the packed file is damaged or cut short ({error}).") from error
-
-
 def _text(cell: Any, where: str, line: int) -> str:
     if cell is None:
         return ""
@@ -173,30 +123,6 @@ def _split(records: Iterable[Record]) -> Iterator[Record]:
             yield record._replace(texts=(sentence,))
 
 
-def _opened(path: Path) -> BinaryIO:
-    opener: Any = {".gz": gzip.open, ".xz": lzma.open}.get(path.suffix.lower(), open)
-    return cast(BinaryIO, opener(path, "rb"))
-
-
-def lines_of(path: Path) -> Iterator[tuple[int, str]]:
-    """Decoded lines with their numbers; a bad byte is reported with the line that holds it."""
-    with _opened(path) as source:
-        for number, raw in enumerate(source, 1):
-            if number == 1 and raw.startswith(b"\xef\xbb\xbf"):
-                raw = raw[3:]
-            try:
-                line = raw.decode("utf-8")
-            except UnicodeDecodeError as error:
-                bad = error.object[error.start]
-                raise InputError(
-                    f"{path}:{number}: byte 0x{bad:02x} is not UTF-8; convert the file, for example: "
-                    f"iconv -f latin1 -t utf-8 {path.name} > fixed{path.suffix}."
-                ) from error
-            if "\0" in line:
-                raise InputError(f"{path}:{number}: a NUL byte stands in the text; is this a binary or UTF-16 file?")
-            yield number, line.rstrip("\r\n")
-
-
 def _from_lines(path: Path, kind: Kind) -> Iterator[Record]:
     if kind.width != 1:
         wanted = "/".join(kind.known[0])
@@ -210,103 +136,3 @@ def _from_lines(path: Path, kind: Kind) -> Iterator[Record]:
         if not text:
             document += 1
         yield Record((text,), None, document, number)
-
-
-def _table(path: Path) -> tuple[tuple[str, ...], Rows]:
-    return {".tsv": _tsv, ".csv": _csv, ".jsonl": _jsonl, ".parquet": _parquet}[format_of(path)](path)
-
-
-def _tsv(path: Path) -> tuple[tuple[str, ...], Rows]:
-    """Fields are split at tabs and nowhere else: quotes are text."""
-    return _headed(path, ((number, line.split("\t")) for number, line in lines_of(path) if line.strip() or "\t" in line))
-
-
-def _csv(path: Path) -> tuple[tuple[str, ...], Rows]:
-    """Fields may be quoted, and then hold commas, quotes and line ends."""
-    all_read = False
-
-    def lines() -> Iterator[str]:
-        nonlocal all_read
-        for _, line in lines_of(path):
-            yield line + "\n"
-        all_read = True
-
-    def rows() -> Iterator[tuple[int, list[str]]]:
-        reader = csv.reader(lines())
-        start = 1
-        try:
-            for cells in reader:
-                if all_read:  # the reader asks for a line beyond the last one only while a quote is open
-                    raise InputError(f"{path}:{start}: a quote is opened in this row and never closed.")
-                if cells:
-                    yield reader.line_num, cells
-                start = reader.line_num + 1
-        except csv.Error as error:
-            raise InputError(f"{path}:{start}: not a readable .csv row ({error}).") from error
-
-    return _headed(path, rows())
-
-
-def _headed(path: Path, rows: Iterator[tuple[int, list[str]]]) -> tuple[tuple[str, ...], Rows]:
-    header = next((tuple(cells) for _, cells in rows if any(cell.strip() for cell in cells)), None)
-    if header is None:
-        raise InputError(f"{path}: no header row found; the file holds nothing but white space.")
-    return header, _named(path, header, rows)
-
-
-def _named(path: Path, header: Sequence[str], rows: Iterable[tuple[int, list[str]]]) -> Rows:
-    for number, cells in rows:
-        if len(cells) != len(header):
-            raise InputError(f"{path}:{number}: {len(cells)} fields found, and the header names {len(header)}.")
-        yield number, dict(zip(header, cells, strict=True))
-
-
-def _jsonl(path: Path) -> tuple[tuple[str, ...], Rows]:
-    def rows() -> Rows:
-        for number, line in lines_of(path):
-            if not line.strip():
-                continue
-            try:
-                row = json.loads(line)
-            except json.JSONDecodeError as error:
-                raise InputError(f"{path}:{number}: not JSON ({error.msg}, column {error.colno}).") from error
-            if isinstance(row, str):
-                row = {"text": row}
-            if not isinstance(row, dict):
-                raise InputError(f'{path}:{number}: an object such as {{"text": …}} was expected, {type(row).__name__} found.')
-            yield number, row
-
-    first = next(rows(), None)
-    if first is None:
-        raise InputError(f"{path}: the file holds no rows.")
-    return tuple(first[1]), rows()
-
-
-def _parquet(path: Path) -> tuple[tuple[str, ...], Rows]:
-    try:
-        import pyarrow
-        import pyarrow.parquet as parquet
-    except ImportError as error:
-        raise InputError(f"{path}: reading parquet needs pyarrow; pip install pyarrow.") from error
-
-    source: Any = path
-    if path.suffix.lower() in PACKED:
-        with _opened(path) as packed:
-            source = io.BytesIO(packed.read())
-    broken = (pyarrow.ArrowException, OSError, UnicodeDecodeError)
-    try:
-        file = parquet.ParquetFile(source)
-    except broken as error:
-        raise InputError(f"{path}: not a parquet file, or a damaged one.") from error
-
-    def rows() -> Rows:
-        number = 0
-        try:
-            for batch in file.iter_batches(batch_size=4096):
-                for row in batch.to_pylist():
-                    number += 1
-                    yield number, row
-        except broken as error:
-            raise InputError(f"{path}: the parquet file is damaged after row {number:,}.") from error
-
-    return tuple(file.schema_arrow.names), rows()

@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 
 from isotrope.data.emoji import labelled_by_emoji
 from isotrope.data.kinds import Kind, Record, choose_columns, kind_named
-from isotrope.data.readers import PACKED, check_file, format_of, from_rows, header_of, read
+from isotrope.data.readers import from_rows, read
+from isotrope.data.tables import PACKED, check_file, format_of, header_of
 from isotrope.errors import InputError
 from isotrope.files import digest, file_digest
 

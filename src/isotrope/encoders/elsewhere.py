@@ -26,7 +26,7 @@ class IsotropeFlow(nn.Module):
 
     @staticmethod
     def load(path: str) -> IsotropeFlow:
-        from isotrope.encoders.loading import read_flow
+        from isotrope.encoders.modules import read_flow
 
         return IsotropeFlow(read_flow(Path(path)))
 
@@ -45,7 +45,7 @@ class IsotropeAttention(nn.Module):
 
     @staticmethod
     def load(path: str) -> IsotropeAttention:
-        from isotrope.encoders.loading import read_attention
+        from isotrope.encoders.modules import read_attention
 
         return IsotropeAttention(read_attention(Path(path)))
 
@@ -63,6 +63,6 @@ class IsotropeLayerWalk(nn.Module):
 
     @staticmethod
     def load(path: str) -> IsotropeLayerWalk:
-        from isotrope.encoders.loading import read_layer_walk
+        from isotrope.encoders.modules import read_layer_walk
 
         return IsotropeLayerWalk(read_layer_walk(Path(path)))

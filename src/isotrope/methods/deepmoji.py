@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -71,14 +70,11 @@ class DeepMoji(Method):
         without = f"{self.corpus.counts.empty:,} texts have no emoji, or nothing else, and are left out."
         return [less] * (not kept.all()) + [without] * (self.corpus.kind.in_text and self.corpus.counts.empty > 0)
 
-    @cached_property
-    def classes(self) -> npt.NDArray[np.int64]:
+    def roles(self, encoder: Encoder) -> dict[str, Role]:
         if self.corpus is None:
             raise InputError("deepmoji needs its data at the start: the head has an output for each emoji.")
-        return classes_of(self.corpus, self.settings.emoji)
-
-    def roles(self, encoder: Encoder) -> dict[str, Role]:
-        found = self.classes[self.corpus.numbers("label")]  # type: ignore[union-attr]
+        self.classes = classes_of(self.corpus, self.settings.emoji)
+        found = self.classes[self.corpus.numbers("label")]
         counts = torch.from_numpy(np.bincount(found[found >= 0])).float()
         weights = counts.sum() / (len(counts) * counts) if self.settings.balanced else torch.ones_like(counts)
         self.register_buffer("class_weights", weights)

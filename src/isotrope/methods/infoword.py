@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from isotrope.data.corpus import text_key
+from isotrope.data.corpus_files import text_key
 from isotrope.errors import InputError
 from isotrope.methods.base import Batch, View
 from isotrope.methods.mlm import MaskedLanguageModel, MLMSettings

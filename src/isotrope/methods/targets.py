@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from isotrope.data.corpus import Corpus, is_number
+from isotrope.data.corpus import Corpus
+from isotrope.data.corpus_files import is_number
 from isotrope.errors import InputError
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from isotrope.data.leaks import Protected, find_leaks
-from isotrope.data.readers import format_of
+from isotrope.data.tables import format_of
 from isotrope.report.subjects import Cast, Subject
 from isotrope.report.texts import Texts
 from isotrope.training.collapse import CollapseAlarm

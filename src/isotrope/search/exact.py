@@ -12,7 +12,8 @@ import numpy.typing as npt
 import torch
 
 from isotrope.data.kinds import kind_named
-from isotrope.data.readers import check_file, read
+from isotrope.data.readers import read
+from isotrope.data.tables import check_file
 from isotrope.encoders.encoder import Encoder
 from isotrope.errors import InputError
 from isotrope.files import cache_folder, digest, file_digest, written_file
