@@ -1,10 +1,12 @@
 """Chain-thaw against full fine-tuning on the emotion sets: the same texts, start, seeds and number of updates.
 
-    python benchmarks/chain_thaw.py --data-dir DATA [--models builtin-base,runs/deepmoji/model] [--sets psychexp,scv1] [--seeds 5]
+    python benchmarks/chain_thaw.py --data-dir DATA [--models builtin-base,runs/deepmoji/model] [--sets psychexp,scv1]
+    [--seeds 5]
 
-Each row is a set: accuracy and F1 on its test part, mean over seeds, then the mean of the differences chain-thaw − full with an interval
-of 95 % (Student's t over the seeds, paired). Training and validation parts are trained on together, nothing is chosen by them, and the
-last weights are judged. The sets whose texts carry several labels at once (olympic, se0714) are left out.
+Each row is a set: accuracy and F1 on its test part, mean over seeds, then the mean of the differences chain-thaw − full
+with an interval of 95 % (Student's t over the seeds, paired). Training and validation parts are trained on together,
+nothing is chosen by them, and the last weights are judged. The sets whose texts carry several labels at once (olympic,
+se0714) are left out.
 """
 
 from __future__ import annotations
@@ -32,7 +34,11 @@ def parts(folder: Path, name: str, target: Path) -> tuple[Path, Path]:
         rows = list(zip(*(column(whole, part) for part in ("split", "label", "sentence")), strict=True))
     else:
         files = {split: folder / f"{name}.{split}.tsv.gz" for split in ("train", "dev", "test")}
-        rows = [(split, *row) for split, file in files.items() for row in zip(column(file, "label"), column(file, "sentence"), strict=True)]
+        rows = [
+            (split, *row)
+            for split, file in files.items()
+            for row in zip(column(file, "label"), column(file, "sentence"), strict=True)
+        ]
     written = []
     for part in ("train", "test"):
         chosen = [f"{label}\t{text}" for split, label, text in rows if (split == "test") == (part == "test") and text]
@@ -41,11 +47,27 @@ def parts(folder: Path, name: str, target: Path) -> tuple[Path, Path]:
     return written[0], written[1]
 
 
-def measured(train: Path, test: Path, model: str, thaw: str, seed: int, output: Path, chosen: argparse.Namespace) -> list[float]:
+def measured(
+    train: Path, test: Path, model: str, thaw: str, seed: int, output: Path, chosen: argparse.Namespace
+) -> list[float]:
     """The measures of the last weights on the test part."""
-    loop = {"max_steps": chosen.steps, "eval_steps": chosen.steps, "batch_size": chosen.batch_size, "learning_rate": chosen.rate}
+    loop = {
+        "max_steps": chosen.steps,
+        "eval_steps": chosen.steps,
+        "batch_size": chosen.batch_size,
+        "learning_rate": chosen.rate,
+    }
     run = isotrope.train(
-        "fine-tune", train, model, output, test=str(test), chain_thaw=thaw, seed=seed, held_out=0, max_length=chosen.length, **loop
+        "fine-tune",
+        train,
+        model,
+        output,
+        test=str(test),
+        chain_thaw=thaw,
+        seed=seed,
+        held_out=0,
+        max_length=chosen.length,
+        **loop,
     )
     last = [line["evaluation"] for line in run.history if "evaluation" in line][-1]
     return [100 * last[name] for name in MEASURES]
@@ -89,7 +111,9 @@ def main() -> None:
                     for k in range(len(MEASURES))
                 ]
                 print(f"| {model} | {name} | {' | '.join(cells)} |", flush=True)
-    print(f"\n{chosen.seeds} seeds, {chosen.steps} updates of {chosen.batch_size}, rate {chosen.rate}, stages {chosen.chain_thaw}")
+    print(
+        f"\n{chosen.seeds} seeds, {chosen.steps} updates of {chosen.batch_size}, rate {chosen.rate}, stages {chosen.chain_thaw}"
+    )
 
 
 if __name__ == "__main__":

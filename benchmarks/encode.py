@@ -2,8 +2,9 @@
 
     python benchmarks/encode.py [--quick] [--json] [--threads N]
 
-Both run in this process, in turns, so that a busy machine slows both alike; the ratio is the median over the turns. Times are printed,
-never asserted. Memory is the growth of the process's resident set over one encode, in a process of its own.
+Both run in this process, in turns, so that a busy machine slows both alike; the ratio is the median over the turns.
+Times are printed, never asserted. Memory is the growth of the process's resident set over one encode, in a process of
+its own.
 """
 
 from __future__ import annotations
@@ -41,7 +42,12 @@ def main() -> None:
         result.memory = {name: contest.memory_of(__file__, name, folder, chosen.quick) for name in CONTESTANTS}
     difference = float(np.abs(ours - theirs).max())
     print_result(
-        result, f"encode {len(sentences):,} sentences", len(sentences), "sentences/s", {"largest difference": difference}, chosen.json
+        result,
+        f"encode {len(sentences):,} sentences",
+        len(sentences),
+        "sentences/s",
+        {"largest difference": difference},
+        chosen.json,
     )
 
 

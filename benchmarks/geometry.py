@@ -2,8 +2,8 @@
 
     python benchmarks/geometry.py [--vectors 100000] [--dimension 384] [--threads 2] [--exact] [--json]
 
-Random vectors in a cone, in a process of its own. Times are printed, never asserted. The peak is the whole process's, the vectors and
-torch included. --exact takes uniformity over all pairs as well, to show what the limit on pairs costs.
+Random vectors in a cone, in a process of its own. Times are printed, never asserted. The peak is the whole process's,
+the vectors and torch included. --exact takes uniformity over all pairs as well, to show what the limit on pairs costs.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
-"""The space of an encoder before and after runs, side by side: the last weights of each run, whichever step it kept; or a model.
+"""The space of an encoder before and after runs, side by side: the last weights of each run, whichever step it kept; or
+a model.
 
     python benchmarks/geometry_claims.py --data-dir DATA [--splits dev] [--model builtin-base] [RUN_OR_MODEL …]
 
-The table is for docs/geometry.md: the base with cls and mean pooling, then each run's last checkpoint, on the pairs of STS-B;
-edits is the Spearman of edit distance and cosine.
+The table is for docs/geometry.md: the base with cls and mean pooling, then each run's last checkpoint, on the pairs of
+STS-B; edits is the Spearman of edit distance and cosine.
 """
 
 from __future__ import annotations
@@ -40,13 +41,16 @@ def main() -> None:
         first, second, gold = [*first, *left], [*second, *right], [*gold, *scores.tolist()]
     texts = list(dict.fromkeys([*first, *second]))
     models = {
-        f"{chosen.model}, {pooling}": lambda pooling=pooling: isotrope.load(chosen.model, pooling=pooling) for pooling in ("cls", "mean")
+        f"{chosen.model}, {pooling}": lambda pooling=pooling: isotrope.load(chosen.model, pooling=pooling)
+        for pooling in ("cls", "mean")
     }
     for given in chosen.runs:
         is_run = (given / "run.json").is_file()
         label = f"{given.name}, step {RunFolder(given).history()[-1]['step']}" if is_run else given.name
         models[label] = (lambda given=given: last(given)) if is_run else (lambda given=given: isotrope.load(given))
-    print("| model | alignment | uniformity | Spearman | mean cosine | effective rank | σ₂, σ₁₀, σ₁₀₀ | top 1, 10 | hubness | edits |")
+    print(
+        "| model | alignment | uniformity | Spearman | mean cosine | effective rank | σ₂, σ₁₀, σ₁₀₀ | top 1, 10 | hubness | edits |"
+    )
     print("|---|---|---|---|---|---|---|---|---|---|")
     for name, make in models.items():
         vectors = make().encode(texts)
@@ -58,7 +62,9 @@ def main() -> None:
             f"| {space['effective_rank']:.1f} | {spectrum} | {shares} | {space['hubness']:.2f} | {pairs['lexical']['edit_cosine']:.2f} |",
             flush=True,
         )
-    print(f"\nSTS-B {chosen.splits}: {len(gold):,} pairs, {len(texts):,} sentences; edits and gold {pairs['lexical']['edit_gold']:.2f}")
+    print(
+        f"\nSTS-B {chosen.splits}: {len(gold):,} pairs, {len(texts):,} sentences; edits and gold {pairs['lexical']['edit_gold']:.2f}"
+    )
 
 
 if __name__ == "__main__":

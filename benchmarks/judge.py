@@ -1,4 +1,5 @@
-"""The STS scores of one encoder, judged by isotrope and by hand with sentence-transformers and scipy: they must agree to 0.01.
+"""The STS scores of one encoder, judged by isotrope and by hand with sentence-transformers and scipy: they must agree
+to 0.01.
 
 python benchmarks/judge.py [MODEL] --data-dir DATA
 """
@@ -27,7 +28,9 @@ def by_hand(folder: str, data: Path) -> dict[str, float]:
     for task, name in TASKS.items():
         with gzip.open(data / "sts" / f"{name}.tsv.gz", "rt", encoding="utf-8", newline="") as source:
             rows = list(csv.DictReader(source, delimiter="\t", quoting=csv.QUOTE_NONE))
-        first, second = (model.encode([row[side] for row in rows], batch_size=64) for side in ("sentence1", "sentence2"))
+        first, second = (
+            model.encode([row[side] for row in rows], batch_size=64) for side in ("sentence1", "sentence2")
+        )
         cosine = (first * second).sum(1) / np.linalg.norm(first, axis=1) / np.linalg.norm(second, axis=1)
         scores[task] = 100 * float(stats.spearmanr(cosine, [float(row["score"]) for row in rows]).statistic)
     return scores
@@ -45,7 +48,9 @@ def main() -> None:
         theirs = by_hand(str(Path(place) / "model"), options.data_dir)
     print(f"{'task':8} {'isotrope':>9} {'by hand':>9} {'apart':>8}")
     for task in TASKS:
-        print(f"{task:8} {ours[task]['spearman']:9.3f} {theirs[task]:9.3f} {abs(ours[task]['spearman'] - theirs[task]):8.4f}")
+        print(
+            f"{task:8} {ours[task]['spearman']:9.3f} {theirs[task]:9.3f} {abs(ours[task]['spearman'] - theirs[task]):8.4f}"
+        )
     print(f"{'average':8} {ours['average']['spearman']:9.3f} {np.mean(list(theirs.values())):9.3f}")
 
 

@@ -1,10 +1,12 @@
 """Is a checkpoint chosen without labels about as good as one chosen by STS-B dev? Each run is chosen from both ways.
 
-    python benchmarks/label_free.py TEXT --data-dir DATA [--methods …] [--seeds 3] [--steps 200] [--every 25] [--SETTING VALUE …]
+    python benchmarks/label_free.py TEXT --data-dir DATA [--methods …] [--seeds 3] [--steps 200] [--every 25] [--SETTING
+    VALUE …]
 
-Neither choice sees what it is judged by: the mean Spearman of STS12 train and SICK train. Columns: before training, the last checkpoint,
-the one chosen by ``retrieval_mrr``, the one chosen by STS-B dev, the best there was; then the mean rank correlation of ``retrieval_mrr``
-with the judge over the checkpoints of a run. Means over seeds. More settings go to every run, such as --batch-size 64.
+Neither choice sees what it is judged by: the mean Spearman of STS12 train and SICK train. Columns: before training, the
+last checkpoint, the one chosen by ``retrieval_mrr``, the one chosen by STS-B dev, the best there was; then the mean
+rank correlation of ``retrieval_mrr`` with the judge over the checkpoints of a run. Means over seeds. More settings go
+to every run, such as --batch-size 64.
 """
 
 from __future__ import annotations
@@ -27,7 +29,8 @@ def figures(history: list[dict]) -> list[float]:
     lines = [line["evaluation"] for line in history if "evaluation" in line]
     free = [line["retrieval_mrr"] for line in lines]
     by = {
-        name: [next(v for k, v in line.items() if k.startswith("spearman ") and name in k) for line in lines] for name in (CHOOSER, *JUDGES)
+        name: [next(v for k, v in line.items() if k.startswith("spearman ") and name in k) for line in lines]
+        for name in (CHOOSER, *JUDGES)
     }
     judged = np.mean([by[name] for name in JUDGES], axis=0)
     chosen = [judged[int(np.argmax(scores))] for scores in (free, by[CHOOSER], judged)]
@@ -56,9 +59,14 @@ def main() -> None:
             for seed in range(chosen.seeds):
                 output = Path(folder) / f"{method}-{seed}"
                 loop = {"max_steps": chosen.steps, "eval_steps": chosen.every, "eval_data": files, "seed": seed}
-                rows.append(figures(isotrope.train(method, chosen.text, chosen.model, output, **loop, **settings).history))
+                rows.append(
+                    figures(isotrope.train(method, chosen.text, chosen.model, output, **loop, **settings).history)
+                )
             *scores, correlation = np.mean(rows, axis=0)
-            print(f"| `{method}` | " + " | ".join(f"{score:.2f}" for score in scores) + f" | {correlation:+.2f} |", flush=True)
+            print(
+                f"| `{method}` | " + " | ".join(f"{score:.2f}" for score in scores) + f" | {correlation:+.2f} |",
+                flush=True,
+            )
     print(f"\n{chosen.seeds} seeds, {chosen.steps} steps, a checkpoint each {chosen.every}; {settings or ''}")
 
 

@@ -2,7 +2,8 @@
 
     python benchmarks/memory.py [--lines 10000000] [--steps 50]
 
-Makes the corpus, tokenises it into the cache and trains SimCSE on it in a process of its own, and prints that process's peak.
+Makes the corpus, tokenises it into the cache and trains SimCSE on it in a process of its own, and prints that process's
+peak.
 """
 
 from __future__ import annotations
@@ -58,13 +59,22 @@ def main() -> None:
         environment = {**os.environ, "ISOTROPE_CACHE": str(folder / "cache")}
         arguments = [str(folder / "corpus.txt"), str(folder / "model"), str(folder / "run"), str(options.steps)]
         done = subprocess.run(
-            [sys.executable, "-W", "ignore", "-c", CHILD, *arguments], env=environment, capture_output=True, text=True, check=False
+            [sys.executable, "-W", "ignore", "-c", CHILD, *arguments],
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
         )
         if done.returncode:
             sys.exit(done.stderr)
         found = json.loads(done.stdout.splitlines()[-1])
         size = (folder / "corpus.txt").stat().st_size / 1e6
-    found = {**found, "corpus_mb": round(size), "peak_mb": found["peak"] // 1024, "seconds": round(time.perf_counter() - begun)}
+    found = {
+        **found,
+        "corpus_mb": round(size),
+        "peak_mb": found["peak"] // 1024,
+        "seconds": round(time.perf_counter() - begun),
+    }
     if options.json:
         print(json.dumps(found))
     else:

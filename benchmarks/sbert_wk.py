@@ -15,7 +15,7 @@ import torch
 
 import isotrope
 from isotrope.encoders.encoder import plan
-from isotrope.encoders.layer_walk import LayerWalk, bend, layer_weights, share
+from isotrope.encoders.parts.layer_walk import LayerWalk, bend, layer_weights, share
 from isotrope.evaluation.sts import correlate, read_pairs
 
 SETS = ("stsb.dev", "sick.train")
@@ -64,7 +64,10 @@ def main() -> None:
                 cosine = (units[[index[t] for t in first]] * units[[index[t] for t in second]]).sum(axis=1)
                 table.setdefault(key, []).append(100 * correlate("spearman", cosine, gold, subsets, "all"))
         for (layers, tokens), scores in table.items():
-            print(f"| `{model}` | {layers} | {tokens} | " + " | ".join(f"{score:.1f}" for score in scores) + " |", flush=True)
+            print(
+                f"| `{model}` | {layers} | {tokens} | " + " | ".join(f"{score:.1f}" for score in scores) + " |",
+                flush=True,
+            )
 
 
 if __name__ == "__main__":

@@ -1,9 +1,11 @@
 """STS before and after a space: Spearman × 100 of the seven tasks and their average, aggregated as all and as wmean.
 
-Every sentence is encoded once; maps are fitted to the kept vectors, and give what isotrope.fit_space and isotrope.evaluate give (--check).
-``target``: one map a task, fitted to all its sentences, as the papers do. ``general``: one map, fitted to another text.
+Every sentence is encoded once; maps are fitted to the kept vectors, and give what isotrope.fit_space and
+isotrope.evaluate give (--check). ``target``: one map a task, fitted to all its sentences, as the papers do.
+``general``: one map, fitted to another text.
 
-python benchmarks/spaces.py --data-dir DATA --general TEXT [--lines 20000] [--model builtin-base] [--pooling mean] [--check]
+python benchmarks/spaces.py --data-dir DATA --general TEXT [--lines 20000] [--model builtin-base] [--pooling mean]
+[--check]
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ import isotrope
 from isotrope.api import sentences_of
 from isotrope.encoders.encoder import Encoder
 from isotrope.evaluation.sts import TASKS, YEARS, correlate, find_task, read_pairs
-from isotrope.spaces.registry import find
+from isotrope.spaces.space_registry import find
 from isotrope.training.settings import resolve
 
 SPACES: dict[str, tuple[str, dict[str, Any]]] = {
@@ -54,13 +56,18 @@ def fitted(name: str, settings: dict[str, Any], vectors: Any) -> torch.nn.Module
     return kind(chosen).fitted(vectors.astype(np.float64))
 
 
-def scores(tasks: dict[str, Any], vectors: Vectors, maps: dict[str, torch.nn.Module | None]) -> dict[str, dict[str, float]]:
+def scores(
+    tasks: dict[str, Any], vectors: Vectors, maps: dict[str, torch.nn.Module | None]
+) -> dict[str, dict[str, float]]:
     found: dict[str, dict[str, float]] = {"all": {}, "wmean": {}}
     for task, (first, second, gold, subsets) in tasks.items():
         sides = [torch.from_numpy(vectors.of(side)) for side in (first, second)]
         change = maps[task]
         with torch.inference_mode():
-            units = [torch.nn.functional.normalize(change(side) if change else side, dim=-1).numpy().astype(np.float64) for side in sides]
+            units = [
+                torch.nn.functional.normalize(change(side) if change else side, dim=-1).numpy().astype(np.float64)
+                for side in sides
+            ]
         cosine = (units[0] * units[1]).sum(axis=1)
         for aggregation, row in found.items():
             names = subsets if task in YEARS else [""] * len(gold)
@@ -87,9 +94,15 @@ def main() -> None:
     general = sentences_of(options.general)[: options.lines]
     target: dict[str, list[str]] = {}
     for task, name in TASKS.items():
-        parts = [find_task(folder, f"{name.split('.')[0]}.{part}", needed=part == "test") for part in ("train", "trial", "dev", "test")]
+        parts = [
+            find_task(folder, f"{name.split('.')[0]}.{part}", needed=part == "test")
+            for part in ("train", "trial", "dev", "test")
+        ]
         target[task] = [text for file in parts if file for side in read_pairs(file)[:2] for text in side]
-    print(f"model {options.model}, {len(general):,} general lines; target sentences", {task: len(texts) for task, texts in target.items()})
+    print(
+        f"model {options.model}, {len(general):,} general lines; target sentences",
+        {task: len(texts) for task, texts in target.items()},
+    )
 
     encoder = isotrope.load(options.model, pooling=options.pooling)
     everything = {text for texts in [general, *target.values()] for text in texts}
@@ -106,7 +119,10 @@ def main() -> None:
         rows[label, "target"] = scores(tasks, vectors, own)
         show(label, "target", rows[label, "target"])
     for name in () if options.quick else POOLED:
-        pooled = Vectors(isotrope.fit_space(name, encoder, general), {t for first, second, *_ in tasks.values() for t in (*first, *second)})
+        pooled = Vectors(
+            isotrope.fit_space(name, encoder, general),
+            {t for first, second, *_ in tasks.values() for t in (*first, *second)},
+        )
         rows[name, "general"] = scores(tasks, pooled, dict.fromkeys(tasks))
         show(name, "general", rows[name, "general"])
     if options.check:
@@ -120,7 +136,12 @@ def show(space: str, text: str, found: dict[str, dict[str, float]], head: bool =
         print("| space | text | aggregation |", " | ".join(TASKS), "| average |")
         print("|" + "---|" * (len(TASKS) + 4))
     for aggregation, row in found.items():
-        print(f"| {space} | {text} | {aggregation} |", " | ".join(f"{row[task]:.2f}" for task in (*TASKS, "average")), "|", flush=True)
+        print(
+            f"| {space} | {text} | {aggregation} |",
+            " | ".join(f"{row[task]:.2f}" for task in (*TASKS, "average")),
+            "|",
+            flush=True,
+        )
 
 
 if __name__ == "__main__":

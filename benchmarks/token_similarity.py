@@ -1,11 +1,14 @@
-"""Does TaCL make the tokens of a sentence less alike in the top layer? By layer, before and after, beside controls of the same steps.
+"""Does TaCL make the tokens of a sentence less alike in the top layer? By layer, before and after, beside controls of
+the same steps.
 
-    python benchmarks/token_similarity.py DOCUMENTS [--model builtin-base] [--steps 60] [--runs tacl,nsp+mlm,mlm] [--SETTING VALUE …]
+    python benchmarks/token_similarity.py DOCUMENTS [--model builtin-base] [--steps 60] [--runs tacl,nsp+mlm,mlm]
+    [--SETTING VALUE …]
 
-DOCUMENTS is plain text, one sentence a line, an empty line between documents; its last tenth is measured and not trained on. ``nsp+mlm``
-is next-sentence prediction with masked language modelling beside it, BERT's own tasks; ``mlm`` is TaCL without its contrast. A figure is
-the mean cosine of two different tokens of a sentence, every pair counted once; in brackets what is left of it after taking away the mean
-cosine of tokens of two sentences. More settings go to every run, such as --batch-size 64.
+DOCUMENTS is plain text, one sentence a line, an empty line between documents; its last tenth is measured and not
+trained on. ``nsp+mlm`` is next-sentence prediction with masked language modelling beside it, BERT's own tasks; ``mlm``
+is TaCL without its contrast. A figure is the mean cosine of two different tokens of a sentence, every pair counted
+once; in brackets what is left of it after taking away the mean cosine of tokens of two sentences. More settings go to
+every run, such as --batch-size 64.
 """
 
 from __future__ import annotations
@@ -55,9 +58,20 @@ def main() -> None:
             method, _, beside = run.partition("+")
             weight = {"mlm_weight": 1.0} if beside else {}
             output = (chosen.output or Path(folder)) / run
-            done = isotrope.train(method, text, chosen.model, output, max_steps=chosen.steps, eval_steps=chosen.steps, **weight, **settings)
+            done = isotrope.train(
+                method,
+                text,
+                chosen.model,
+                output,
+                max_steps=chosen.steps,
+                eval_steps=chosen.steps,
+                **weight,
+                **settings,
+            )
             curves[run] = curve(done.encoder, texts)
-    print(f"{len(texts):,} sentences of {len(documents) - cut:,} documents that no run saw; {chosen.steps} steps from {chosen.model}\n")
+    print(
+        f"{len(texts):,} sentences of {len(documents) - cut:,} documents that no run saw; {chosen.steps} steps from {chosen.model}\n"
+    )
     print("| layer | " + " | ".join(curves) + " |\n|---" + "|---" * len(curves) + "|")
     for layer in range(len(curves["before"])):
         cells = [f"{rows[layer]['self_similarity']:.3f} ({rows[layer]['adjusted']:.3f})" for rows in curves.values()]

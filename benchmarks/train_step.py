@@ -2,8 +2,9 @@
 
     python benchmarks/train_step.py [--quick] [--json] [--threads N] [--batch-size 64]
 
-Theirs: MultipleNegativesRankingLoss, scale 20, the sentence in both columns, tokenised by its collator. Ours tokenises its batch inside
-the step too, though the training loop does so once for a whole corpus. No optimiser on either side: it is the same one.
+Theirs: MultipleNegativesRankingLoss, scale 20, the sentence in both columns, tokenised by its collator. Ours tokenises
+its batch inside the step too, though the training loop does so once for a whole corpus. No optimiser on either side: it
+is the same one.
 """
 
 from __future__ import annotations
@@ -39,10 +40,16 @@ def main() -> None:
         make_model(sentences).save(folder)
         steps = {name: load(folder) for name, load in CONTESTANTS.items()}
         batches = {name: cycle([sentences[i : i + size] for i in range(0, 20 * size, size)]) for name in steps}
-        losses = {f"mean loss, {name}": float(np.mean([step(sentences[:size]) for _ in range(3)])) for name, step in steps.items()}
+        losses = {
+            f"mean loss, {name}": float(np.mean([step(sentences[:size]) for _ in range(3)]))
+            for name, step in steps.items()
+        }
         contest = Contest({name: lambda name=name: steps[name](next(batches[name])) for name in steps})
         result = contest.run(turns=3 if chosen.quick else 15)
-        result.memory = {name: contest.memory_of(__file__, name, folder, chosen.quick, "--batch-size", str(size)) for name in CONTESTANTS}
+        result.memory = {
+            name: contest.memory_of(__file__, name, folder, chosen.quick, "--batch-size", str(size))
+            for name in CONTESTANTS
+        }
     print_result(result, f"one SimCSE step of {size}", size, "sentences/s", losses, chosen.json)
 
 
@@ -50,7 +57,7 @@ def isotrope(folder: str):
     from accelerate import Accelerator
 
     from isotrope.encoders.loading import load
-    from isotrope.methods.base import Batch
+    from isotrope.methods.frame.method import Batch
     from isotrope.methods.simcse import SimCSE, SimCSESettings
     from isotrope.training.step import compute_gradient
 
@@ -61,9 +68,11 @@ def isotrope(folder: str):
 
     def step(sentences: list[str]) -> float:
         method.zero_grad(set_to_none=False)
-        flat, lengths = method.encoder.tokeniser.flat(sentences)
+        flat, lengths = method.encoder.text_tokenizer.flat(sentences)
         view = method.frame(np.split(flat, np.cumsum(lengths)[:-1]))
-        outcome = compute_gradient(method, Batch({"first": view, "second": view}, len(sentences), 0), accelerator, (0, next(numbers)))
+        outcome = compute_gradient(
+            method, Batch({"first": view, "second": view}, len(sentences), 0), accelerator, (0, next(numbers))
+        )
         return float(outcome.loss)
 
     return step

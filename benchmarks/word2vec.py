@@ -1,7 +1,9 @@
-"""word2vec here and in gensim, one after the other in one process: words per second, their ratio, and STS-B dev of both.
+"""word2vec here and in gensim, one after the other in one process: words per second, their ratio, and STS-B dev of
+both.
 
-Both get the same words (ours), one thread, the same dimension, window, negatives, threshold and epochs; both sentence vectors are the mean
-weighted by a/(a + p). Words are counted before thinning. Reading, counting and tokenising are left out on both sides.
+Both get the same words (ours), one thread, the same dimension, window, negatives, threshold and epochs; both sentence
+vectors are the mean weighted by a/(a + p). Words are counted before thinning. Reading, counting and tokenising are left
+out on both sides.
 
 python benchmarks/word2vec.py TEXT [--lines 60000] [--epochs 1] [--form skip-gram] [--sts STSB.dev.tsv.gz]
 """
@@ -23,8 +25,9 @@ import isotrope
 from isotrope import trainer
 from isotrope.api import sentences_of
 from isotrope.encoders.encoder import Encoder
-from isotrope.encoders.static import SPECIALS, StaticVectors
+from isotrope.encoders.word_vectors import StaticVectors
 from isotrope.evaluation.sts import spearman_of_file
+from isotrope.tokens.word_vocabulary import SPECIALS
 
 
 def ours(texts: list[str], form: str, epochs: float, device_rate: dict[str, float]) -> Encoder:
@@ -61,10 +64,12 @@ def main() -> None:
     encoder = ours(texts, given.form, given.epochs, taken)
     backend = encoder.tokenizer.backend_tokenizer
     ids = [encoding.ids for encoding in backend.encode_batch_fast(texts, add_special_tokens=False)]
-    counts = np.bincount([word for text in ids for word in text], minlength=encoder.tokeniser.vocabulary)
+    counts = np.bincount([word for text in ids for word in text], minlength=encoder.text_tokenizer.vocabulary)
     words = int(counts[len(SPECIALS) :].sum()) * given.epochs
     rates = {"isotrope": words / taken["cpu"]}
-    print(f"isotrope  {words / taken['wall']:>10,.0f} words/s  {rates['isotrope']:>10,.0f} words a second of processor time")
+    print(
+        f"isotrope  {words / taken['wall']:>10,.0f} words/s  {rates['isotrope']:>10,.0f} words a second of processor time"
+    )
     models = {"isotrope": encoder}
 
     try:
@@ -74,7 +79,15 @@ def main() -> None:
     else:
         names = encoder.tokenizer.convert_ids_to_tokens(range(len(counts)))
         lists = [[names[word] for word in text if word >= len(SPECIALS)] for text in ids]
-        shared = {"vector_size": 100, "window": 5, "negative": 5, "sample": 1e-3, "min_count": 5, "workers": 1, "seed": 42}
+        shared = {
+            "vector_size": 100,
+            "window": 5,
+            "negative": 5,
+            "sample": 1e-3,
+            "min_count": 5,
+            "workers": 1,
+            "seed": 42,
+        }
         theirs = Word2Vec(sg=int(given.form == "skip-gram"), **shared)
         theirs.build_vocab(lists)
         start = time.process_time(), time.perf_counter()

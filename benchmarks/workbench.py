@@ -96,7 +96,9 @@ class Result:
 
     @property
     def processor_ratio(self) -> float:
-        """The same in processor time, which others on the machine disturb less; with one thread it is the fairer number there."""
+        """The same in processor time, which others on the machine disturb less; with one thread it is the fairer number
+        there.
+        """
         return _median_ratio(self.processor_seconds)
 
 
@@ -124,7 +126,16 @@ class Contest:
 
     def memory_of(self, script: str, name: str, folder: str, quick: bool, *more: str) -> int:
         """In a process of its own: the peak of a process never falls again."""
-        command = [sys.executable, script, "--memory-of", name, "--folder", folder, *(["--quick"] if quick else []), *more]
+        command = [
+            sys.executable,
+            script,
+            "--memory-of",
+            name,
+            "--folder",
+            folder,
+            *(["--quick"] if quick else []),
+            *more,
+        ]
         return int(subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()[-1])
 
 
@@ -139,7 +150,9 @@ def print_result(result: Result, title: str, items: int, unit: str, facts: dict[
     print(f"{'':24}{'median s':>12}{'range s':>18}{unit:>16}{'RSS growth MB':>16}")
     for name, times in result.seconds.items():
         spread = f"{min(times):.2f} to {max(times):.2f}"
-        print(f"{name:24}{medians[name]:12.3f}{spread:>18}{items / medians[name]:16,.0f}{result.memory[name] / 1e6:16,.0f}")
+        print(
+            f"{name:24}{medians[name]:12.3f}{spread:>18}{items / medians[name]:16,.0f}{result.memory[name] / 1e6:16,.0f}"
+        )
     print(
         f"isotrope is {result.ratio:.2f} times as fast by the clock, {result.processor_ratio:.2f} in processor time (medians of the turns)"
     )

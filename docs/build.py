@@ -1,4 +1,7 @@
-"""Write docs/settings.md from the code, and check that the pages hold together: links lead somewhere, every method has its page."""
+"""Write docs/settings.md from the code, and check that the pages hold together:
+
+links lead somewhere, every method has its page.
+"""
 
 from __future__ import annotations
 
@@ -10,21 +13,22 @@ from collections.abc import Iterator
 from dataclasses import MISSING, fields
 from pathlib import Path
 
-from isotrope.methods.registry import registry
-from isotrope.spaces.registry import registry as spaces
-from isotrope.training.pretraining_settings import PretrainSettings
+from isotrope.methods.frame.method_registry import registry
+from isotrope.spaces.space_registry import registry as spaces
+from isotrope.training.pretrain_settings import PretrainSettings
 from isotrope.training.settings import LoopSettings
 
 DOCS = Path(__file__).parent
 ROOT = DOCS.parent
 LINK = re.compile(r"\[[^\]]*\]\(([^)#\s]+)[^)]*\)")
-HEAD = (
-    "# Settings\n\nWritten by `make docs` from the code; do not edit. On the command line a setting is `--name value`, with `-` for `_`.\n"
-)
+HEAD = "# Settings\n\nWritten by `make docs` from the code; do not edit. On the command line a setting is `--name value`, with `-` for `_`.\n"
 
 
 def meanings(kind: type) -> dict[str, str]:
-    """What is said of each setting: the comment behind it, or the sentence of the docstring that begins with its name."""
+    """What is said of each setting:
+
+    the comment behind it, or the sentence of the docstring that begins with its name.
+    """
     found: dict[str, str] = {}
     for base in reversed(kind.__mro__[:-1]):
         source = inspect.getsource(base)
@@ -59,7 +63,12 @@ def settings_page() -> str:
 
 
 def complaints() -> Iterator[str]:
-    pages = [*sorted(DOCS.glob("*.md")), *sorted(DOCS.glob("methods/*.md")), ROOT / "README.md", ROOT / "CONTRIBUTING.md"]
+    pages = [
+        *sorted(DOCS.glob("*.md")),
+        *sorted(DOCS.glob("methods/*.md")),
+        ROOT / "README.md",
+        ROOT / "CONTRIBUTING.md",
+    ]
     for page in filter(Path.is_file, pages):
         prose = re.sub(r"```.*?```|`[^`\n]*`", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
         for target in LINK.findall(prose):
@@ -79,7 +88,10 @@ def complaints() -> Iterator[str]:
 def main() -> None:
     (DOCS / "settings.md").write_text(settings_page(), encoding="utf-8")
     found = list(complaints())
-    print("\n".join(found) or f"docs/settings.md is written; {len(registry())} methods have their pages and every link leads somewhere.")
+    print(
+        "\n".join(found)
+        or f"docs/settings.md is written; {len(registry())} methods have their pages and every link leads somewhere."
+    )
     sys.exit(1 if found else 0)
 
 

@@ -10,6 +10,8 @@ import pytest
 
 from small_wordnet import write_wordnet
 
+pytest_plugins = ["small_tokenizers"]
+
 SHARED_DATA = Path(__file__).parents[2] / "shared" / "data"
 TOPICS = {
     "cooking": ("chef", "bakes", "bread", "in the warm kitchen", "salt", "soup"),
@@ -25,7 +27,9 @@ def topic_sentences(count: int = 400) -> list[str]:
     found = []
     for number in range(count):
         who, does, what, where, first, second = TOPICS[list(TOPICS)[(number // 8) % 5]]
-        found.append(f"the {who} {does} the {what} number {number} {where} with {first} and {second} on day {number % 31}")
+        found.append(
+            f"the {who} {does} the {what} number {number} {where} with {first} and {second} on day {number % 31}"
+        )
     return found
 
 
@@ -68,7 +72,10 @@ def _table(*columns: str) -> Callable[[list[str]], str]:
     }
 
     def write(texts: list[str]) -> str:
-        rows = ["\t".join(made[c](row) if c in made else texts[3 * row + place] for place, c in enumerate(columns)) for row in range(240)]
+        rows = [
+            "\t".join(made[c](row) if c in made else texts[3 * row + place] for place, c in enumerate(columns))
+            for row in range(240)
+        ]
         return "\n".join(["\t".join(columns), *rows]) + "\n"
 
     return write

@@ -45,7 +45,14 @@ EXCEPTIONS = {
     "adj": ["bigger big", "biggest big"],
     "adv": ["better well"],
 }
-COUNTS = {"cook": {"n": 9, "v": 8}, "saw": {"n": 5}, "see": {"v": 30}, "boat": {"n": 20}, "house": {"n": 10}, "big": {"a": 5}}
+COUNTS = {
+    "cook": {"n": 9, "v": 8},
+    "saw": {"n": 5},
+    "see": {"v": 30},
+    "boat": {"n": 20},
+    "house": {"n": 10},
+    "big": {"a": 5},
+}
 
 
 def write_wordnet(folder: Path) -> Path:
@@ -66,10 +73,15 @@ def write_wordnet(folder: Path) -> Path:
         for word in words:
             senses[name[0]].setdefault(word, []).append(offsets[name])
     for letter, part in FILE.items():
-        index = [f"{word} {letter} {len(found)} 0 {len(found)} 0 {' '.join(found)}" for word, found in sorted(senses[letter].items())]
+        index = [
+            f"{word} {letter} {len(found)} 0 {len(found)} 0 {' '.join(found)}"
+            for word, found in sorted(senses[letter].items())
+        ]
         (folder / f"data.{part}").write_text(LICENCE + "\n".join(data[letter]) + "\n", encoding="utf-8")
         (folder / f"index.{part}").write_text(LICENCE + "\n".join(index) + "\n", encoding="utf-8")
         (folder / f"{part}.exc").write_text("\n".join(EXCEPTIONS[part]) + "\n", encoding="utf-8")
-    counts = [f"{word}%{DIGIT[letter]}:00:00:: 1 {count}" for word, found in COUNTS.items() for letter, count in found.items()]
+    counts = [
+        f"{word}%{DIGIT[letter]}:00:00:: 1 {count}" for word, found in COUNTS.items() for letter, count in found.items()
+    ]
     (folder / "cntlist.rev").write_text("\n".join(counts) + "\n", encoding="utf-8")
     return folder

@@ -19,7 +19,9 @@ class Failure(Exception):
     pass
 
 
-def fail_half_way(writing: AbstractContextManager[Path], write: Callable[[Path], object], stop: type[BaseException]) -> None:
+def fail_half_way(
+    writing: AbstractContextManager[Path], write: Callable[[Path], object], stop: type[BaseException]
+) -> None:
     with writing as temporary:
         write(temporary)
         raise stop
@@ -153,7 +155,10 @@ def test_a_path_through_a_file_is_one_sentence(tmp_path: Path, writer: type, bel
     target = tmp_path / "occupied" / below
     with pytest.raises(InputError) as caught, writer(target):
         pytest.fail("there is nothing to write to")
-    assert str(caught.value) == f"Cannot write {target}: a part of this path is a file, not a folder; choose another place."
+    assert (
+        str(caught.value)
+        == f"Cannot write {target}: a part of this path is a file, not a folder; choose another place."
+    )
 
 
 def test_a_folder_in_the_place_of_a_file_is_one_sentence(tmp_path: Path) -> None:
@@ -178,10 +183,17 @@ def test_a_name_too_long_is_one_sentence(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("code", "words"),
-    [(errno.ENOSPC, "no space left"), (errno.EDQUOT, "quota"), (errno.EACCES, "permission"), (errno.EROFS, "read-only")],
+    [
+        (errno.ENOSPC, "no space left"),
+        (errno.EDQUOT, "quota"),
+        (errno.EACCES, "permission"),
+        (errno.EROFS, "read-only"),
+    ],
 )
 @pytest.mark.parametrize("writer", [written_file, written_folder])
-def test_a_refusal_while_writing_is_one_sentence_and_leaves_nothing(tmp_path: Path, writer: type, code: int, words: str) -> None:
+def test_a_refusal_while_writing_is_one_sentence_and_leaves_nothing(
+    tmp_path: Path, writer: type, code: int, words: str
+) -> None:
     with pytest.raises(InputError, match=words) as caught, writer(tmp_path / "a"):
         raise OSError(code, os.strerror(code))
     assert str(caught.value).startswith(f"Cannot write {tmp_path / 'a'}: ")
@@ -223,7 +235,9 @@ def test_where_the_cache_lies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     assert cache_folder() == tmp_path / "home" / ".cache" / "isotrope"
 
 
-def test_a_folder_that_another_process_puts_in_the_same_place_is_no_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_that_another_process_puts_in_the_same_place_is_no_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     plain, target, theirs = os.replace, tmp_path / "made", iter([True])
 
     def late(source: Path, place: Path) -> None:

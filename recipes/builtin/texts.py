@@ -3,8 +3,8 @@
     python recipes/builtin/texts.py sentences WORK          WORK/text/*.txt.xz → WORK/sentences.txt
     python recipes/builtin/texts.py supervised WORK DATA    NLI files and captions → WORK/*.tsv
 
-Everything is drawn with a fixed seed. Nothing here holds a sentence of an STS, SICK or transfer set: what `leaks` did not clean is
-checked line by line.
+Everything is drawn with a fixed seed. Nothing here holds a sentence of an STS, SICK or transfer set: what `leaks` did
+not clean is checked line by line.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from isotrope.api import protected_files
-from isotrope.data.kinds import kind_named
 from isotrope.data.leaks import Protected, protect
 from isotrope.data.readers import column, read
+from isotrope.data.record_types import record_type_named
 
 CONVERSATIONAL = ("captions", "forum_docs", "wikinews_docs")  # nearest to everyday sentences: all of them
 PERMITTED = ("snli", "mnli", "cad_snli", "joci", "wikinli")  # LingNLI states no licence
@@ -65,7 +65,9 @@ def _both_ways(triples: list[Triple]) -> list[Triple]:
 
 
 def _more_pairs(data: Path, triples: list[Triple], protected: Protected) -> list[Triple]:
-    """Entailments that are in no triple; the negative is a contradiction of the same premise, or else some other hypothesis."""
+    """Entailments that are in no triple; the negative is a contradiction of the same premise, or else some other
+    hypothesis.
+    """
     known = {triple[:2] for triple in triples}
     found: dict[tuple[str, str], None] = {}
     against: dict[str, list[str]] = defaultdict(list)
@@ -85,11 +87,14 @@ def _caption_triples(work: Path) -> list[Triple]:
     """Two captions of one picture, and one of another."""
     rng = random.Random(0)
     pictures: dict[int, list[str]] = defaultdict(list)
-    for record in read(work / "text" / "captions.txt.xz", kind_named("documents")):
+    for record in read(work / "text" / "captions.txt.xz", record_type_named("documents")):
         if record.texts[0]:
             pictures[record.document].append(record.texts[0])
     groups = [captions for captions in pictures.values() if len(captions) > 1]
-    return [(*rng.sample(groups[i], 2), rng.choice(rng.choice(groups))) for i in rng.choices(range(len(groups)), k=CAPTION_PAIRS)]
+    return [
+        (*rng.sample(groups[i], 2), rng.choice(rng.choice(groups)))
+        for i in rng.choices(range(len(groups)), k=CAPTION_PAIRS)
+    ]
 
 
 def _rows(path: Path, *names: str) -> Iterator[tuple[str, ...]]:

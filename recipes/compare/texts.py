@@ -1,9 +1,10 @@
-"""The texts of the comparison in docs/methods.md, from the benchmark data and the corpora that `isotrope leaks` has cleaned.
+"""The texts of the comparison in docs/methods.md, from the benchmark data and the corpora that `isotrope leaks` has
+cleaned.
 
     python recipes/compare/texts.py WORK DATA     WORK/text/*.txt.xz and DATA → WORK/compare/
 
-Nothing here holds a sentence of an STS, SICK or transfer test set: what `leaks` did not clean is checked line by line. The questions for
-supcon are those of TREC's training part.
+Nothing here holds a sentence of an STS, SICK or transfer test set: what `leaks` did not clean is checked line by line.
+The questions for supcon are those of TREC's training part.
 """
 
 from __future__ import annotations
@@ -15,9 +16,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from isotrope.api import protected_files
-from isotrope.data.kinds import kind_named
 from isotrope.data.leaks import protect
 from isotrope.data.readers import column, read
+from isotrope.data.record_types import record_type_named
 
 RUNNING = ("wikinews_docs", "wiki2_docs", "forum_docs")
 LINES = 40_000  # of each
@@ -31,23 +32,36 @@ def main(work: Path, data: Path) -> None:
     folder.mkdir(exist_ok=True)
     running = [document for name in RUNNING for document in _documents(work / "text" / f"{name}.txt.xz", LINES)]
     _write(folder / "text.txt", "\n\n".join("\n".join(document) for document in running))
-    _write(folder / "dialogues.txt", "\n\n".join("\n".join(talk) for talk in _documents(work / "text" / "dialog_sgd.txt.xz", TURNS)))
+    _write(
+        folder / "dialogues.txt",
+        "\n\n".join("\n".join(talk) for talk in _documents(work / "text" / "dialog_sgd.txt.xz", TURNS)),
+    )
     protected = protect(protected_files(data))
-    _table(folder / "linked.tsv", ("sentence", "entity"), [row for row in _linked(data) if not protected.found_in(row[0])][:LINKS])
+    _table(
+        folder / "linked.tsv",
+        ("sentence", "entity"),
+        [row for row in _linked(data) if not protected.found_in(row[0])][:LINKS],
+    )
     triples = zip(*(column(work / "triples.tsv", name) for name in ("anchor", "positive", "negative")), strict=True)
     _table(folder / "triples.tsv", ("anchor", "positive", "negative"), list(triples))
     pairs = [row for name in NLI for row in _columns(data / "nli" / f"{name}.tsv.gz", "premise", "hypothesis", "label")]
     random.Random(0).shuffle(pairs)
     _table(
-        folder / "pairs.tsv", ("premise", "hypothesis", "label"), [row for row in pairs if not any(protected.found_in(t) for t in row[:2])]
+        folder / "pairs.tsv",
+        ("premise", "hypothesis", "label"),
+        [row for row in pairs if not any(protected.found_in(t) for t in row[:2])],
     )
-    _table(folder / "questions.tsv", ("text", "label"), _columns(data / "transfer" / "trec.train.tsv.gz", "sentence", "label"))
+    _table(
+        folder / "questions.tsv",
+        ("text", "label"),
+        _columns(data / "transfer" / "trec.train.tsv.gz", "sentence", "label"),
+    )
 
 
 def _documents(file: Path, lines: int) -> list[list[str]]:
     """Whole documents drawn at random, until they have so many lines."""
     documents: dict[int, list[str]] = {}
-    for record in read(file, kind_named("documents")):
+    for record in read(file, record_type_named("documents")):
         if record.texts[0]:
             documents.setdefault(record.document, []).append(record.texts[0])
     drawn = list(documents.values())

@@ -25,7 +25,19 @@ _PLACES = {
     "Encoder": "isotrope.encoders.encoder",
     "InputError": "isotrope.errors",
 }
-_ROOMS = ("data", "views", "encoders", "objectives", "methods", "training", "spaces", "evaluation", "search", "report", "comparison")
+_ROOMS = (
+    "data",
+    "views",
+    "encoders",
+    "objectives",
+    "methods",
+    "training",
+    "spaces",
+    "evaluation",
+    "search",
+    "report",
+    "comparison",
+)
 __all__ = ["__version__", "methods", "report", *_PLACES]
 
 if TYPE_CHECKING:

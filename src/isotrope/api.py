@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from isotrope.data.kinds import kind_named
 from isotrope.data.leaks import LeakReport, find_leaks, protect
 from isotrope.data.readers import read
+from isotrope.data.record_types import record_type_named
 from isotrope.encoders.completion import Completion
 from isotrope.encoders.completion import complete as find_completions
 from isotrope.encoders.encoder import Encoder
@@ -25,14 +25,14 @@ from isotrope.evaluation.transfer import evaluate_transfer
 from isotrope.files import written_file
 from isotrope.progress import bar
 from isotrope.search.exact import Hit, index_file
-from isotrope.spaces.base import Space
-from isotrope.spaces.maps import Map, check_table, write_points
-from isotrope.spaces.registry import find as find_space
+from isotrope.spaces.flat_maps import Map, check_table, write_points
+from isotrope.spaces.space import Space
+from isotrope.spaces.space_registry import find as find_space
 from isotrope.trainer import Files, files_of, mean_spearman
 from isotrope.trainer import Run as Run
 from isotrope.trainer import train as train
+from isotrope.training.pretrain_settings import PretrainSettings
 from isotrope.training.pretraining import pretrain as pretrain_encoder
-from isotrope.training.pretraining_settings import PretrainSettings
 from isotrope.training.settings import resolve
 
 SUITES = ("sts", "transfer", "geometry", "counterfactual")
@@ -69,11 +69,11 @@ def evaluate(
     texts: str | os.PathLike[str] | Sequence[str] | None = None,
     columns: Sequence[str] | None = None,
 ) -> Results:
-    """Judge an encoder. The only chance in it, the bootstrap's for STS and the samples' for geometry, takes the first of ``seeds``;
-    transfer cuts its folds anew for each of them, and gives the mean.
+    """Judge an encoder. The only chance in it, the bootstrap's for STS and the samples' for geometry, takes the first
+    of ``seeds``; transfer cuts its folds anew for each of them, and gives the mean.
 
-    ``texts`` (a file or a list) is what ``geometry`` looks at, and what ``counterfactual`` makes triples of; without it, the sentences
-    of STS-B and of the movie reviews.
+    ``texts`` (a file or a list) is what ``geometry`` looks at, and what ``counterfactual`` makes triples of; without
+    it, the sentences of STS-B and of the movie reviews.
     """
     if suite not in SUITES:
         raise InputError(f"No suite is called '{suite}'{nearest(suite, SUITES)}")
@@ -85,7 +85,9 @@ def evaluate(
     if suite == "counterfactual":
         return evaluate_counterfactual(subject, texts, data_dir, seed, columns)
     if texts is not None:
-        raise InputError(f"Texts belong to the geometry suite; {suite} has its own. Add --suite geometry, or leave --text out.")
+        raise InputError(
+            f"Texts belong to the geometry suite; {suite} has its own. Add --suite geometry, or leave --text out."
+        )
     if suite == "transfer":
         return evaluate_transfer(subject, data_dir, [seeds] if isinstance(seeds, int) else list(seeds) or [0])
     return evaluate_sts(subject, data_dir, aggregation, seed)
@@ -94,7 +96,8 @@ def evaluate(
 def fit_space(
     name: str, encoder: Encoder | str | os.PathLike[str], texts: str | os.PathLike[str] | Sequence[str], **settings: Any
 ) -> Encoder:
-    """A copy of an encoder with a map behind it, fitted to the vectors of ``texts`` (a list, or a file of sentences), without labels.
+    """A copy of an encoder with a map behind it, fitted to the vectors of ``texts`` (a list, or a file of sentences),
+    without labels.
 
     ``isotrope methods NAME`` lists the settings. The encoder given stays as it is.
     """
@@ -112,7 +115,10 @@ def write_space(
     columns: Sequence[str] | None = None,
     **settings: Any,
 ) -> dict[str, Any]:
-    """Fit a space to a file and save the mapped model; of sne and t-sne, which have no map, the table of points. Says what was written."""
+    """Fit a space to a file and save the mapped model; of sne and t-sne, which have no map, the table of points.
+
+    Says what was written.
+    """
     space = _space(name, settings)
     target = check_table(output) if isinstance(space, Map) else check_target(output)
     texts = sentences_of(text, columns)
@@ -134,7 +140,7 @@ def _space(name: str, settings: Mapping[str, Any]) -> Space:
 
 def sentences_of(text: str | os.PathLike[str], columns: Sequence[str] | None = None) -> list[str]:
     """The sentences of a file; empty lines are left out."""
-    found = [record.texts[0] for record in read(text, kind_named("sentences"), columns) if record.texts[0]]
+    found = [record.texts[0] for record in read(text, record_type_named("sentences"), columns) if record.texts[0]]
     if not found:
         raise InputError(f"{text}: no sentences found.")
     return found
@@ -153,18 +159,27 @@ def encode_file(
     target = Path(output)
     if target.suffix != ".npy":
         raise InputError(f"{target}: vectors are written as .npy.")
-    texts = [record.texts[0] for record in read(text, kind_named("sentences"), columns)]
+    texts = [record.texts[0] for record in read(text, record_type_named("sentences"), columns)]
     full = [sentence for sentence in texts if sentence]
     if not full:
         raise InputError(f"{text}: no sentences found.")
     vectors = _loaded(encoder).encode(full, normalize_embeddings=normalize)
     with written_file(target) as temporary, open(temporary, "wb") as file:
         np.save(file, vectors)
-    return {"output": str(target), "rows": len(vectors), "dimension": vectors.shape[1], "empty_left_out": len(texts) - len(full)}
+    return {
+        "output": str(target),
+        "rows": len(vectors),
+        "dimension": vectors.shape[1],
+        "empty_left_out": len(texts) - len(full),
+    }
 
 
 def search(
-    encoder: Encoder | str | os.PathLike[str], texts: str | os.PathLike[str], query: str, top: int = 5, columns: list[str] | None = None
+    encoder: Encoder | str | os.PathLike[str],
+    texts: str | os.PathLike[str],
+    query: str,
+    top: int = 5,
+    columns: list[str] | None = None,
 ) -> list[Hit]:
     """The sentences of a file that are nearest to a query."""
     subject = _loaded(encoder)
@@ -172,7 +187,9 @@ def search(
 
 
 def complete(encoder: Encoder | str | os.PathLike[str], concept: str, relation: str, top: int = 5) -> list[Completion]:
-    """The concepts that stand in ``relation`` to ``concept``, by a model that ``train("lre", …)`` made; the nearest first."""
+    """The concepts that stand in ``relation`` to ``concept``, by a model that ``train("lre", …)`` made; the nearest
+    first.
+    """
     return find_completions(_loaded(encoder), concept, relation, top)
 
 
@@ -184,9 +201,11 @@ def paraphrase(
     seed: int = 42,
     columns: Sequence[str] | None = None,
 ) -> dict[str, int]:
-    """Write pairs for CERT: each sentence of a file, and itself with a ``share`` of its words replaced by the model's language head.
+    """Write pairs for CERT: each sentence of a file, and itself with a ``share`` of its words replaced by the model's
+    language head.
 
-    A sentence without a word that can be replaced is left out. The result says how many pairs were written and how many left out.
+    A sentence without a word that can be replaced is left out. The result says how many pairs were written and how many
+    left out.
     """
     target = Path(output)
     if target.suffix != ".tsv":
@@ -195,7 +214,11 @@ def paraphrase(
     paraphraser = Paraphraser(encoder, share, seed)
     texts = sentences_of(text, columns)
     written = 0
-    with written_file(target) as temporary, open(temporary, "w", encoding="utf-8") as lines, bar("paraphrasing", len(texts)) as advance:
+    with (
+        written_file(target) as temporary,
+        open(temporary, "w", encoding="utf-8") as lines,
+        bar("paraphrasing", len(texts)) as advance,
+    ):
         lines.write("anchor\tpositive\n")
         for sentence, other in paraphraser.pairs(texts):
             advance(1)
@@ -208,8 +231,8 @@ def paraphrase(
 
 
 def protected_files(data_dir: str | os.PathLike[str] | None = None) -> list[Path]:
-    """What an encoder is judged by: every STS file (STS-B's training part holds pairs of STS12–16), and the transfer sets but their
-    training parts."""
+    """What an encoder is judged by: every STS file (STS-B's training part holds pairs of STS12–16), and the transfer
+    sets but their training parts."""
     folder = data_folder(data_dir)
     transfer = [file for file in sorted(folder.glob("transfer/*.tsv*")) if ".train." not in file.name]
     return [*sorted(folder.glob("sts/*.tsv*")), *transfer]
@@ -221,7 +244,9 @@ def leaks(
     data_dir: str | os.PathLike[str] | None = None,
     output: str | os.PathLike[str] | None = None,
 ) -> LeakReport:
-    """Lines of a training text that hold a sentence of ``against``; by default of the STS, SICK and transfer sets of ``data_dir``."""
+    """Lines of a training text that hold a sentence of ``against``; by default of the STS, SICK and transfer sets of
+    ``data_dir``.
+    """
     files = [*(against or []), *(protected_files(data_dir) if data_dir is not None or not against else [])]
     return find_leaks(text, protect(files), output)
 

@@ -1,4 +1,7 @@
-"""What the commands share: recipes, settings among the words of a command, and a table for people or JSON for programs."""
+"""What the commands share:
+
+recipes, settings among the words of a command, and a table for people or JSON for programs.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +26,9 @@ def read_recipe(path: Path, method: str) -> dict[str, Any]:
         raise InputError(f"{path}: a recipe is a mapping with method, model, pooling and settings.")
     unknown = set(recipe) - {"method", "model", "pooling", "settings", "about"}
     if unknown:
-        raise InputError(f"{path}: unknown keys {', '.join(sorted(unknown))}; a recipe has method, model, pooling, settings, about.")
+        raise InputError(
+            f"{path}: unknown keys {', '.join(sorted(unknown))}; a recipe has method, model, pooling, settings, about."
+        )
     if recipe.get("method", method) != method:
         raise InputError(f"{path}: this recipe is for {recipe['method']}, not {method}.")
     if not isinstance(recipe.get("settings", {}), dict):
@@ -65,7 +70,9 @@ def own_settings(given: Sequence[str]) -> dict[str, dict[str, str]]:
         name, equals, value = word.partition("=")
         method, dot, setting = name.rpartition(".")
         if not (equals and dot and method and setting):
-            raise InputError(f"--set {word} was not understood; write METHOD.SETTING=VALUE, such as simcse.temperature=0.1.")
+            raise InputError(
+                f"--set {word} was not understood; write METHOD.SETTING=VALUE, such as simcse.temperature=0.1."
+            )
         settings.setdefault(method, {})[setting] = value
     return settings
 

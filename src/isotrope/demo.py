@@ -46,11 +46,18 @@ def sentences(text: str) -> list[str]:
 
     prose = [part for part in re.split(r"\n\s*\n", text) if not re.search(r"^\s*(>>>|\.\.|[-=+*#|]{3,})", part, re.M)]
     found = (" ".join(sentence.split()) for part in prose for sentence in split_sentences(part))
-    return [s for s in found if 5 <= len(s.split()) <= 60 and s[0].isalpha() and sum(c.isalpha() or c == " " for c in s) > 0.85 * len(s)]
+    return [
+        s
+        for s in found
+        if 5 <= len(s.split()) <= 60 and s[0].isalpha() and sum(c.isalpha() or c == " " for c in s) > 0.85 * len(s)
+    ]
 
 
 def write_corpus(path: Path, summaries: Path) -> tuple[int, int]:
-    """One sentence a line, a blank line between documents; the first sentence of each once more, to search in. Returns their numbers."""
+    """One sentence a line, a blank line between documents; the first sentence of each once more, to search in.
+
+    Returns their numbers.
+    """
     from isotrope.files import written_file
 
     documents = [found for text in docstrings(Path(sysconfig.get_paths()["stdlib"])) if (found := sentences(text))]
@@ -61,7 +68,11 @@ def write_corpus(path: Path, summaries: Path) -> tuple[int, int]:
     return len(documents), sum(len(document) for document in documents)
 
 
-def main(output: Annotated[Path, typer.Option(help="Where the demo works; each run gets a folder of its own.")] = Path("demo")) -> None:
+def main(
+    output: Annotated[Path, typer.Option(help="Where the demo works; each run gets a folder of its own.")] = Path(
+        "demo"
+    ),
+) -> None:
     """Gather text, train, compare, search."""
     from rich.console import Console
     from rich.table import Table
@@ -100,7 +111,9 @@ def main(output: Annotated[Path, typer.Option(help="Where the demo works; each r
         for hit in hits:
             console.print(f"  {hit.score:.3f}  {hit.text}", highlight=False, markup=False)
     folder = run.folder / "model"
-    console.print(f'\nThe encoder is in {folder}; try:\n  isotrope search {folder} {summaries} "your query"', soft_wrap=True)
+    console.print(
+        f'\nThe encoder is in {folder}; try:\n  isotrope search {folder} {summaries} "your query"', soft_wrap=True
+    )
     console.print(f"{time.perf_counter() - begun:.0f} seconds")
 
 

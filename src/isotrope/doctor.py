@@ -30,7 +30,10 @@ def examine() -> dict[str, Any]:
             continue
         shipped.append(name)
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    extras = {name: importlib.util.find_spec(name) is not None for name in ("sentence_transformers", "tensorboard", "wandb", "mlflow")}
+    extras = {
+        name: importlib.util.find_spec(name) is not None
+        for name in ("sentence_transformers", "tensorboard", "wandb", "mlflow")
+    }
     facts: dict[str, Any] = {
         "isotrope": isotrope.__version__,
         "python": platform.python_version(),
@@ -40,7 +43,8 @@ def examine() -> dict[str, Any]:
         "cores": cores,
         "threads": torch.get_num_threads(),
         "bfloat16": bfloat16_works(),
-        "offline": os.environ.get("HF_HUB_OFFLINE", "") in ("1", "true", "True") or os.environ.get("TRANSFORMERS_OFFLINE", "") == "1",
+        "offline": os.environ.get("HF_HUB_OFFLINE", "") in ("1", "true", "True")
+        or os.environ.get("TRANSFORMERS_OFFLINE", "") == "1",
         "cache": str(cache_folder()),
         "data": os.environ.get("ISOTROPE_DATA", ""),
         "built-in models": shipped,
@@ -51,9 +55,14 @@ def examine() -> dict[str, Any]:
 
 
 def bfloat16_works() -> bool:
-    """Whether a bfloat16 matrix product gives the right answer here. Some machines announce it and then die of it, hence the subprocess."""
+    """Whether a bfloat16 matrix product gives the right answer here.
+
+    Some machines announce it and then die of it, hence the subprocess.
+    """
     try:
-        return subprocess.run([sys.executable, "-c", PROBE], capture_output=True, timeout=120, check=False).returncode == 0
+        return (
+            subprocess.run([sys.executable, "-c", PROBE], capture_output=True, timeout=120, check=False).returncode == 0
+        )
     except (OSError, subprocess.TimeoutExpired):
         return False
 

@@ -82,8 +82,8 @@ def written_file(path: str | os.PathLike[str]) -> Iterator[Path]:
 def written_folder(path: str | os.PathLike[str], whole: str | None = None) -> Iterator[Path]:
     """The same for a folder. A finished folder of that name is replaced only once the new one is whole.
 
-    Of a cache, ``whole`` names a file that every finished folder has: one that another process finished meanwhile stays, for it holds
-    the same and somebody may be reading it.
+    Of a cache, ``whole`` names a file that every finished folder has: one that another process finished meanwhile
+    stays, for it holds the same and somebody may be reading it.
     """
     target = Path(path)
     target = target.resolve() if target.is_symlink() else target
@@ -111,7 +111,10 @@ def _placed(temporary: Path, target: Path, whole: str) -> bool:
 
 
 def _put(temporary: Path, target: Path, attempts: int = 20) -> None:
-    """Move a folder to its place. Another process may put its own there at the same moment; then one of the two stays, whole."""
+    """Move a folder to its place.
+
+    Another process may put its own there at the same moment; then one of the two stays, whole.
+    """
     stale = temporary.with_name(temporary.name + ".old")
     for attempt in range(attempts):
         try:
@@ -119,7 +122,10 @@ def _put(temporary: Path, target: Path, attempts: int = 20) -> None:
                 os.replace(target, stale)
             os.replace(temporary, target)
         except OSError as error:
-            taken = (isinstance(error, FileNotFoundError) and temporary.exists()) or error.errno in (errno.ENOTEMPTY, errno.EEXIST)
+            taken = (isinstance(error, FileNotFoundError) and temporary.exists()) or error.errno in (
+                errno.ENOTEMPTY,
+                errno.EEXIST,
+            )
             if taken and attempt < attempts - 1:
                 shutil.rmtree(stale, ignore_errors=True)
                 continue

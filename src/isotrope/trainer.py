@@ -1,4 +1,7 @@
-"""A training run from beginning to end: what is asked is checked, the data are opened, the method is trained, the encoder is saved."""
+"""A training run from beginning to end:
+
+what is asked is checked, the data are opened, the method is trained, the encoder is saved.
+"""
 
 from __future__ import annotations
 
@@ -24,16 +27,16 @@ from isotrope.encoders.loading import load as load
 from isotrope.errors import InputError
 from isotrope.evaluation.label_free import label_free, natural_pairs
 from isotrope.evaluation.sts import spearman_of_file
-from isotrope.methods.base import Method
-from isotrope.methods.beside import Beside
+from isotrope.methods.frame.auxiliary import Beside
+from isotrope.methods.frame.method import Method
+from isotrope.methods.frame.method_registry import find
 from isotrope.methods.mlm import MaskedLanguageModel, MLMSettings
-from isotrope.methods.registry import find
 from isotrope.methods.rtd import ReplacedTokenDetection, beside_a_contrast
-from isotrope.training.chain_thaw import thaw_of
 from isotrope.training.checkpoints import RunFolder
 from isotrope.training.loop import Judge, Judgement, TrainingWarning, count_steps, make_accelerator, train_loop
 from isotrope.training.own_task import with_own_task
 from isotrope.training.settings import LoopSettings, resolve
+from isotrope.training.tactics.chain_thaw import thaw_of
 from isotrope.version import __version__
 
 Files = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
@@ -41,7 +44,10 @@ Files = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 
 @dataclass(frozen=True)
 class Run:
-    """A finished training run. ``encoder`` holds the weights of ``selected_step``; ``folder`` holds everything on disk."""
+    """A finished training run.
+
+    ``encoder`` holds the weights of ``selected_step``; ``folder`` holds everything on disk.
+    """
 
     encoder: Encoder
     history: list[dict[str, Any]]
@@ -66,9 +72,9 @@ def train(
 ) -> Run:
     """Train an encoder with a method on a file of text (or a list of records).
 
-    ``settings`` are the method's own and the loop's, by name (``isotrope methods NAME`` lists them). Checkpoints are chosen by Spearman on
-    ``eval_data`` (a file of scored pairs, or the mean over several) where it is given, otherwise without labels: how well held-out texts
-    find their natural partner.
+    ``settings`` are the method's own and the loop's, by name (``isotrope methods NAME`` lists them). Checkpoints are
+    chosen by Spearman on ``eval_data`` (a file of scored pairs, or the mean over several) where it is given, otherwise
+    without labels: how well held-out texts find their natural partner.
     """
     kind = find(method)
     method_settings, loop_settings = resolve({**kind.loop, **settings}, kind.Settings, LoopSettings)
@@ -85,12 +91,12 @@ def train(
 
     accelerator = make_accelerator(loop_settings, folder)
     if kind.starts_anew:
-        records = find_records(data, kind.kinds(method_settings), columns, split).records
+        records = find_records(data, kind.record_types(method_settings), columns, split).records
         encoder = kind.begin(method_settings, records, loop_settings.seed).to(accelerator.device)
     else:
         encoder = _online(model, pooling, accelerator.device, kind.needs_language_head or loop_settings.mlm_weight > 0)
     with accelerator.main_process_first():
-        corpus = _open(data, kind.kinds(method_settings), encoder, columns, split)
+        corpus = _open(data, kind.record_types(method_settings), encoder, columns, split)
     train_rows, held_rows = hold_out(corpus, loop_settings.held_out, loop_settings.seed)
     train_rows, held_usable = (kind.usable(method_settings, corpus, rows) for rows in (train_rows, held_rows))
     if "batch_size" not in settings:
@@ -98,19 +104,29 @@ def train(
     _check_size(corpus, kind.batches, train_rows, held_rows, loop_settings)
     _check_share(loop_settings.batch_size, accelerator.num_processes)
     kind.check_batch(method_settings, loop_settings.batch_size, corpus)
-    tests = kind.tests(method_settings, corpus, lambda file: _open(file, [corpus.kind.name], encoder, columns, split))
+    tests = kind.tests(
+        method_settings, corpus, lambda file: _open(file, [corpus.record_type.name], encoder, columns, split)
+    )
     if kind.scores_itself and eval_data:
-        raise InputError(f"{method} is scored by its own task; leave eval_data out. `isotrope methods {method}` says how to give a test.")
+        raise InputError(
+            f"{method} is scored by its own task; leave eval_data out. `isotrope methods {method}` says how to give a test."
+        )
     if kind.scores_itself and not (len(held_usable) or tests):
         held_usable = train_rows
-    judge = _no_judge if kind.scores_itself else make_judge(corpus, held_rows if len(held_rows) else train_rows, eval_data)
+    judge = (
+        _no_judge if kind.scores_itself else make_judge(corpus, held_rows if len(held_rows) else train_rows, eval_data)
+    )
 
     start = encoder.fingerprint()
     facts = {
         "method": method,
-        "data": {"fingerprint": corpus.fingerprint, "kind": corpus.kind.name, **asdict(corpus.counts)},
+        "data": {"fingerprint": corpus.fingerprint, "record_type": corpus.record_type.name, **asdict(corpus.counts)},
         "model": {
-            "name": "none" if kind.starts_anew else "an encoder in memory" if isinstance(model, Encoder) else str(model),
+            "name": "none"
+            if kind.starts_anew
+            else "an encoder in memory"
+            if isinstance(model, Encoder)
+            else str(model),
             "fingerprint": start,
             "pooling": encoder.pooling.name,
         },
@@ -120,7 +136,11 @@ def train(
         "seed": loop_settings.seed,
         "processes": accelerator.num_processes,
         "versions": _versions(),
-        "machine": {"platform": platform.platform(), "python": platform.python_version(), "device": str(accelerator.device)},
+        "machine": {
+            "platform": platform.platform(),
+            "python": platform.python_version(),
+            "device": str(accelerator.device),
+        },
         "command": " ".join(sys.argv),
         "started": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
     }
@@ -132,7 +152,9 @@ def train(
     if loop_settings.rtd_weight > 0:
         detection = ReplacedTokenDetection(beside_a_contrast(), encoder, loop_settings.max_length)
         trained = Beside(trained, detection, loop_settings.rtd_weight)
-    thaw_of(trained, loop_settings, count_steps(epoch_size(trained.batches, corpus, train_rows), loop_settings))  # refuses what cannot be
+    thaw_of(
+        trained, loop_settings, count_steps(epoch_size(trained.batches, corpus, train_rows), loop_settings)
+    )  # refuses what cannot be
     if accelerator.is_main_process:
         folder.begin(facts, resume)
     accelerator.wait_for_everyone()
@@ -142,7 +164,12 @@ def train(
     finished = train_loop(trained, corpus, train_rows, loop_settings, folder, accelerator, judge, resume)
 
     result = trained.export().eval().requires_grad_()  # what a method kept still may learn in the next run
-    result.facts = {"method": method, "settings": facts["settings"], "data": facts["data"], "selected_step": finished.selected_step}
+    result.facts = {
+        "method": method,
+        "settings": facts["settings"],
+        "data": facts["data"],
+        "selected_step": finished.selected_step,
+    }
     if accelerator.is_main_process:
         result.save(folder.model)
         if kind.keeps == "best":
@@ -157,7 +184,9 @@ def make_judge(corpus: Corpus, held_rows: Rows, eval_data: Files | None) -> Judg
     pairs = natural_pairs(corpus, held_rows)
     files = files_of(eval_data)
     if len(pairs[1]) < 2 and not files:
-        raise InputError("The texts are too short to hold anything out for choosing a checkpoint; give --eval-data with scored pairs.")
+        raise InputError(
+            "The texts are too short to hold anything out for choosing a checkpoint; give --eval-data with scored pairs."
+        )
 
     def judge(encoder: Encoder) -> Judgement:
         measures: dict[str, float] = {}
@@ -188,7 +217,9 @@ def mean_spearman(encoder: Encoder, files: Sequence[str | os.PathLike[str]]) -> 
     return {**mean, **({f"spearman {name}": value for name, value in found.items()} if len(found) > 1 else {})}
 
 
-def _check_anew(method: str, model: str | os.PathLike[str] | Encoder, pooling: str | None, settings: LoopSettings) -> None:
+def _check_anew(
+    method: str, model: str | os.PathLike[str] | Encoder, pooling: str | None, settings: LoopSettings
+) -> None:
     """The default model is not asked for, so it is no mistake."""
     if model != "builtin-base":
         raise InputError(f"{method} starts from nothing but the data; leave the model out.")
@@ -210,8 +241,8 @@ def _online(model: str | os.PathLike[str] | Encoder, pooling: str | None, device
 
 
 def _open(data: Any, kinds: Sequence[str], encoder: Encoder, columns: Sequence[str] | None, split: bool) -> Corpus:
-    tokeniser = encoder.tokeniser
-    return open_corpus(data, kinds, tokeniser.flat, tokeniser.fingerprint(), tokeniser.vocabulary, columns, split)
+    tokenizer = encoder.text_tokenizer
+    return open_corpus(data, kinds, tokenizer, columns, split)
 
 
 def _fitting(settings: LoopSettings, corpus: Corpus, order: str, processes: int) -> LoopSettings:
@@ -221,7 +252,9 @@ def _fitting(settings: LoopSettings, corpus: Corpus, order: str, processes: int)
     if size == settings.batch_size or size < 2:
         return settings
     warnings.warn(
-        f"{different:,} different {what} are few: batch_size is {size} instead of {settings.batch_size}.", TrainingWarning, stacklevel=3
+        f"{different:,} different {what} are few: batch_size is {size} instead of {settings.batch_size}.",
+        TrainingWarning,
+        stacklevel=3,
     )
     return replace(settings, batch_size=size)
 
@@ -249,7 +282,7 @@ def _check_share(batch_size: int, processes: int) -> None:
 def _different(corpus: Corpus, order: str) -> tuple[int, str]:
     """How many different records an order can deal out, and what they are."""
     if order == "by-document":
-        return corpus.counts.documents, f"{corpus.kind.whole or 'document'}s"
+        return corpus.counts.documents, f"{corpus.record_type.whole or 'document'}s"
     return corpus.counts.distinct, "records"
 
 
@@ -273,4 +306,7 @@ def _say_if_no_better(history: Sequence[Mapping[str, Any]]) -> None:
 def _versions() -> dict[str, str]:
     from importlib.metadata import version
 
-    return {"isotrope": __version__, **{name: version(name) for name in ("torch", "transformers", "accelerate", "numpy")}}
+    return {
+        "isotrope": __version__,
+        **{name: version(name) for name in ("torch", "transformers", "accelerate", "numpy")},
+    }

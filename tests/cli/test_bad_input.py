@@ -53,12 +53,18 @@ def test_a_directory(fails: Fails, tiny: Path, tmp_path: Path) -> None:
 
 def test_undecodable_bytes_are_named_with_file_and_line(fails: Fails, tiny: Path, tmp_path: Path) -> None:
     path = file(tmp_path, "a.txt", b"fine\nfine\ncaf\xe9\n")
-    for words in (["train", "simcse", path, "--model", tiny], ["search", tiny, path, "q"], ["encode", tiny, path, "--output", "v.npy"]):
+    for words in (
+        ["train", "simcse", path, "--model", tiny],
+        ["search", tiny, path, "q"],
+        ["encode", tiny, path, "--output", "v.npy"],
+    ):
         assert "a.txt:3: byte 0xe9" in fails(*words)
 
 
 def test_nul_bytes(fails: Fails, tiny: Path, tmp_path: Path) -> None:
-    assert "a.txt:1: a NUL byte" in fails("train", "simcse", file(tmp_path, "a.txt", "hello".encode("utf-16-le")), "--model", tiny)
+    assert "a.txt:1: a NUL byte" in fails(
+        "train", "simcse", file(tmp_path, "a.txt", "hello".encode("utf-16-le")), "--model", tiny
+    )
 
 
 def test_columns_found_and_columns_wanted(fails: Fails, tiny: Path, tmp_path: Path) -> None:
@@ -66,7 +72,9 @@ def test_columns_found_and_columns_wanted(fails: Fails, tiny: Path, tmp_path: Pa
     sentence = fails("train", "simcse-supervised", path, "--model", tiny)
     assert "'left', 'right'" in sentence
     assert "anchor/positive/negative" in sentence
-    assert "no column 'middle'" in fails("train", "simcse-supervised", path, "--model", tiny, "--columns", "left,middle,right")
+    assert "no column 'middle'" in fails(
+        "train", "simcse-supervised", path, "--model", tiny, "--columns", "left,middle,right"
+    )
 
 
 def test_plain_text_for_a_method_that_needs_triples(fails: Fails, tiny: Path, sentences: Path) -> None:
@@ -93,13 +101,32 @@ def test_fewer_different_records_than_a_batch(fails: Fails, tiny: Path, sentence
     ],
 )
 def test_a_batch_that_does_not_go_with_the_method_is_refused_before_anything_is_written(
-    fails: Fails, tiny: Path, sentences: Path, triples: Path, method: str, setting: str, batch_size: int | None, said: str
+    fails: Fails,
+    tiny: Path,
+    sentences: Path,
+    triples: Path,
+    method: str,
+    setting: str,
+    batch_size: int | None,
+    said: str,
 ) -> None:
     size = [] if batch_size is None else ["--batch-size", batch_size]
     data = triples if method == "cert" else sentences
     name, value = setting.split("=")
-    assert said in fails("train", method, data, "--model", tiny, "--output", "one", f"--{name}", value, "--held-out", 40, *size)
-    compared = ["--methods", f"simcse,{method}", "--set", f"{method}.{setting}", "--model", tiny, "--output", "all", *size]
+    assert said in fails(
+        "train", method, data, "--model", tiny, "--output", "one", f"--{name}", value, "--held-out", 40, *size
+    )
+    compared = [
+        "--methods",
+        f"simcse,{method}",
+        "--set",
+        f"{method}.{setting}",
+        "--model",
+        tiny,
+        "--output",
+        "all",
+        *size,
+    ]
     assert said in fails("compare", sentences, triples, *compared)
     assert not Path("one").exists()
     assert not Path("all").exists()
@@ -120,14 +147,20 @@ def test_unknown_method_setting_and_option(fails: Fails, tiny: Path, sentences: 
     assert "did you mean" in fails("methods", "simsce")
 
 
-@pytest.mark.parametrize("words", [("--temperature", "0"), ("--temperature", "-1"), ("--learning-rate", "0"), ("--learning-rate", "-1e-5")])
-def test_temperature_and_learning_rate_must_be_above_zero(fails: Fails, tiny: Path, sentences: Path, words: tuple[str, str]) -> None:
+@pytest.mark.parametrize(
+    "words", [("--temperature", "0"), ("--temperature", "-1"), ("--learning-rate", "0"), ("--learning-rate", "-1e-5")]
+)
+def test_temperature_and_learning_rate_must_be_above_zero(
+    fails: Fails, tiny: Path, sentences: Path, words: tuple[str, str]
+) -> None:
     assert "must be above 0" in fails("train", "simcse", sentences, "--model", tiny, *words)
 
 
 def test_an_output_folder_that_holds_something_else(fails: Fails, tiny: Path, sentences: Path, tmp_path: Path) -> None:
     file(tmp_path, "thesis.txt", "years of work")
-    assert "holds something else" in fails("train", "simcse", sentences, "--model", tiny, "--output", tmp_path, "--batch-size", 16)
+    assert "holds something else" in fails(
+        "train", "simcse", sentences, "--model", tiny, "--output", tmp_path, "--batch-size", 16
+    )
     assert "a file stands where" in fails(
         "train", "simcse", sentences, "--model", tiny, "--output", tmp_path / "thesis.txt", "--batch-size", 16
     )
@@ -139,9 +172,15 @@ def test_an_output_folder_that_holds_something_else(fails: Fails, tiny: Path, se
 
 @pytest.mark.parametrize(
     ("removed", "said"),
-    [("tokenizer.json", "tokeniser is missing"), ("model.safetensors", "weights are missing"), ("config.json", "config.json")],
+    [
+        ("tokenizer.json", "tokenizer is missing"),
+        ("model.safetensors", "weights are missing"),
+        ("config.json", "config.json"),
+    ],
 )
-def test_a_model_folder_with_a_part_missing(fails: Fails, tiny: Path, sentences: Path, tmp_path: Path, removed: str, said: str) -> None:
+def test_a_model_folder_with_a_part_missing(
+    fails: Fails, tiny: Path, sentences: Path, tmp_path: Path, removed: str, said: str
+) -> None:
     broken = tmp_path / "broken"
     shutil.copytree(tiny, broken)
     (broken / removed).unlink()
@@ -165,7 +204,9 @@ def test_a_recipe_that_is_none(fails: Fails, tiny: Path, sentences: Path, tmp_pa
     assert "is for mlm" in fails(*words, file(tmp_path, "d.yaml", "method: mlm"))
 
 
-def test_encode_writes_npy_only_and_leaves_nothing_behind(fails: Fails, tiny: Path, sentences: Path, tmp_path: Path) -> None:
+def test_encode_writes_npy_only_and_leaves_nothing_behind(
+    fails: Fails, tiny: Path, sentences: Path, tmp_path: Path
+) -> None:
     assert ".npy" in fails("encode", tiny, sentences, "--output", "vectors.csv")
     file(tmp_path, "taken", "x")
     assert "Cannot write" in fails("encode", tiny, sentences, "--output", "taken/vectors.npy")
@@ -187,5 +228,7 @@ def test_geometry_without_sentences(fails: Fails, tiny: Path, tmp_path: Path, mo
     one = tmp_path / "one.txt"
     one.write_text("only this\n", encoding="utf-8")
     out = tmp_path / "out.json"
-    assert "two different sentences; 1 found" in fails("evaluate", tiny, "--suite", "geometry", "--text", one, "--json", out)
+    assert "two different sentences; 1 found" in fails(
+        "evaluate", tiny, "--suite", "geometry", "--text", one, "--json", out
+    )
     assert not out.exists()

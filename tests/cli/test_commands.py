@@ -40,7 +40,21 @@ def test_from_a_text_file_to_a_judged_saved_usable_encoder(
     from sentence_transformers import SentenceTransformer
 
     out = tmp_path / "run"
-    summary = json.loads(run(capsys, "train", "simcse", sentences, "--model", tiny, "--output", out, "--temperature=0.1", *TRAIN, "--json"))
+    summary = json.loads(
+        run(
+            capsys,
+            "train",
+            "simcse",
+            sentences,
+            "--model",
+            tiny,
+            "--output",
+            out,
+            "--temperature=0.1",
+            *TRAIN,
+            "--json",
+        )
+    )
     assert summary["folder"] == str(out)
     assert json.loads((out / "run.json").read_text())["settings"]["temperature"] == 0.1
     vectors = tmp_path / "vectors.npy"
@@ -55,12 +69,24 @@ def test_from_a_text_file_to_a_judged_saved_usable_encoder(
 
 
 @pytest.mark.filterwarnings("ignore::isotrope.training.loop.TrainingWarning")
-def test_a_recipe_sets_and_the_command_line_wins(capsys: pytest.CaptureFixture[str], tiny: Path, triples: Path, tmp_path: Path) -> None:
+def test_a_recipe_sets_and_the_command_line_wins(
+    capsys: pytest.CaptureFixture[str], tiny: Path, triples: Path, tmp_path: Path
+) -> None:
     recipe = tmp_path / "recipe.yaml"
     recipe.write_text(
         f"method: simcse-supervised\nmodel: {tiny}\npooling: cls\nsettings: {{temperature: 0.2, hard_negative_weight: 2.0, held_out: 20}}\n"
     )
-    words = ["train", "simcse-supervised", triples, "--config", recipe, "--output", tmp_path / "run", "--temperature", "0.3"]
+    words = [
+        "train",
+        "simcse-supervised",
+        triples,
+        "--config",
+        recipe,
+        "--output",
+        tmp_path / "run",
+        "--temperature",
+        "0.3",
+    ]
     run(capsys, *words, "--batch-size", "16", "--max-steps", "4", "--eval-steps", "4", "--learning-rate", "1e-3")
     facts = json.loads((tmp_path / "run" / "run.json").read_text())
     assert (facts["settings"]["temperature"], facts["settings"]["hard_negative_weight"]) == (0.3, 2.0)
@@ -70,7 +96,7 @@ def test_a_recipe_sets_and_the_command_line_wins(capsys: pytest.CaptureFixture[s
 def test_the_shipped_recipes_name_known_methods_and_settings() -> None:
     import yaml
 
-    from isotrope.methods.registry import find
+    from isotrope.methods.frame.method_registry import find
     from isotrope.training.settings import LoopSettings, resolve
 
     recipes = sorted((Path(__file__).parents[2] / "recipes").glob("*.yaml"))
@@ -105,7 +131,21 @@ def test_geometry_of_a_text_as_a_table_and_as_json(
 ) -> None:
     monkeypatch.delenv("ISOTROPE_DATA", raising=False)
     out = tmp_path / "geometry.json"
-    told = run(capsys, "evaluate", tiny, "--suite", "geometry", "--text", sentences, "--pooling", "cls", "--seed", "7", "--json", out)
+    told = run(
+        capsys,
+        "evaluate",
+        tiny,
+        "--suite",
+        "geometry",
+        "--text",
+        sentences,
+        "--pooling",
+        "cls",
+        "--seed",
+        "7",
+        "--json",
+        out,
+    )
     for words in ("mean cosine of two sentences", "400 different", "pooling cls", "seed 7"):
         assert words in " ".join(told.split())
     found = json.loads(out.read_text(encoding="utf-8"))

@@ -32,7 +32,16 @@ def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp
 def test_a_table_for_people_json_for_programs_and_markdown_for_a_page(
     run: Any, tiny: Path, sentences: Path, triples: Path, tmp_path: Path
 ) -> None:
-    words = ["compare", *SHORT, sentences, triples, "--methods", "simcse,hot=simcse,simcse-supervised", "--set", "hot.temperature=0.5"]
+    words = [
+        "compare",
+        *SHORT,
+        sentences,
+        triples,
+        "--methods",
+        "simcse,hot=simcse,simcse-supervised",
+        "--set",
+        "hot.temperature=0.5",
+    ]
     words += ["--model", tiny, "--output", tmp_path / "all"]
     table = run(*words, "--markdown", tmp_path / "table.md")
     for shown in ("start", "hot", "simcse-supervised", "triples.tsv", "hot: simcse, temperature 0.5.", "max_steps 2"):
@@ -54,7 +63,18 @@ def test_one_that_fails_gives_the_code_1_and_the_others_their_rows(
         raise RuntimeError("shapes do not match")
 
     monkeypatch.setattr(SupervisedSimCSE, "represent", broken)
-    words = ["compare", sentences, triples, "--methods", "simcse-supervised,simcse", "--model", tiny, "--output", tmp_path / "all", *SHORT]
+    words = [
+        "compare",
+        sentences,
+        triples,
+        "--methods",
+        "simcse-supervised,simcse",
+        "--model",
+        tiny,
+        "--output",
+        tmp_path / "all",
+        *SHORT,
+    ]
     table = run(*words, code=1)
     assert "simcse-supervised, seed 42, failed: RuntimeError: shapes do not match" in table
     assert "│ simcse " in table
@@ -72,7 +92,9 @@ def test_one_that_fails_gives_the_code_1_and_the_others_their_rows(
         (["comparison.json"], "no such comparison"),
     ],
 )
-def test_bad_input_is_one_sentence_and_nothing_is_written(run: Any, sentences: Path, tmp_path: Path, words: list[str], said: str) -> None:
+def test_bad_input_is_one_sentence_and_nothing_is_written(
+    run: Any, sentences: Path, tmp_path: Path, words: list[str], said: str
+) -> None:
     told = run("compare", *words, code=2)
     assert said in told
     assert len(told.splitlines()) == 1

@@ -1,4 +1,7 @@
-"""Methods on equal footing: each run is the run that `train` makes, none is made twice, and one that fails stops no other."""
+"""Methods on equal footing:
+
+each run is the run that `train` makes, none is made twice, and one that fails stops no other.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ from safetensors.torch import load_file
 
 import isotrope
 from isotrope.comparison import run as one_run
-from isotrope.comparison.results import Comparison
+from isotrope.comparison.comparison_table import Comparison
 from isotrope.errors import InputError
 from isotrope.methods.simcse import SimCSE, SupervisedSimCSE
 
@@ -47,7 +50,9 @@ def test_a_run_is_the_run_that_train_makes(short: Short, sentences: Path, triple
     assert judged["measures"]["seconds"] > 0
 
 
-def test_every_method_starts_from_the_same_numbers_and_the_start_is_the_first_row(short: Short, sentences: Path, tmp_path: Path) -> None:
+def test_every_method_starts_from_the_same_numbers_and_the_start_is_the_first_row(
+    short: Short, sentences: Path, tmp_path: Path
+) -> None:
     found = isotrope.compare(
         sentences,
         ["simcse", "hot=simcse", "mlm", "high=simcse"],
@@ -65,10 +70,17 @@ def test_every_method_starts_from_the_same_numbers_and_the_start_is_the_first_ro
     assert hot["facts"]["settings"]["temperature"] == 0.5
     assert first["facts"]["settings"]["temperature"] == 0.05
     assert not same(tmp_path / "all" / "simcse-seed-42", tmp_path / "all" / "hot-seed-42")
-    assert {path.name for path in (tmp_path / "all" / "mlm-seed-42").iterdir()} == {"judgement.json", "metrics.jsonl", "model", "run.json"}
+    assert {path.name for path in (tmp_path / "all" / "mlm-seed-42").iterdir()} == {
+        "judgement.json",
+        "metrics.jsonl",
+        "model",
+        "run.json",
+    }
 
 
-def test_each_text_has_its_own_start_where_nothing_else_judges(short: Short, sentences: Path, triples: Path, tmp_path: Path) -> None:
+def test_each_text_has_its_own_start_where_nothing_else_judges(
+    short: Short, sentences: Path, triples: Path, tmp_path: Path
+) -> None:
     found = isotrope.compare([sentences, triples], "simcse-supervised,simcse", tmp_path / "all", **short)
     assert [(row.name, row.text) for row in found.rows()] == [
         ("start", "triples.tsv"),
@@ -79,7 +91,9 @@ def test_each_text_has_its_own_start_where_nothing_else_judges(short: Short, sen
     assert all(len(row.measures["alignment"]) == 2 for row in found.rows())
 
 
-def test_the_benchmarks_judge_where_they_are_given(short: Short, sentences: Path, benchmarks: Path, tmp_path: Path, tiny: Path) -> None:
+def test_the_benchmarks_judge_where_they_are_given(
+    short: Short, sentences: Path, benchmarks: Path, tmp_path: Path, tiny: Path
+) -> None:
     dev = benchmarks / "sts" / "stsb.test.tsv"
     found = isotrope.compare(sentences, "simcse", tmp_path / "all", data_dir=benchmarks, eval_data=dev, **short)
     start, row = found.rows()
@@ -118,7 +132,9 @@ def test_a_finished_run_is_not_made_again_and_a_new_method_joins(
     assert Comparison.read(tmp_path / "all" / "comparison.json").table() == joined.table()
 
 
-def test_an_interrupted_run_goes_on_bit_for_bit(short: Short, sentences: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupted_run_goes_on_bit_for_bit(
+    short: Short, sentences: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     whole = {**short, "seeds": 2, "max_steps": 6}
     isotrope.compare(sentences, "simcse", tmp_path / "whole", **whole)
     steps = iter(range(1, 100))
@@ -153,7 +169,9 @@ def test_a_test_file_that_was_changed_since_is_other_terms(short: Short, tmp_pat
 
 def test_other_terms_in_the_same_folder_are_refused(short: Short, sentences: Path, tmp_path: Path) -> None:
     isotrope.compare(sentences, "simcse", tmp_path / "all", **{**short, "seeds": 1})
-    with pytest.raises(InputError, match=r"under other terms, the settings differs: learning_rate was 0.001 and is 0.01"):
+    with pytest.raises(
+        InputError, match=r"under other terms, the settings differs: learning_rate was 0.001 and is 0.01"
+    ):
         isotrope.compare(sentences, "simcse", tmp_path / "all", **{**short, "learning_rate": 0.01})
     sentences.write_text(sentences.read_text(encoding="utf-8") + "one more line\n", encoding="utf-8")
     with pytest.raises(InputError, match="the data differs"):
@@ -172,7 +190,9 @@ def test_a_method_that_fails_is_reported_and_the_others_go_on(
         raise mistake
 
     monkeypatch.setattr(SupervisedSimCSE, "represent", broken)
-    found = isotrope.compare([sentences, triples], "simcse-supervised,simcse", tmp_path / "all", **{**short, "seeds": 1})
+    found = isotrope.compare(
+        [sentences, triples], "simcse-supervised,simcse", tmp_path / "all", **{**short, "seeds": 1}
+    )
     (failure,) = found.failures
     assert (failure["name"], failure["seed"]) == ("simcse-supervised", 42)
     assert str(mistake) in failure["sentence"]
@@ -181,7 +201,9 @@ def test_a_method_that_fails_is_reported_and_the_others_go_on(
     trace = tmp_path / "all" / "errors" / "simcse-supervised-seed-42.txt"
     assert trace.is_file() == isinstance(mistake, RuntimeError)
     monkeypatch.undo()
-    assert not isotrope.compare([sentences, triples], "simcse-supervised,simcse", tmp_path / "all", **{**short, "seeds": 1}).failures
+    assert not isotrope.compare(
+        [sentences, triples], "simcse-supervised,simcse", tmp_path / "all", **{**short, "seeds": 1}
+    ).failures
 
 
 def test_processes_do_what_one_does(short: Short, sentences: Path, tmp_path: Path) -> None:

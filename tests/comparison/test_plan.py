@@ -10,19 +10,19 @@ import pytest
 import isotrope
 from isotrope.comparison.plan import contestants, loop_settings
 from isotrope.errors import InputError
-from isotrope.methods.base import Method
-from isotrope.methods.registry import registry
+from isotrope.methods.frame.method import Method
+from isotrope.methods.frame.method_registry import registry
 
 
 @pytest.fixture
-def kinds(monkeypatch: pytest.MonkeyPatch) -> None:
+def record_types(monkeypatch: pytest.MonkeyPatch) -> None:
     """Methods with all sorts of needs."""
     made = {
         "talk": type("Talk", (Method,), {"name": "talk", "needs": "dialogues"}),
         "either": type("Either", (Method,), {"name": "either", "needs": "triples", "accepts": ("pairs", "sentences")}),
         "book": type("Book", (Method,), {"name": "book", "needs": "documents"}),
     }
-    monkeypatch.setattr("isotrope.methods.registry.registry", lambda: {**registry(), **made})
+    monkeypatch.setattr("isotrope.methods.frame.method_registry.registry", lambda: {**registry(), **made})
 
 
 def texts(methods: str, data: Any) -> dict[str, str]:
@@ -82,7 +82,9 @@ def test_a_method_without_its_text_says_what_it_needs_and_what_there_is(sentence
         ("simcse", {"simcse": {"seed": 3}}, "seed is the same for every method"),
     ],
 )
-def test_what_cannot_be_compared_is_refused(sentences: Path, methods: str, own: dict[str, dict[str, Any]], said: str) -> None:
+def test_what_cannot_be_compared_is_refused(
+    sentences: Path, methods: str, own: dict[str, dict[str, Any]], said: str
+) -> None:
     with pytest.raises(InputError, match=said):
         contestants(methods.split(","), sentences, own, {})
 

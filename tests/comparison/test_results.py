@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from isotrope.comparison.results import Comparison
+from isotrope.comparison.comparison_table import Comparison
 from isotrope.errors import InputError
 
 TERMS = {
@@ -25,7 +25,7 @@ def run(name: str, seed: int, average: float, seconds: float) -> dict[str, Any]:
     return {
         "name": name,
         "seed": seed,
-        "data": {"source": "texts/news.txt", "kind": "sentences", "records": 9},
+        "data": {"source": "texts/news.txt", "record_type": "sentences", "records": 9},
         "measures": {"sts_average": average, "seconds": seconds},
         "before": {"spearman": 55.5},
         "warnings": ["Training did not improve."] if average < 50 else [],
@@ -34,7 +34,12 @@ def run(name: str, seed: int, average: float, seconds: float) -> dict[str, Any]:
 
 @pytest.fixture
 def found(tmp_path: Path) -> Comparison:
-    runs = [run("simcse", 3, 66.0, 5.0), run("hot", 1, 40.0, 4.0), run("simcse", 1, 60.0, 3.0), run("simcse", 2, 63.0, 4.0)]
+    runs = [
+        run("simcse", 3, 66.0, 5.0),
+        run("hot", 1, 40.0, 4.0),
+        run("simcse", 1, 60.0, 3.0),
+        run("simcse", 2, 63.0, 4.0),
+    ]
     failures = [{"name": "hot", "seed": 2, "sentence": "The loss is not a number at step 3."}]
     return Comparison(TERMS, ["hot", "simcse"], {"sts_average": 52.0}, runs, failures, tmp_path)
 

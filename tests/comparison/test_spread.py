@@ -27,15 +27,21 @@ def test_intervals_are_students_t() -> None:
 def test_differences_are_taken_seed_by_seed() -> None:
     first = {1: 10.0, 2: 20.0, 3: 60.0}
     found = Spread.of("accuracy", "other", {1: 11.0, 2: 21.0, 3: 61.0, 4: 5.0}, first)
-    assert found.difference == Interval(1.0, 1.0, 1.0)  # seed 4 has no partner, and the spread between seeds is out of it
+    assert found.difference == Interval(
+        1.0, 1.0, 1.0
+    )  # seed 4 has no partner, and the spread between seeds is out of it
     assert (found.median, found.least, found.most, found.seeds) == (16.0, 5.0, 61.0, 4)
     assert found.cells("accuracy", 1)[3:5] == ["16.0", "5.0 – 61.0"]
 
 
-def test_ten_seeds_of_fine_tuning_in_one_command(samples: dict[str, Path], short: dict[str, Any], tmp_path: Path) -> None:
+def test_ten_seeds_of_fine_tuning_in_one_command(
+    samples: dict[str, Path], short: dict[str, Any], tmp_path: Path
+) -> None:
     own = {"F": {"child_tuning": "F"}}
     settings = {**short, "seeds": 5, "max_steps": 1, "eval_steps": 1}
-    found = isotrope.compare(samples["labelled-pairs"], "plain=fine-tune,F=fine-tune", tmp_path / "all", suite="own", own=own, **settings)
+    found = isotrope.compare(
+        samples["labelled-pairs"], "plain=fine-tune,F=fine-tune", tmp_path / "all", suite="own", own=own, **settings
+    )
     assert not found.failures
     assert found.columns == ["seconds", "accuracy", "f1", "guess"]
     assert [(one.measure, one.name) for one in found.spread()] == [
@@ -55,7 +61,9 @@ def test_ten_seeds_of_fine_tuning_in_one_command(samples: dict[str, Path], short
     assert "from plain, seed by seed" in found.markdown()
     kept = json.loads((tmp_path / "all" / "comparison.json").read_text())
     assert kept["spread"][0]["median"] == plain.median
-    again = isotrope.compare(samples["labelled-pairs"], "plain=fine-tune,F=fine-tune", tmp_path / "all", suite="own", own=own, **settings)
+    again = isotrope.compare(
+        samples["labelled-pairs"], "plain=fine-tune,F=fine-tune", tmp_path / "all", suite="own", own=own, **settings
+    )
     assert again.spread() == found.spread()
 
 

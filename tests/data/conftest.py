@@ -1,4 +1,4 @@
-"""What tests of the data room share: a cache of their own, and corpora by a tokeniser of one id a word."""
+"""What tests of the data room share: a cache of their own, and corpora by a tokenizer of one id a word."""
 
 from __future__ import annotations
 
@@ -20,7 +20,9 @@ Complain = Callable[..., str]
 
 def word_ids(texts: list[str]) -> tuple[Any, Any]:
     rows = [[text_key(word.encode()) % 5000 for word in text.split()] for text in texts]
-    return np.array([i for row in rows for i in row], dtype=np.int32), np.array([len(row) for row in rows], dtype=np.int64)
+    return np.array([i for row in rows for i in row], dtype=np.int32), np.array(
+        [len(row) for row in rows], dtype=np.int64
+    )
 
 
 @pytest.fixture
@@ -32,16 +34,18 @@ def corpora(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def opened(corpora: Path) -> Open:
-    return lambda source, *kinds, **options: open_corpus(source, kinds, word_ids, "words", 5000, **options)
+    return lambda source, *record_types, **options: open_corpus(
+        source, record_types, word_ids, "words", 5000, **options
+    )
 
 
 @pytest.fixture
 def complaint(opened: Open, corpora: Path) -> Complain:
     """The one sentence that bad input gives; it leaves nothing behind."""
 
-    def complain(source: Any, *kinds: str, **options: Any) -> str:
+    def complain(source: Any, *record_types: str, **options: Any) -> str:
         with pytest.raises(InputError) as caught:
-            opened(source, *kinds, **options)
+            opened(source, *record_types, **options)
         message = str(caught.value)
         assert message.startswith(str(source) if isinstance(source, Path) else "the given list")
         assert message[-1] in ".?"

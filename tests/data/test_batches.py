@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from isotrope.data.batches import Rows, batches
 from isotrope.data.held_out import hold_out
-from isotrope.data.kinds import kind_named
+from isotrope.data.record_types import record_type_named
 from isotrope.errors import InputError
 
 
@@ -28,7 +28,13 @@ def corpus_of(texts: Any, documents: Any = None) -> Any:
             return len(self.keys)
 
     counts = SimpleNamespace(documents=len(starts))
-    return Stub(keys=keys, documents=documents.astype(np.int64), starts=starts, counts=counts, kind=kind_named("sentences"))
+    return Stub(
+        keys=keys,
+        documents=documents.astype(np.int64),
+        starts=starts,
+        counts=counts,
+        record_type=record_type_named("sentences"),
+    )
 
 
 def unique_batches(corpus: Any, size: int, seed: int = 0, epoch: int = 0, rows: Rows | None = None) -> list[Rows]:
@@ -50,7 +56,9 @@ one_field = st.lists(st.tuples(few_texts), min_size=1, max_size=60)
 three_fields = st.lists(st.tuples(st.integers(0, 15), st.integers(0, 15), st.integers(0, 15)), min_size=1, max_size=60)
 
 
-@given(texts=st.one_of(one_field, three_fields), size=st.integers(1, 6), seed=st.integers(0, 3), epoch=st.integers(0, 3))
+@given(
+    texts=st.one_of(one_field, three_fields), size=st.integers(1, 6), seed=st.integers(0, 3), epoch=st.integers(0, 3)
+)
 @settings(deadline=None)
 def test_batches_are_full_and_hold_no_text_and_no_record_twice(texts: Any, size: int, seed: int, epoch: int) -> None:
     corpus = corpus_of(texts)
@@ -71,7 +79,8 @@ def test_what_is_left_of_single_texts_fills_no_batch(texts: Any, size: int, seed
 
 
 def test_waiting_records_are_still_used_when_the_order_has_run_out() -> None:
-    # The first triple shares a text with each of the next three, the last with none. Where first and last meet, three are left
+    # The first triple shares a text with each of the next three, the last with none. Where first and last meet, three
+    # are left
     # that go together, whether they came before the last one or wait when it ends the order.
     corpus = corpus_of([(0, 1, 2), (0, 3, 4), (1, 5, 6), (2, 7, 8), (9, 10, 11)])
     found = [unique_batches(corpus, 2, seed) for seed in range(40)]
@@ -96,7 +105,8 @@ def test_the_same_seed_and_epoch_give_the_same_batches() -> None:
 def test_another_seed_or_epoch_gives_another_order(other: dict[str, int]) -> None:
     corpus = corpus_of(np.arange(200))
     assert (
-        np.concatenate(unique_batches(corpus, 8, seed=3, epoch=2)).tolist() != np.concatenate(unique_batches(corpus, 8, **other)).tolist()
+        np.concatenate(unique_batches(corpus, 8, seed=3, epoch=2)).tolist()
+        != np.concatenate(unique_batches(corpus, 8, **other)).tolist()
     )
 
 
@@ -120,7 +130,9 @@ def test_a_corpus_half_of_one_line_loses_only_what_cannot_fit() -> None:
     used = np.concatenate(found)
     assert len(np.unique(used)) == len(used)
     assert total // 2 - np.count_nonzero(texts[used]) < size  # of the other lines, less than a batch is left
-    assert np.count_nonzero(texts[used] == 0) >= len(found) - 1  # the line stands in every batch it can, but for an unlucky first
+    assert (
+        np.count_nonzero(texts[used] == 0) >= len(found) - 1
+    )  # the line stands in every batch it can, but for an unlucky first
 
 
 def test_fewer_different_texts_than_a_batch_give_none() -> None:

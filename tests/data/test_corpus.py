@@ -21,7 +21,7 @@ from isotrope.errors import InputError
 
 
 class Words:
-    """A tokeniser: one id a word, its key cut to the vocabulary. Counts the texts it was asked for."""
+    """A tokenizer: one id a word, its key cut to the vocabulary. Counts the texts it was asked for."""
 
     def __init__(self, vocabulary: int = 5000) -> None:
         self.vocabulary = vocabulary
@@ -33,7 +33,9 @@ class Words:
     def __call__(self, texts: list[str]) -> tuple[Any, Any]:
         self.asked += len(texts)
         rows = [self.ids(text) for text in texts]
-        return np.array([i for row in rows for i in row], dtype=np.int32), np.array([len(row) for row in rows], dtype=np.int64)
+        return np.array([i for row in rows for i in row], dtype=np.int32), np.array(
+            [len(row) for row in rows], dtype=np.int64
+        )
 
 
 @pytest.fixture(autouse=True)
@@ -43,9 +45,11 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-def opened(source: Any, *kinds: str, words: Any = None, name: str = "words", **options: Any) -> Corpus:
+def opened(source: Any, *record_types: str, words: Any = None, name: str = "words", **options: Any) -> Corpus:
     words = words or Words()
-    return open_corpus(source, kinds or ("sentences",), words, name, getattr(words, "vocabulary", 5000), **options)
+    return open_corpus(
+        source, record_types or ("sentences",), words, name, getattr(words, "vocabulary", 5000), **options
+    )
 
 
 def texts_of(corpus: Corpus, field: str = "") -> list[str]:
@@ -58,9 +62,9 @@ def write(path: Path, content: str | bytes) -> Path:
     return path
 
 
-def complaint(source: Any, *kinds: str, **options: Any) -> str:
+def complaint(source: Any, *record_types: str, **options: Any) -> str:
     with pytest.raises(InputError) as caught:
-        opened(source, *kinds, **options)
+        opened(source, *record_types, **options)
     message = str(caught.value)
     assert "\n" not in message
     assert message[-1] in ".?"
@@ -89,13 +93,19 @@ def test_the_widest_small_vocabulary_still_fits_two_bytes() -> None:
     # 65,535 is the last id of a vocabulary of 65,536, and of two bytes.
     last = opened(["x"], words=lambda texts: (np.array([65_535], dtype=np.int32), np.array([1])), name="last")
     assert last.tokens(0).tolist() == [65_535]
-    more = open_corpus(["x"], ("sentences",), lambda texts: (np.array([65_536], dtype=np.int32), np.array([1])), "more", 65_537)
+    more = open_corpus(
+        ["x"], ("sentences",), lambda texts: (np.array([65_536], dtype=np.int32), np.array([1])), "more", 65_537
+    )
     assert more.tokens(0).tolist() == [65_536]
 
 
 def test_every_field_of_a_triple_is_kept_apart(tmp_path: Path) -> None:
     corpus = opened(write(tmp_path / "a.tsv", "sent0\tsent1\thard_neg\na b\tc\td e f\ng\th i\tj\n"), "triples")
-    assert [texts_of(corpus, field) for field in corpus.kind.fields] == [["a b", "g"], ["c", "h i"], ["d e f", "j"]]
+    assert [texts_of(corpus, field) for field in corpus.record_type.fields] == [
+        ["a b", "g"],
+        ["c", "h i"],
+        ["d e f", "j"],
+    ]
     assert corpus.tokens(1, "positive").tolist() == Words().ids("h i")
     assert corpus.keys.shape == (2, 3)
 
@@ -196,7 +206,13 @@ def test_other_columns_another_kind_and_splitting_have_their_own_cache(tmp_path:
     path = write(tmp_path / "a.jsonl", '{"text": "One. Two.", "title": "Head"}\n')
     ways: list[dict[str, Any]] = [{}, {"columns": ["title"]}, {"columns": ["text"]}, {"split": True}]
     found = [opened(path, **way) for way in ways] + [opened(path, "documents")]
-    assert [texts_of(corpus) for corpus in found] == [["One. Two."], ["Head"], ["One. Two."], ["One.", "Two."], ["One.", "Two."]]
+    assert [texts_of(corpus) for corpus in found] == [
+        ["One. Two."],
+        ["Head"],
+        ["One. Two."],
+        ["One.", "Two."],
+        ["One.", "Two."],
+    ]
     assert len({corpus.fingerprint for corpus in found}) == 5
 
 
@@ -213,18 +229,18 @@ def test_equal_lists_share_a_cache_and_other_lists_do_not() -> None:
     assert words.asked == 3
 
 
-# ---- which kind
+# ---- which record_type
 
 
 def test_the_first_kind_whose_columns_are_there_is_taken(tmp_path: Path) -> None:
     path = write(tmp_path / "a.tsv", "anchor\tpositive\na\tb\n")
-    assert opened(path, "triples", "pairs").kind.name == "pairs"
+    assert opened(path, "triples", "pairs").record_type.name == "pairs"
     assert "anchor/positive/negative" in complaint(path, "triples", "scored-pairs")
 
 
 def test_a_text_file_or_list_of_strings_takes_the_first_kind_of_one_column(tmp_path: Path) -> None:
-    assert opened(write(tmp_path / "a.txt", "a\nb\n"), "pairs", "sentences").kind.name == "sentences"
-    assert opened(["a", "b"], "pairs", "sentences").kind.name == "sentences"
+    assert opened(write(tmp_path / "a.txt", "a\nb\n"), "pairs", "sentences").record_type.name == "sentences"
+    assert opened(["a", "b"], "pairs", "sentences").record_type.name == "sentences"
     assert "pairs were asked for" in complaint(write(tmp_path / "b.txt", "a\nb\n"), "pairs")
 
 
@@ -241,7 +257,7 @@ def test_a_list_of_tuples() -> None:
 
 
 def test_tuples_find_the_kind_of_their_width() -> None:
-    assert opened([("a", "b", "c")], "pairs", "triples").kind.name == "triples"
+    assert opened([("a", "b", "c")], "pairs", "triples").record_type.name == "triples"
 
 
 def test_a_list_of_dictionaries() -> None:
@@ -264,11 +280,15 @@ def test_a_list_can_be_split_like_a_file() -> None:
 
 def test_documents_in_a_list_are_cut() -> None:
     corpus = opened(["One. Two.", "Three."], "documents")
-    assert (texts_of(corpus), corpus.documents.tolist(), corpus.counts.documents) == (["One.", "Two.", "Three."], [0, 0, 1], 2)
+    assert (texts_of(corpus), corpus.documents.tolist(), corpus.counts.documents) == (
+        ["One.", "Two.", "Three."],
+        [0, 0, 1],
+        2,
+    )
 
 
 @pytest.mark.parametrize(
-    ("rows", "kind", "words"),
+    ("rows", "record_type", "words"),
     [
         ([], "sentences", "is empty"),
         (["a", "b"], "pairs", "pairs were wanted"),
@@ -281,14 +301,16 @@ def test_documents_in_a_list_are_cut() -> None:
         (["fine", "half \ud83d"], "sentences", "the given list:2:"),
     ],
 )
-def test_a_list_that_does_not_fit_says_why(rows: Any, kind: str, words: str) -> None:
-    assert words in complaint(rows, kind)
+def test_a_list_that_does_not_fit_says_why(rows: Any, record_type: str, words: str) -> None:
+    assert words in complaint(rows, record_type)
 
 
 # ---- nothing half-written
 
 
-def test_a_tokeniser_that_fails_in_the_middle_leaves_nothing(tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_tokeniser_that_fails_in_the_middle_leaves_nothing(
+    tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(corpus_files, "BLOCK", 2)
     path = write(tmp_path / "a.txt", "a\nb\nc\nd\n")
     words = Words()
@@ -305,7 +327,9 @@ def test_a_tokeniser_that_fails_in_the_middle_leaves_nothing(tmp_path: Path, cac
     assert texts_of(opened(path)) == ["a", "b", "c", "d"]
 
 
-def test_a_bad_byte_in_the_last_line_leaves_nothing(tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_bad_byte_in_the_last_line_leaves_nothing(
+    tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(corpus_files, "BLOCK", 2)
     path = write(tmp_path / "a.txt", b"a\nb\nc\nd\n\xff\n")
     words = Words()
@@ -348,7 +372,9 @@ def test_a_full_disk_is_one_sentence_and_leaves_nothing(cache: Path, monkeypatch
 
 
 @pytest.mark.parametrize("below", ["", "deeper"])
-def test_a_cache_that_cannot_be_a_folder_is_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, below: str) -> None:
+def test_a_cache_that_cannot_be_a_folder_is_one_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, below: str
+) -> None:
     occupied = write(tmp_path / "occupied", "a file")
     monkeypatch.setenv("ISOTROPE_CACHE", str(occupied / below))
     message = complaint(["a"])
@@ -370,6 +396,6 @@ def test_a_cache_without_its_facts_is_built_again(tmp_path: Path) -> None:
 def test_the_cache_holds_plain_facts() -> None:
     corpus = opened([("a", "x"), ("b", "y")], "labelled")
     facts = json.loads((corpus.folder / "corpus.json").read_text(encoding="utf-8"))
-    assert facts["kind"] == "labelled"
+    assert facts["record_type"] == "labelled"
     assert facts["counts"]["records"] == 2
     assert corpus.folder.name == corpus.fingerprint == facts["fingerprint"]

@@ -17,8 +17,10 @@ DIALOGUES = [["Hello. Who is there?", "Me."], ["Tea?"], ["Hello. Who is there?",
 FORMS = {
     "a.txt": "\n\n".join("\n".join(dialogue) for dialogue in DIALOGUES) + "\n",
     "b.txt": "\n \n\n".join("\n".join(dialogue) for dialogue in DIALOGUES),
-    "a.tsv": "dialogue\tutterance\n" + "".join(f"d{n}\t{text}\n" for n, dialogue in enumerate(DIALOGUES) for text in dialogue),
-    "b.tsv": "text\tspeaker\tDialogue_ID\n" + "".join(f"{text}\tx\t{n}\n" for n, dialogue in enumerate(DIALOGUES) for text in dialogue),
+    "a.tsv": "dialogue\tutterance\n"
+    + "".join(f"d{n}\t{text}\n" for n, dialogue in enumerate(DIALOGUES) for text in dialogue),
+    "b.tsv": "text\tspeaker\tDialogue_ID\n"
+    + "".join(f"{text}\tx\t{n}\n" for n, dialogue in enumerate(DIALOGUES) for text in dialogue),
     "a.jsonl": '{"utterances": ["Hello. Who is there?", "Me."]}\n{"utterances": ["Tea?", ""]}\n'
     '{"utterances": ["Hello. Who is there?", "You.", "No, you."], "dialogue_id": 7}\n',
     "b.jsonl": '{"dialogue": ["Hello. Who is there?", "Me."]}\n{"dialogue": []}\n{"dialogue": ["Tea?"]}\n'
@@ -41,10 +43,10 @@ def test_a_file_gives_its_dialogues(opened: Any, written: Any, name: str) -> Non
     assert corpus.counts.documents == 3
 
 
-@pytest.mark.parametrize("kind", ["dialogues", "documents"])
+@pytest.mark.parametrize("record_type", ["dialogues", "documents"])
 @pytest.mark.parametrize("form", [list, tuple])
-def test_a_list_of_lists_is_dialogues_or_documents_already_cut(opened: Any, kind: str, form: type) -> None:
-    assert as_lists(opened([form(dialogue) for dialogue in DIALOGUES], kind)) == DIALOGUES
+def test_a_list_of_lists_is_dialogues_or_documents_already_cut(opened: Any, record_type: str, form: type) -> None:
+    assert as_lists(opened([form(dialogue) for dialogue in DIALOGUES], record_type)) == DIALOGUES
 
 
 def test_a_list_of_dictionaries(opened: Any) -> None:
@@ -88,7 +90,10 @@ def test_a_list_of_strings_is_no_list_of_dialogues(complaint: Any) -> None:
 
 def test_a_dialogue_that_goes_on_later_is_not_taken_for_a_new_one(complaint: Any, written: Any) -> None:
     path = written("a.csv", "dialogue,utterance\nx,one\nx,two\ny,three\nx,four\n")
-    assert complaint(path, "dialogues") == f"{path}:5: dialogue 'x' goes on here after another one began; sort the rows by dialogue."
+    assert (
+        complaint(path, "dialogues")
+        == f"{path}:5: dialogue 'x' goes on here after another one began; sort the rows by dialogue."
+    )
 
 
 def test_something_else_than_a_text_in_a_dialogue(complaint: Any, written: Any) -> None:
@@ -99,7 +104,9 @@ def test_something_else_than_a_text_in_a_dialogue(complaint: Any, written: Any) 
 def test_too_many_columns_are_counted_and_the_possible_one_named(complaint: Any, written: Any) -> None:
     path = written("a.tsv", FORMS["b.tsv"])
     message = complaint(path, "dialogues", columns=["text", "speaker", "Dialogue_ID"])
-    assert message.startswith(f"{path}: dialogues take 1 column (utterance) and, if there is one, dialogue, and --columns gives 3")
+    assert message.startswith(
+        f"{path}: dialogues take 1 column (utterance) and, if there is one, dialogue, and --columns gives 3"
+    )
 
 
 # ---- whole documents
@@ -137,10 +144,10 @@ def test_records_know_their_documents_and_neighbours(documents: Corpus) -> None:
 # ---- held out
 
 
-@pytest.mark.parametrize("kind", ["dialogues", "documents"])
+@pytest.mark.parametrize("record_type", ["dialogues", "documents"])
 @pytest.mark.parametrize("seed", range(5))
-def test_dialogues_are_held_out_whole_though_they_share_utterances(opened: Any, kind: str, seed: int) -> None:
-    corpus = opened([["Hello.", f"What about {d}?", "Thank you.", "Good-bye."] for d in range(300)], kind)
+def test_dialogues_are_held_out_whole_though_they_share_utterances(opened: Any, record_type: str, seed: int) -> None:
+    corpus = opened([["Hello.", f"What about {d}?", "Thank you.", "Good-bye."] for d in range(300)], record_type)
     train, aside = hold_out(corpus, 100, seed)
     assert len(aside) == 100
     assert not set(corpus.documents[train].tolist()) & set(corpus.documents[aside].tolist())
@@ -148,7 +155,9 @@ def test_dialogues_are_held_out_whole_though_they_share_utterances(opened: Any, 
 
 
 def test_a_dialogue_all_of_whose_utterances_are_shared_is_left_out_of_both(opened: Any) -> None:
-    corpus = opened([["Hello.", "Good-bye."] if d % 2 else ["Hello.", f"What about {d}?"] for d in range(300)], "dialogues")
+    corpus = opened(
+        [["Hello.", "Good-bye."] if d % 2 else ["Hello.", f"What about {d}?"] for d in range(300)], "dialogues"
+    )
     train, aside = hold_out(corpus, 60, 0)
     texts = Records(corpus, aside.tolist()).texts()
     assert "Good-bye." not in texts
@@ -180,8 +189,8 @@ def test_a_lone_document_is_held_out_by_sentence(opened: Any, written: Any) -> N
 
 def test_neighbours_stay_within_a_dialogue(opened: Any) -> None:
     corpus = opened([[f"dialogue {d} turn {i}" for i in range(3)] for d in range(60)], "dialogues")
-    kind, first, second = natural_pairs(corpus, np.arange(30, 150))
-    assert kind == "neighbours"
+    record_type, first, second = natural_pairs(corpus, np.arange(30, 150))
+    assert record_type == "neighbours"
     assert len(first) == 40
     for a, b in zip(first, second, strict=True):
         assert a.split()[1] == b.split()[1]
@@ -191,6 +200,6 @@ def test_neighbours_stay_within_a_dialogue(opened: Any) -> None:
 def test_what_stood_around_a_gap_is_no_pair(opened: Any) -> None:
     corpus = opened([[f"dialogue {d} turn {i}" for i in range(60)] for d in range(2)], "dialogues")
     rows = np.array([row for row in range(120) if row % 3])
-    kind, first, second = natural_pairs(corpus, rows)
-    assert kind == "neighbours"
+    record_type, first, second = natural_pairs(corpus, rows)
+    assert record_type == "neighbours"
     assert {*first, *second} <= set(Records(corpus, rows.tolist()).texts())

@@ -13,13 +13,15 @@ from isotrope.data.emoji import emoji_in, without_emoji
 from isotrope.data.held_out import hold_out
 from isotrope.errors import InputError
 
-KINDS = ("labelled", "emoji")
-ENGLAND = "\U0001f3f4\U000e0067\U000e0062\U000e0065\U000e006e\U000e0067\U000e007f"  # a flag, and letters that nobody sees
+RECORD_TYPES = ("labelled", "emoji")
+ENGLAND = (
+    "\U0001f3f4\U000e0067\U000e0062\U000e0065\U000e006e\U000e0067\U000e007f"  # a flag, and letters that nobody sees
+)
 
 
 def opened(source: object, tiny: Path) -> Corpus:
-    tokeniser = isotrope.load(tiny, device="cpu").tokeniser
-    return open_corpus(source, KINDS, tokeniser.flat, tokeniser.fingerprint(), tokeniser.vocabulary)  # type: ignore[arg-type]
+    tokenizer = isotrope.load(tiny, device="cpu").text_tokenizer
+    return open_corpus(source, RECORD_TYPES, tokenizer)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -47,7 +49,7 @@ def test_a_text_with_two_emoji_is_two_records_and_one_without_is_none(tiny: Path
     file = tmp_path / "tweets.txt"
     file.write_text("the chef 😂 bakes 🔥\nthe sailor steers\n❤️\nthe boat ❤️ ❤️\n", encoding="utf-8")
     corpus = opened(file, tiny)
-    assert corpus.kind.name == "emoji"
+    assert corpus.record_type.name == "emoji"
     assert [corpus.text(row) for row in range(len(corpus))] == ["the chef bakes", "the chef bakes", "the boat"]
     assert corpus.values == ["😂", "🔥", "❤"]
     assert corpus.counts.empty == 2
@@ -59,11 +61,11 @@ def test_lists_and_tables_without_labels_are_read_alike_and_a_label_column_wins(
     table.write_text("id\ttext\n1\tthe chef 😂\n2\tthe boat 🔥\n", encoding="utf-8")
     for source in (table, ["the chef 😂", "the boat 🔥"], [{"text": "the chef 😂"}, {"text": "the boat 🔥"}]):
         corpus = opened(source, tiny)
-        assert (corpus.kind.name, corpus.values, corpus.text(1)) == ("emoji", ["😂", "🔥"], "the boat")
+        assert (corpus.record_type.name, corpus.values, corpus.text(1)) == ("emoji", ["😂", "🔥"], "the boat")
     labelled = tmp_path / "labelled.tsv"
     labelled.write_text("label\tsentence\n7\tthe chef 😂\n3\tthe boat\n", encoding="utf-8")
     corpus = opened(labelled, tiny)
-    assert (corpus.kind.name, corpus.values, corpus.text(0)) == ("labelled", ["7", "3"], "the chef 😂")
+    assert (corpus.record_type.name, corpus.values, corpus.text(0)) == ("labelled", ["7", "3"], "the chef 😂")
 
 
 def test_copies_of_a_text_are_kept_aside_together(samples: dict[str, Path], tiny: Path) -> None:

@@ -56,11 +56,13 @@ def test_records_may_come_in_any_order_and_number(opened: Any) -> None:
     assert Records(corpus, []).labels().tolist() == []
 
 
-@pytest.mark.parametrize(("label", "kind"), [("entailment", "labelled-pairs"), ("2", "scored-pairs"), ("0.5", "scored-pairs")])
-def test_a_column_called_label_is_read_as_what_it_holds(written: Any, label: str, kind: str) -> None:
+@pytest.mark.parametrize(
+    ("label", "record_type"), [("entailment", "labelled-pairs"), ("2", "scored-pairs"), ("0.5", "scored-pairs")]
+)
+def test_a_column_called_label_is_read_as_what_it_holds(written: Any, label: str, record_type: str) -> None:
     path = written("a.tsv", f"sentence1\tsentence2\tlabel\na\tb\t{label}\n")
-    assert find_records(path, ["scored-pairs", "labelled-pairs"], None, False).kind.name == kind
-    assert find_records(path, ["scored-pairs"], None, False).kind.name == "scored-pairs"
+    assert find_records(path, ["scored-pairs", "labelled-pairs"], None, False).record_type.name == record_type
+    assert find_records(path, ["scored-pairs"], None, False).record_type.name == "scored-pairs"
 
 
 def test_what_carries_no_label_says_which_kinds_do(opened: Any) -> None:
@@ -82,10 +84,19 @@ def test_scores_are_numbers(opened: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "header", ["premise\thypothesis\tlabel", "label\tpremise\thypothesis", "sentence2\tsentence1\tLabel", "sent0\tsent1\tlabel"]
+    "header",
+    ["premise\thypothesis\tlabel", "label\tpremise\thypothesis", "sentence2\tsentence1\tLabel", "sent0\tsent1\tlabel"],
 )
 def test_labelled_pairs_are_found_by_their_columns(opened: Any, written: Any, header: str) -> None:
-    cells = {"premise": "a", "sentence1": "a", "sent0": "a", "hypothesis": "b", "sentence2": "b", "sent1": "b", "label": "neutral"}
+    cells = {
+        "premise": "a",
+        "sentence1": "a",
+        "sent0": "a",
+        "hypothesis": "b",
+        "sentence2": "b",
+        "sent1": "b",
+        "label": "neutral",
+    }
     path = written("a.tsv", f"{header}\n" + "\t".join(cells[name] for name in header.lower().split("\t")) + "\n")
     corpus = opened(path, "labelled-pairs")
     assert (corpus.text(0, "premise"), corpus.text(0, "hypothesis"), corpus.classes) == ("a", "b", ["neutral"])
@@ -93,7 +104,11 @@ def test_labelled_pairs_are_found_by_their_columns(opened: Any, written: Any, he
 
 def test_labelled_pairs_of_a_list(opened: Any) -> None:
     records = Records(opened([("a", "b", "no"), ("c", "d", "yes")], "labelled-pairs"), [1, 0])
-    assert (records.texts("premise"), records.texts("hypothesis"), records.labels().tolist()) == (["c", "a"], ["d", "b"], [1, 0])
+    assert (records.texts("premise"), records.texts("hypothesis"), records.labels().tolist()) == (
+        ["c", "a"],
+        ["d", "b"],
+        [1, 0],
+    )
 
 
 def test_the_published_files_of_inference_and_paraphrase(opened: Any, shared_data: Path) -> None:
@@ -101,7 +116,9 @@ def test_the_published_files_of_inference_and_paraphrase(opened: Any, shared_dat
     assert (len(nli), nli.classes) == (277, ["entailment", "not_entailment"])
     paraphrases = opened(shared_data / "transfer" / "mrpc.test.tsv.gz", "labelled-pairs")
     assert (len(paraphrases), paraphrases.classes) == (1725, ["0", "1"])
-    sick = opened(shared_data / "sts" / "sick.trial.tsv.gz", "labelled-pairs", columns=["sentence1", "sentence2", "entailment"])
+    sick = opened(
+        shared_data / "sts" / "sick.trial.tsv.gz", "labelled-pairs", columns=["sentence1", "sentence2", "entailment"]
+    )
     assert sick.classes == ["contradiction", "entailment", "neutral"]
 
 
@@ -157,7 +174,9 @@ def test_blocks_draw_the_same_rows(opened: Any, monkeypatch: pytest.MonkeyPatch)
 
     corpus = opened([(f"text {i}", str(i * i % 7)) for i in range(1000)], "labelled")
     whole = hold_out(corpus, 100, 3)[1].tolist()
-    monkeypatch.setattr(held_out, "_blocks", lambda total: [(start, min(start + 37, total)) for start in range(0, total, 37)])
+    monkeypatch.setattr(
+        held_out, "_blocks", lambda total: [(start, min(start + 37, total)) for start in range(0, total, 37)]
+    )
     assert hold_out(corpus, 100, 3)[1].tolist() == whole
 
 
@@ -176,7 +195,9 @@ def test_the_seed_chooses_what_is_held_out(opened: Any) -> None:
 
 def test_the_hypotheses_of_a_premise_are_held_out_together(opened: Any) -> None:
     labels = ("entailment", "neutral", "contradiction")
-    corpus = opened([(f"premise {i % 1000}", f"hypothesis {i}", labels[i // 1000]) for i in range(3000)], "labelled-pairs")
+    corpus = opened(
+        [(f"premise {i % 1000}", f"hypothesis {i}", labels[i // 1000]) for i in range(3000)], "labelled-pairs"
+    )
     train, aside = hold_out(corpus, 300, 0)
     assert len(aside) > 270  # drawn one by one, hardly a premise would be free of the other side
     assert not set(corpus.keys[train].ravel().tolist()) & set(corpus.keys[aside].ravel().tolist())
@@ -189,26 +210,28 @@ def test_the_hypotheses_of_a_premise_are_held_out_together(opened: Any) -> None:
 
 def test_labelled_texts_give_halves_each_text_once(opened: Any) -> None:
     corpus = opened([(f"one two three four five number {i % 25}", "x") for i in range(50)], "labelled")
-    kind, first, second = natural_pairs(corpus, np.arange(50))
-    assert (kind, len(first), len(set(second))) == ("halves", 25, 25)
+    record_type, first, second = natural_pairs(corpus, np.arange(50))
+    assert (record_type, len(first), len(set(second))) == ("halves", 25, 25)
 
 
 def test_of_labelled_pairs_only_entailments_are_alike(opened: Any) -> None:
     labels = ("Entailment", "neutral", "contradiction")
     corpus = opened([(f"premise {i}", f"hypothesis {i}", labels[i % 3]) for i in range(90)], "labelled-pairs")
-    kind, first, second = natural_pairs(corpus, np.arange(90))
-    assert (kind, first) == ("pairs", [f"premise {i}" for i in range(0, 90, 3)])
+    record_type, first, second = natural_pairs(corpus, np.arange(90))
+    assert (record_type, first) == ("pairs", [f"premise {i}" for i in range(0, 90, 3)])
     assert second == [text.replace("premise", "hypothesis") for text in first]
 
 
 def test_labelled_pairs_without_entailments_give_halves(opened: Any) -> None:
-    corpus = opened([(f"one two three four five {i}", f"hypothesis {i}", str(i % 2)) for i in range(60)], "labelled-pairs")
-    kind, first, second = natural_pairs(corpus, np.arange(60))
-    assert (kind, len(first)) == ("halves", 60)
+    corpus = opened(
+        [(f"one two three four five {i}", f"hypothesis {i}", str(i % 2)) for i in range(60)], "labelled-pairs"
+    )
+    record_type, first, second = natural_pairs(corpus, np.arange(60))
+    assert (record_type, len(first)) == ("halves", 60)
     assert first[0] + " " + second[0] == "one two three four five 0"
 
 
 def test_of_scored_pairs_the_highest_are_alike(opened: Any) -> None:
     corpus = opened([(f"first {i}", f"second {i}", i % 6) for i in range(240)], "scored-pairs")
-    kind, first, _ = natural_pairs(corpus, np.arange(240))
-    assert (kind, first) == ("pairs", [f"first {i}" for i in range(5, 240, 6)])
+    record_type, first, _ = natural_pairs(corpus, np.arange(240))
+    assert (record_type, first) == ("pairs", [f"first {i}" for i in range(5, 240, 6)])

@@ -59,19 +59,31 @@ def test_without_the_column_there_are_no_hard_negatives(opened: Any) -> None:
 
 
 @pytest.mark.parametrize("columns", [["sent", "link"], ["sent", "link", "unlike"]])
-def test_columns_are_given_by_name_with_or_without_hard_negatives(opened: Any, written: Any, columns: list[str]) -> None:
-    path = written("a.tsv", "link\tunlike\thard_entities\tsent\n" + "".join(f"{e}\t{hard}\tno\t{s}\n" for s, e, hard in ROWS))
+def test_columns_are_given_by_name_with_or_without_hard_negatives(
+    opened: Any, written: Any, columns: list[str]
+) -> None:
+    path = written(
+        "a.tsv", "link\tunlike\thard_entities\tsent\n" + "".join(f"{e}\t{hard}\tno\t{s}\n" for s, e, hard in ROWS)
+    )
     corpus = opened(path, "linked", columns=columns)
     assert Records(corpus, range(3)).values() == ["Cat", "Dog", "Venus"]
     assert hard_names(corpus) == (HARD if len(columns) == 3 else [[], [], []])
 
 
-def test_hard_negatives_stay_with_their_sentences_over_the_borders_of_blocks(opened: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_hard_negatives_stay_with_their_sentences_over_the_borders_of_blocks(
+    opened: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(corpus_files, "BLOCK", 2)
-    rows = [(f"sentence {i}" if i % 3 else "", f"entity {i}", "|".join(f"entity {i + k}" for k in range(1, i % 4))) for i in range(20)]
+    rows = [
+        (f"sentence {i}" if i % 3 else "", f"entity {i}", "|".join(f"entity {i + k}" for k in range(1, i % 4)))
+        for i in range(20)
+    ]
     corpus = opened(rows, "linked")
     expected = {sentence: hard.split("|") if hard else [] for sentence, _, hard in rows if sentence}
-    assert dict(zip(Records(corpus, range(len(corpus))).texts(), hard_names(corpus, range(len(corpus))), strict=True)) == expected
+    assert (
+        dict(zip(Records(corpus, range(len(corpus))).texts(), hard_names(corpus, range(len(corpus))), strict=True))
+        == expected
+    )
 
 
 def test_the_published_mentions(opened: Any, shared_data: Path) -> None:
@@ -119,8 +131,9 @@ def test_tuples_of_another_width(opened: Any) -> None:
 
 
 def test_a_text_file(complaint: Any, written: Any) -> None:
-    assert "linked were asked for; give a .tsv, .csv, .jsonl or .parquet file with columns sentence/entity" in complaint(
-        written("a.txt", "The cat sat.\n"), "linked"
+    assert (
+        "linked were asked for; give a .tsv, .csv, .jsonl or .parquet file with columns sentence/entity"
+        in complaint(written("a.txt", "The cat sat.\n"), "linked")
     )
 
 
@@ -130,7 +143,11 @@ def test_a_text_file(complaint: Any, written: Any) -> None:
 @pytest.fixture
 def mentions(opened: Any) -> Corpus:
     """600 sentences with one to five entities each."""
-    rows = [(f"one two three four five sentence {i}", f"entity {(i + k) % 80}") for i in range(600) for k in range(1 + i % 5)]
+    rows = [
+        (f"one two three four five sentence {i}", f"entity {(i + k) % 80}")
+        for i in range(600)
+        for k in range(1 + i % 5)
+    ]
     return opened(rows, "linked")
 
 
@@ -146,6 +163,6 @@ def test_a_sentence_stands_in_a_batch_with_one_of_its_entities(mentions: Corpus)
 
 
 def test_linked_sentences_give_halves_each_once(mentions: Corpus) -> None:
-    kind, first, second = natural_pairs(mentions, np.arange(90))
-    assert kind == "halves"
+    record_type, first, second = natural_pairs(mentions, np.arange(90))
+    assert record_type == "halves"
     assert len(set(second)) == len(first) == 30

@@ -51,7 +51,9 @@ def lonely(labels: Any, found: list[Rows]) -> int:
 @example(sizes=[1] * 30, size=2, seed=0, epoch=0)
 @example(sizes=[99, 1], size=10, seed=0, epoch=0)
 @settings(deadline=None, max_examples=300)
-def test_batches_are_full_and_all_records_are_used_once_as_far_as_they_go(sizes: list[int], size: int, seed: int, epoch: int) -> None:
+def test_batches_are_full_and_all_records_are_used_once_as_far_as_they_go(
+    sizes: list[int], size: int, seed: int, epoch: int
+) -> None:
     labels = of_sizes(sizes)
     found = by_class(labels, size, seed, epoch)
     assert all(len(batch) == size for batch in found)
@@ -139,7 +141,10 @@ def test_every_document_has_its_turn_given_by_its_first_row(documents: Corpus) -
 
 def test_a_document_that_misses_a_row_is_not_dealt_out(documents: Corpus) -> None:
     rows = np.delete(np.arange(len(documents)), [3, 4, int(documents.starts[-1])])  # of documents 2 and 102
-    assert set(whole_documents(documents, rows).tolist()) == set(documents.starts.tolist()) - {3, int(documents.starts[-1])}
+    assert set(whole_documents(documents, rows).tolist()) == set(documents.starts.tolist()) - {
+        3,
+        int(documents.starts[-1]),
+    }
     used = np.concatenate(list(batches("by-document", documents, rows, 1, 0, 0)))
     assert sorted(used.tolist()) == whole_documents(documents, rows).tolist()
 
@@ -185,7 +190,10 @@ def test_a_method_can_tell_neighbours_from_those_of_the_next_document_and_from_g
 
 
 def test_the_rest_that_fills_no_run_changes_from_epoch_to_epoch() -> None:
-    used = [set(np.concatenate(list(batches("consecutive", None, np.arange(103), 10, 0, epoch))).tolist()) for epoch in range(4)]  # type: ignore[arg-type]
+    used = [
+        set(np.concatenate(list(batches("consecutive", None, np.arange(103), 10, 0, epoch))).tolist())
+        for epoch in range(4)
+    ]  # type: ignore[arg-type]
     assert all(len(each) == 100 for each in used)
     assert set.union(*used) == set(range(103))
 

@@ -16,15 +16,15 @@ import pyarrow
 import pyarrow.parquet as parquet
 import pytest
 
-from isotrope.data.kinds import KINDS, Record, kind_named
 from isotrope.data.readers import read
+from isotrope.data.record_types import RECORD_TYPES, Record, record_type_named
 from isotrope.data.tables import header_of
 from isotrope.errors import InputError
 
 PACKERS = {"": bytes, ".gz": gzip.compress, ".xz": lzma.compress}
 TABLES = (".tsv", ".csv", ".jsonl", ".parquet")
 
-# The published headers of each kind, and two records under them. The texts hold quotes, commas and two scripts.
+# The published headers of each record_type, and two records under them. The texts hold quotes, commas and two scripts.
 TEXTS = ('She said "no", twice', "它是红色的。", "plain words")
 HEADERS = [
     ("sentences", ("text",)),
@@ -65,12 +65,12 @@ def as_parquet(header: tuple[str, ...], rows: list[tuple[Any, ...]]) -> bytes:
 WRITERS = {".tsv": as_tsv, ".csv": as_csv, ".jsonl": as_jsonl, ".parquet": as_parquet}
 
 
-def records_of(path: Path, kind: str, **options: Any) -> list[Record]:
-    return list(read(path, kind_named(kind), **options))
+def records_of(path: Path, record_type: str, **options: Any) -> list[Record]:
+    return list(read(path, record_type_named(record_type), **options))
 
 
-def texts_of(path: Path, kind: str = "sentences", **options: Any) -> list[str]:
-    return [record.texts[0] for record in records_of(path, kind, **options)]
+def texts_of(path: Path, record_type: str = "sentences", **options: Any) -> list[str]:
+    return [record.texts[0] for record in records_of(path, record_type, **options)]
 
 
 def write(path: Path, content: bytes | str) -> Path:
@@ -78,10 +78,10 @@ def write(path: Path, content: bytes | str) -> Path:
     return path
 
 
-def complaint(path: Path, kind: str = "sentences", **options: Any) -> str:
+def complaint(path: Path, record_type: str = "sentences", **options: Any) -> str:
     """The one sentence a bad file gives; it always names the file."""
     with pytest.raises(InputError) as caught:
-        records_of(path, kind, **options)
+        records_of(path, record_type, **options)
     message = str(caught.value)
     assert message.startswith(str(path))
     assert "\n" not in message
@@ -90,27 +90,31 @@ def complaint(path: Path, kind: str = "sentences", **options: Any) -> str:
     return message
 
 
-# ---- every format, every kind
+# ---- every format, every record_type
 
 
 @pytest.mark.parametrize("packing", PACKERS)
 @pytest.mark.parametrize("suffix", TABLES)
-@pytest.mark.parametrize(("kind", "header"), HEADERS)
-def test_a_table_gives_its_records_by_column_name(tmp_path: Path, suffix: str, packing: str, kind: str, header: tuple[str, ...]) -> None:
+@pytest.mark.parametrize(("record_type", "header"), HEADERS)
+def test_a_table_gives_its_records_by_column_name(
+    tmp_path: Path, suffix: str, packing: str, record_type: str, header: tuple[str, ...]
+) -> None:
     rows = [TEXTS[: len(header)], TEXTS[::-1][: len(header)]]
     path = write(tmp_path / f"data{suffix}{packing}", PACKERS[packing](WRITERS[suffix](header, rows)))
-    fields = len(KINDS[kind].fields)
-    records = records_of(path, kind)
+    fields = len(RECORD_TYPES[record_type].fields)
+    records = records_of(path, record_type)
     assert [record.texts for record in records] == [row[:fields] for row in rows]
-    assert [record.value for record in records] == [row[fields] if KINDS[kind].value else None for row in rows]
+    assert [record.value for record in records] == [
+        row[fields] if RECORD_TYPES[record_type].value else None for row in rows
+    ]
     assert header_of(path) == header
 
 
 @pytest.mark.parametrize("packing", PACKERS)
-@pytest.mark.parametrize("kind", ["sentences", "documents"])
-def test_a_text_file_gives_a_sentence_a_line(tmp_path: Path, packing: str, kind: str) -> None:
+@pytest.mark.parametrize("record_type", ["sentences", "documents"])
+def test_a_text_file_gives_a_sentence_a_line(tmp_path: Path, packing: str, record_type: str) -> None:
     path = write(tmp_path / f"data.txt{packing}", PACKERS[packing]("first line\n第二行。\nno line end".encode()))
-    assert texts_of(path, kind) == ["first line", "第二行。", "no line end"]
+    assert texts_of(path, record_type) == ["first line", "第二行。", "no line end"]
     assert header_of(path) is None
 
 
@@ -171,9 +175,9 @@ def test_unknown_columns_are_named_with_the_wanted_ones(tmp_path: Path, suffix: 
     assert "--columns" in message
 
 
-@pytest.mark.parametrize("kind", ["pairs", "triples", "scored-pairs", "labelled"])
-def test_a_text_file_cannot_hold_more_than_one_column(tmp_path: Path, kind: str) -> None:
-    assert f"{kind} were asked for" in complaint(write(tmp_path / "a.txt", "hello\n"), kind)
+@pytest.mark.parametrize("record_type", ["pairs", "triples", "scored-pairs", "labelled"])
+def test_a_text_file_cannot_hold_more_than_one_column(tmp_path: Path, record_type: str) -> None:
+    assert f"{record_type} were asked for" in complaint(write(tmp_path / "a.txt", "hello\n"), record_type)
 
 
 # ---- quotes, line ends, byte order marks
@@ -202,7 +206,9 @@ def test_a_quoted_last_csv_field_without_line_end_is_whole(tmp_path: Path) -> No
     assert texts_of(write(tmp_path / "a.csv", 'text\n"last\none"')) == ["last one"]
 
 
-@pytest.mark.parametrize(("suffix", "content"), [(".txt", "one\ntwo\n"), (".tsv", "text\none\ntwo\n"), (".csv", "text\none\ntwo\n")])
+@pytest.mark.parametrize(
+    ("suffix", "content"), [(".txt", "one\ntwo\n"), (".tsv", "text\none\ntwo\n"), (".csv", "text\none\ntwo\n")]
+)
 def test_windows_line_ends_and_the_byte_order_mark_leave_no_trace(tmp_path: Path, suffix: str, content: str) -> None:
     path = write(tmp_path / f"a{suffix}", b"\xef\xbb\xbf" + content.replace("\n", "\r\n").encode())
     assert texts_of(path) == ["one", "two"]
@@ -222,7 +228,11 @@ def test_white_space_is_folded(tmp_path: Path) -> None:
 
 
 def test_json_rows_may_be_plain_strings(tmp_path: Path) -> None:
-    assert texts_of(write(tmp_path / "a.jsonl", '"one"\n"two \\u00e9"\n{"text": "three"}\n')) == ["one", "two é", "three"]
+    assert texts_of(write(tmp_path / "a.jsonl", '"one"\n"two \\u00e9"\n{"text": "three"}\n')) == [
+        "one",
+        "two é",
+        "three",
+    ]
 
 
 @pytest.mark.parametrize("suffix", [".jsonl", ".parquet"])
@@ -245,7 +255,9 @@ def test_lines_are_counted_as_an_editor_counts_them(tmp_path: Path) -> None:
 
 
 def test_a_tsv_row_of_empty_fields_is_a_record_to_be_counted(tmp_path: Path) -> None:
-    assert [record.texts for record in records_of(write(tmp_path / "a.tsv", "anchor\tpositive\n\t\na\tb\n"), "pairs")] == [
+    assert [
+        record.texts for record in records_of(write(tmp_path / "a.tsv", "anchor\tpositive\n\t\na\tb\n"), "pairs")
+    ] == [
         ("", ""),
         ("a", "b"),
     ]
@@ -268,15 +280,22 @@ def test_documents_of_a_table_are_cut_and_keep_together(tmp_path: Path, suffix: 
     ]
 
 
-@pytest.mark.parametrize("kind", ["sentences", "documents"])
+@pytest.mark.parametrize("record_type", ["sentences", "documents"])
 @pytest.mark.parametrize("suffix", [".jsonl", ".parquet"])
-def test_a_list_of_sentences_is_a_document_already_cut(tmp_path: Path, suffix: str, kind: str) -> None:
+def test_a_list_of_sentences_is_a_document_already_cut(tmp_path: Path, suffix: str, record_type: str) -> None:
     path = write(tmp_path / f"a{suffix}", WRITERS[suffix](("sentences",), [(["a  b. C", None],), (["d"],)]))
-    assert [(record.texts[0], record.document) for record in records_of(path, kind)] == [("a b. C", 0), ("", 0), ("d", 1)]
+    assert [(record.texts[0], record.document) for record in records_of(path, record_type)] == [
+        ("a b. C", 0),
+        ("", 0),
+        ("d", 1),
+    ]
 
 
 def test_an_empty_document_is_one_empty_record(tmp_path: Path) -> None:
-    assert texts_of(write(tmp_path / "a.jsonl", '{"text": ""}\n{"sentences": [], "text": []}\n'), "documents") == ["", ""]
+    assert texts_of(write(tmp_path / "a.jsonl", '{"text": ""}\n{"sentences": [], "text": []}\n'), "documents") == [
+        "",
+        "",
+    ]
 
 
 def test_split_cuts_lines_and_cells(tmp_path: Path) -> None:
@@ -288,7 +307,11 @@ def test_split_cuts_lines_and_cells(tmp_path: Path) -> None:
         ("Three.", 1),
     ]
     cells = write(tmp_path / "a.jsonl", '{"text": "Head\\n\\nOne. Two.", "label": "x"}\n')
-    assert [(r.texts[0], r.value) for r in records_of(cells, "labelled", split=True)] == [("Head", "x"), ("One.", "x"), ("Two.", "x")]
+    assert [(r.texts[0], r.value) for r in records_of(cells, "labelled", split=True)] == [
+        ("Head", "x"),
+        ("One.", "x"),
+        ("Two.", "x"),
+    ]
 
 
 def test_split_of_pairs_is_refused(tmp_path: Path) -> None:
@@ -361,7 +384,8 @@ def test_a_utf16_file(tmp_path: Path, encoding: str) -> None:
 @pytest.mark.parametrize("fields", [1, 3])
 def test_a_wrong_number_of_fields_is_counted(tmp_path: Path, suffix: str, separator: str, fields: int) -> None:
     path = write(
-        tmp_path / f"a{suffix}", "\n".join([separator.join(["anchor", "positive"]), separator.join("ab"), separator.join("x" * fields)])
+        tmp_path / f"a{suffix}",
+        "\n".join([separator.join(["anchor", "positive"]), separator.join("ab"), separator.join("x" * fields)]),
     )
     message = complaint(path, "pairs")
     assert message.startswith(f"{path}:3: {fields} field")
@@ -391,7 +415,7 @@ def test_a_list_or_object_where_a_text_belongs(tmp_path: Path, cell: str) -> Non
 
 
 def test_half_a_character_in_json(tmp_path: Path) -> None:
-    # Cutting a tweet in the middle of an emoji leaves this; no tokeniser and no file takes it.
+    # Cutting a tweet in the middle of an emoji leaves this; no tokenizer and no file takes it.
     path = write(tmp_path / "a.jsonl", '"fine"\n"broken \\ud83d"\n')
     assert complaint(path).startswith(f"{path}:2:")
 

@@ -60,7 +60,11 @@ def test_text_is_cut_at_the_marks_and_nowhere_else(marked: str) -> None:
 
 
 def test_a_blank_line_always_ends_a_sentence() -> None:
-    assert split_sentences("A title\n\nthe text goes\non here\r\n \r\nthe end") == ["A title", "the text goes on here", "the end"]
+    assert split_sentences("A title\n\nthe text goes\non here\r\n \r\nthe end") == [
+        "A title",
+        "the text goes on here",
+        "the end",
+    ]
 
 
 @pytest.mark.parametrize("text", ["", " ", "\n\n\t\u3000\n"])
@@ -73,7 +77,9 @@ def test_white_space_is_folded() -> None:
 
 
 # Letters alone would hardly ever meet a stop, so most of the alphabet is stops, quotes and spaces.
-tricky = st.lists(st.sampled_from([*".!?。！？…\"'”’」）)]“‘「（([ \n\u3000", *"aAI1中", "Mr", "e.g", "No"]), max_size=40).map("".join)
+tricky = st.lists(
+    st.sampled_from([*".!?。！？…\"'”’」）)]“‘「（([ \n\u3000", *"aAI1中", "Mr", "e.g", "No"]), max_size=40
+).map("".join)
 
 
 @given(st.one_of(tricky, st.text(max_size=60)))

@@ -1,8 +1,8 @@
 """Two processes equal one: two steps of every method, from the text to the weights.
 
-Dropout is off. Chance in ``views`` (edits, spans, masks, wrong orders, hard entities) belongs to a process by design, so the one process
-makes its views in two halves, each with the chance of the process that would have made it. Chance in ``loss`` is the same everywhere and
-stays as it is.
+Dropout is off. Chance in ``views`` (edits, spans, masks, wrong orders, hard entities) belongs to a process by design,
+so the one process makes its views in two halves, each with the chance of the process that would have made it. Chance in
+``loss`` is the same everywhere and stays as it is.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from torch.nn.functional import pad
 from worker import descend
 
 from isotrope.data.corpus import Records
-from isotrope.methods.base import Method, View
-from isotrope.methods.registry import find, registry
+from isotrope.methods.frame.method import Method, View
+from isotrope.methods.frame.method_registry import find, registry
+from isotrope.tokens.text_tokenizer import Tokens, join
 from isotrope.views.masking import Masked
 from isotrope.views.numbers import Numbers
-from isotrope.views.tokens import Tokens, join
 
 SEED, BATCH = 42, 16
 LOOP: dict[str, Any] = {
@@ -41,7 +41,11 @@ OWN: dict[str, dict[str, Any]] = {  # small enough for a tiny encoder, and with 
     "simcse-supervised": {"pooling": "cls"},
     "moco": {"queue": 24, "momentum": 0.9},  # two batches go once around
     "cert": {"queue": 24, "momentum": 0.9},
-    "dclr": {"complement": "{model}", "threshold": 0.98, "temperature": 1.0},  # half of the pairs are negatives, and noise counts
+    "dclr": {
+        "complement": "{model}",
+        "threshold": 0.98,
+        "temperature": 1.0,
+    },  # half of the pairs are negatives, and noise counts
     "distil": {"teacher": "{tiny}"},
     "vascl": {"neighbours": 4, "radius": 0.3, "head_rate": 1.0},
     "sg": {"projection": 64},
@@ -64,7 +68,10 @@ pytestmark = [
 
 @pytest.fixture(scope="module")
 def still(tiny: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The tiny encoder without dropout, and with larger weights: fresh ones give all texts one vector, and hardly a gradient."""
+    """The tiny encoder without dropout, and with larger weights:
+
+    fresh ones give all texts one vector, and hardly a gradient.
+    """
     folder = tmp_path_factory.mktemp("still") / "model"
     shutil.copytree(tiny, folder)
     weights = load_file(folder / "model.safetensors")
@@ -83,7 +90,7 @@ def cases(still: Path, tiny: Path, samples: dict[str, Path]) -> dict[str, dict[s
     for name in NAMES:
         own = {setting: models.get(value, value) for setting, value in OWN.get(name, {}).items()}
         chosen = find(name).Settings(**{setting: value for setting, value in own.items() if setting != "pooling"})
-        data = next(samples[kind] for kind in find(name).kinds(chosen) if kind in samples)
+        data = next(samples[kind] for kind in find(name).record_types(chosen) if kind in samples)
         start = {} if find(name).starts_anew else {"model": str(still)}
         found[name] = {"method": name, "data": str(data), **start, **LOOP, **own}
     beside = {**CHILDREN, "chain-thaw": {"chain_thaw": "1,0,0,0", "chain_head_rate": 1.0}}  # the head alone, then all
@@ -100,7 +107,9 @@ def two(tiny: Path, samples: dict[str, Path], cases: dict[str, Any], tmp_path_fa
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", str(worker)]
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""}
     arguments = [str(folder / "cases.json"), str(folder)]
-    done = subprocess.run([*command, *arguments], capture_output=True, text=True, env=environment, timeout=600, check=False)
+    done = subprocess.run(
+        [*command, *arguments], capture_output=True, text=True, env=environment, timeout=600, check=False
+    )
     assert done.returncode == 0, done.stderr[-6000:]
     return folder
 
@@ -115,7 +124,7 @@ def in_halves(kind: type[Method]) -> Callable[[Method, Records, np.random.Genera
         assert rng.bit_generator.state == dice[0].bit_generator.state
         rows = [records.rows[:half], records.rows[half:]]
         first, second = (plain(self, Records(records.corpus, mine), own) for mine, own in zip(rows, dice, strict=True))
-        return {name: joined(first[name], second[name], self.encoder.tokeniser.pad) for name in first}
+        return {name: joined(first[name], second[name], self.encoder.text_tokenizer.pad) for name in first}
 
     return views
 
@@ -128,7 +137,9 @@ def joined(first: Any, second: Any, padding: int) -> View:
     assert isinstance(first, Masked)
     tokens = join([first.tokens, second.tokens], padding)
     width = tokens.ids.shape[1]
-    return Masked.of(tokens, torch.cat([pad(part.labels, (0, width - part.labels.shape[1]), value=-100) for part in (first, second)]))
+    return Masked.of(
+        tokens, torch.cat([pad(part.labels, (0, width - part.labels.shape[1]), value=-100) for part in (first, second)])
+    )
 
 
 @pytest.mark.parametrize(
@@ -137,7 +148,9 @@ def joined(first: Any, second: Any, padding: int) -> View:
 def test_two_processes_equal_one(
     name: str, two: Path, cases: dict[str, dict[str, Any]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The same weights, heads, towers and queues after two steps, and on the way the same losses, gradients and candidates."""
+    """The same weights, heads, towers and queues after two steps, and on the way the same losses, gradients and
+    candidates.
+    """
     method = find(cases[name]["method"])
     monkeypatch.setattr(method, "views", in_halves(method))
     alone = descend(cases[name], tmp_path / "one")
@@ -151,7 +164,9 @@ def test_two_processes_equal_one(
         assert theirs["candidates"] == mine["candidates"]
         assert theirs["loss"] == pytest.approx(mine["loss"], rel=1e-5, abs=1e-5)
         assert theirs["gradient_norm"] == pytest.approx(mine["gradient_norm"], rel=1e-4)
-    assert max(mine["gradient_norm"] for mine, _ in steps) > LEAST.get(name, 0.1)  # weights that do not move would prove nothing
+    assert max(mine["gradient_norm"] for mine, _ in steps) > LEAST.get(
+        name, 0.1
+    )  # weights that do not move would prove nothing
 
 
 def logged(run: Path) -> list[dict[str, Any]]:

@@ -24,10 +24,10 @@ from isotrope import trainer
 from isotrope.data.batches import batches
 from isotrope.data.corpus import Corpus, Records, open_corpus
 from isotrope.errors import InputError
-from isotrope.methods.base import Batch, Method
-from isotrope.methods.beside import Beside
+from isotrope.methods.frame.auxiliary import Beside
+from isotrope.methods.frame.method import Batch, Method
+from isotrope.methods.frame.method_registry import find
 from isotrope.methods.mlm import MaskedLanguageModel, MLMSettings
-from isotrope.methods.registry import find
 from isotrope.training import loop
 from isotrope.training.checkpoints import weights_of
 from isotrope.training.gathering import average_gradients
@@ -49,8 +49,8 @@ def build(name: str, folder: str, mlm: bool) -> Method:
 
 
 def corpus_of(method: Method, source: str, kind: str) -> Corpus:
-    tokeniser = method.encoder.tokeniser
-    return open_corpus(source, (kind,), tokeniser.flat, tokeniser.fingerprint(), tokeniser.vocabulary)
+    tokenizer = method.encoder.text_tokenizer
+    return open_corpus(source, (kind,), tokenizer)
 
 
 def part(method: Method, corpus: Corpus, rows: np.ndarray, rank: int) -> Batch:
@@ -72,9 +72,15 @@ def gradients_agree(name: str, kind: str, folder: str, source: str, mlm: bool, c
     for other in range(2):
         chunks = part(alone, corpus, rows, other).chunks(chunk)
         halves += [_represent(alone, piece, accelerator, (1, 2, other, number)) for number, piece in enumerate(chunks)]
-    terms = alone.loss({key: torch.cat([half[key] for half in halves]) for key in halves[0]}, part(alone, corpus, rows, rank))
+    terms = alone.loss(
+        {key: torch.cat([half[key] for half in halves]) for key in halves[0]}, part(alone, corpus, rows, rank)
+    )
     alone.total(terms).backward()
-    assert abs(float(outcome.loss) - float(alone.total(terms))) < 1e-5, (name, float(outcome.loss), float(alone.total(terms)))
+    assert abs(float(outcome.loss) - float(alone.total(terms))) < 1e-5, (
+        name,
+        float(outcome.loss),
+        float(alone.total(terms)),
+    )
     assert outcome.candidates == (2 * GLOBAL if kind == "triples" else GLOBAL), outcome.candidates
     largest = 0.0
     for (key, first), second in zip(together.named_parameters(), alone.parameters(), strict=True):
@@ -88,8 +94,8 @@ def gradients_agree(name: str, kind: str, folder: str, source: str, mlm: bool, c
 def descend(case: dict[str, Any], output: Path) -> dict[str, torch.Tensor]:
     """Train by plain gradient descent, and return all weights and buffers as the last step left them.
 
-    Adam divides a gradient by its own size: what is rounding in one that should be zero would be a whole step, and a gradient that is
-    twice too large would be the same step.
+    Adam divides a gradient by its own size: what is rounding in one that should be zero would be a whole step, and a
+    gradient that is twice too large would be the same step.
     """
     seen: dict[str, torch.Tensor] = {}
     build_adam, finish = loop.build_optimiser, Method.finish_step
@@ -105,7 +111,9 @@ def descend(case: dict[str, Any], output: Path) -> dict[str, torch.Tensor]:
     with (
         patch.object(loop, "build_optimiser", descent),
         patch.object(Method, "finish_step", noting),
-        patch.object(trainer, "with_own_task", lambda *_: unjudged()),  # a method's own task makes views, with chance of its own
+        patch.object(
+            trainer, "with_own_task", lambda *_: unjudged()
+        ),  # a method's own task makes views, with chance of its own
     ):
         isotrope.train(output=output, **case)
     return seen

@@ -58,7 +58,10 @@ def bert(tmp_path_factory: pytest.TempPathFactory, fresh: Callable[[], Encoder])
 
 @pytest.fixture(scope="session")
 def roberta(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A plain Hugging Face folder: a RoBERTa whose 66 positions leave room for 64 tokens, and whose tokeniser states no limit."""
+    """A plain Hugging Face folder:
+
+    a RoBERTa whose 66 positions leave room for 64 tokens, and whose tokenizer states no limit.
+    """
     import torch
     from tokenizers import ByteLevelBPETokenizer
     from transformers import RobertaConfig, RobertaModel, RobertaTokenizerFast
@@ -66,13 +69,17 @@ def roberta(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("encoders") / "roberta"
     pieces = ByteLevelBPETokenizer()
     specials = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]
-    pieces.train_from_iterator(make_sentences(200), vocab_size=400, min_frequency=1, special_tokens=specials, show_progress=False)
+    pieces.train_from_iterator(
+        make_sentences(200), vocab_size=400, min_frequency=1, special_tokens=specials, show_progress=False
+    )
     vocabulary, merges = pieces._tokenizer.get_vocab(), tmp_path_factory.mktemp("merges")
     pieces.save_model(str(merges))
     tokenizer = RobertaTokenizerFast.from_pretrained(merges)
     torch.manual_seed(0)
     shape = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 64}
-    config = RobertaConfig(vocab_size=len(vocabulary), max_position_embeddings=66, pad_token_id=1, bos_token_id=0, eos_token_id=2, **shape)
+    config = RobertaConfig(
+        vocab_size=len(vocabulary), max_position_embeddings=66, pad_token_id=1, bos_token_id=0, eos_token_id=2, **shape
+    )
     RobertaModel(config).save_pretrained(folder)
     tokenizer.save_pretrained(folder)
     return folder

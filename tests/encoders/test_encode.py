@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 
 from isotrope.encoders import encoder as encoder_module
 from isotrope.encoders.encoder import plan
-from isotrope.encoders.heads import Dense
 from isotrope.encoders.loading import load
-from isotrope.encoders.roles import Frozen
+from isotrope.encoders.parts.dense import Dense
 from isotrope.errors import InputError
-from isotrope.views.tokens import Tokens
+from isotrope.tokens.text_tokenizer import Tokens
+from isotrope.towers.keeping import Frozen
 
 CLOSE = {"rtol": 0, "atol": 1e-5}
 
@@ -25,11 +25,12 @@ def encoder(fresh):
 
 
 def framed(encoder, texts: list[str]) -> Tokens:
-    flat, lengths = encoder.tokeniser.flat(texts)
+    flat, lengths = encoder.text_tokenizer.flat(texts)
     return encoder.frame(np.split(flat, np.cumsum(lengths)[:-1]))
 
 
-# ------------------------------------------------------------------------------------------------------------------------- shapes
+# -------------------------------------------------------------------------------------------------------------------------
+# shapes
 
 
 def test_shapes_and_type(encoder, texts):
@@ -61,7 +62,9 @@ def test_the_empty_text_has_a_vector(encoder):
     np.testing.assert_allclose(encoder.encode(["", "the cat sees a dog"])[0], encoder.encode(""), **CLOSE)
 
 
-@pytest.mark.parametrize("bad", [5, None, ["a", None], ["a", 3.5], [["a"]], b"bytes", {"a": "b"}, "half \ud800", ["a", "\udfff"]], ids=repr)
+@pytest.mark.parametrize(
+    "bad", [5, None, ["a", None], ["a", 3.5], [["a"]], b"bytes", {"a": "b"}, "half \ud800", ["a", "\udfff"]], ids=repr
+)
 def test_what_is_no_text_is_refused(encoder, bad):
     with pytest.raises(InputError, match="encode takes"):
         encoder.encode(bad)
@@ -78,7 +81,8 @@ def test_a_batch_of_nothing_is_refused(encoder, size):
         encoder.encode(["a"], batch_size=size)
 
 
-# ------------------------------------------------------------------------------------------------------------------ independence
+# ------------------------------------------------------------------------------------------------------------------
+# independence
 
 
 @settings(max_examples=25, deadline=None)
@@ -100,7 +104,11 @@ def test_texts_have_different_vectors(encoder, texts):
     assert (distances[~np.eye(len(texts), dtype=bool)] > 1e-2).all()
 
 
-@given(lengths=st.lists(st.integers(0, 40), max_size=30), budget=st.integers(1, 100), rows=st.one_of(st.none(), st.integers(1, 5)))
+@given(
+    lengths=st.lists(st.integers(0, 40), max_size=30),
+    budget=st.integers(1, 100),
+    rows=st.one_of(st.none(), st.integers(1, 5)),
+)
 def test_the_plan_holds_each_row_once_and_keeps_its_limits(lengths, budget, rows):
     groups = [group.tolist() for group in plan(np.array(lengths, dtype=np.int64), budget, rows)]
     assert sorted(row for group in groups for row in group) == list(range(len(lengths)))
@@ -122,7 +130,8 @@ def test_texts_are_cut_where_sentence_transformers_cuts(name, limit, request, te
     np.testing.assert_allclose(encoder.encode(texts), other.encode(texts, batch_size=4), **CLOSE)
 
 
-# ----------------------------------------------------------------------------------------------------------------------- options
+# -----------------------------------------------------------------------------------------------------------------------
+# options
 
 
 def test_normalised_vectors_keep_their_direction(encoder, texts):
@@ -175,15 +184,18 @@ def test_modes_are_put_back_after_a_failure_too(fresh, monkeypatch):
     assert all(part.training for part in encoder.modules())
 
 
-# --------------------------------------------------------------------------------------------------------------------------- views
+# ---------------------------------------------------------------------------------------------------------------------------
+# views
 
 
-@pytest.mark.parametrize("pooling", ["cls", "mean", "max", "first_last", "embed_last", "last2", "lasttoken", "weightedmean"])
+@pytest.mark.parametrize(
+    "pooling", ["cls", "mean", "max", "first_last", "embed_last", "last2", "lasttoken", "weightedmean"]
+)
 def test_more_padding_changes_nothing(bert, texts, pooling):
     encoder = load(bert, pooling=pooling)
     tokens = framed(encoder, texts[:6])
     wider = Tokens(
-        torch.nn.functional.pad(tokens.ids, (0, 7), value=encoder.tokeniser.pad),
+        torch.nn.functional.pad(tokens.ids, (0, 7), value=encoder.text_tokenizer.pad),
         torch.nn.functional.pad(tokens.mask, (0, 7)),
         tokens.lengths,
     )
@@ -215,7 +227,10 @@ def test_views_with_dropout_differ(fresh, texts):
 
 
 class Recorder:
-    """Stands in for torch.nn.functional.dropout: keeps the masks of one forward and deals them out again, rows chosen."""
+    """Stands in for torch.nn.functional.dropout:
+
+    keeps the masks of one forward and deals them out again, rows chosen.
+    """
 
     def __init__(self) -> None:
         self.masks: list[torch.Tensor] = []

@@ -24,11 +24,13 @@ def test_the_same_text_and_seed_give_the_same_encoder():
 
 def test_the_vocabulary_fits_its_size_and_covers_the_text():
     encoder = fresh_encoder(iter(sentences()), **SHAPE)
-    assert encoder.tokeniser.vocabulary == encoder.backbone.config.vocab_size <= SHAPE["vocabulary"]
-    ids, _ = encoder.tokeniser.flat(sentences())
+    assert encoder.text_tokenizer.vocabulary == encoder.backbone.config.vocab_size <= SHAPE["vocabulary"]
+    ids, _ = encoder.text_tokenizer.flat(sentences())
     assert encoder.tokenizer.unk_token_id not in ids
-    assert len(encoder.tokeniser.specials) == 5  # inner letters are ordinary pieces
-    assert encoder.tokenizer.decode(encoder.tokenizer("ai uber iq")["input_ids"], skip_special_tokens=True) == "ai uber iq"
+    assert len(encoder.text_tokenizer.specials) == 5  # inner letters are ordinary pieces
+    assert (
+        encoder.tokenizer.decode(encoder.tokenizer("ai uber iq")["input_ids"], skip_special_tokens=True) == "ai uber iq"
+    )
 
 
 def test_it_survives_its_folder(tmp_path):

@@ -20,12 +20,16 @@ MODES = ("cls", "max", "mean", "mean_sqrt_len_tokens", "weightedmean", "lasttoke
 CLOSE = {"rtol": 0, "atol": 1e-5}
 
 
-def saved_by_sentence_transformers(base: Path, folder: Path, *parts: nn.Module, layers: bool = False, **settings) -> Path:
+def saved_by_sentence_transformers(
+    base: Path, folder: Path, *parts: nn.Module, layers: bool = False, **settings
+) -> Path:
     from sentence_transformers import SentenceTransformer
     from sentence_transformers.models import Transformer
 
     transformer = Transformer(str(base), config_kwargs={"output_hidden_states": True} if layers else {})
-    SentenceTransformer(modules=[transformer, *parts], device="cpu", **settings).save(str(folder), create_model_card=False)
+    SentenceTransformer(modules=[transformer, *parts], device="cpu", **settings).save(
+        str(folder), create_model_card=False
+    )
     return folder
 
 
@@ -44,7 +48,8 @@ def same_vectors(folder: Path, texts: list[str], elsewhere) -> None:
     np.testing.assert_allclose(load(folder).encode(texts), elsewhere(folder, texts), **CLOSE)
 
 
-# ---------------------------------------------------------------------------------------------------------------- the same vectors
+# ---------------------------------------------------------------------------------------------------------------- the
+# same vectors
 
 
 def test_a_hugging_face_folder_is_mean_pooled_as_elsewhere(bert, texts, vectors_elsewhere):
@@ -56,7 +61,9 @@ def test_a_hugging_face_folder_is_mean_pooled_as_elsewhere(bert, texts, vectors_
 def test_roberta_positions_start_behind_the_padding_index(roberta, texts, vectors_elsewhere):
     encoder = load(roberta)
     assert encoder.max_length == 64
-    assert np.isfinite(encoder.encode(texts)).all()  # one position more would leave the table; sentence-transformers does
+    assert np.isfinite(
+        encoder.encode(texts)
+    ).all()  # one position more would leave the table; sentence-transformers does
     same_vectors(roberta, [text for text in texts if len(text) < 60], vectors_elsewhere)
 
 
@@ -84,7 +91,9 @@ def test_folders_with_the_old_pooling_keys_only(modes, bert, tmp_path, texts, ve
 def test_the_oldest_folders_keep_the_backbone_in_a_folder_of_its_own(bert, tmp_path, texts, vectors_elsewhere):
     folder = saved_by_sentence_transformers(bert, tmp_path / "new", pooling())
     oldest = tmp_path / "oldest"
-    shutil.copytree(folder, oldest / "0_Transformer", ignore=shutil.ignore_patterns("*Pooling", "modules.json", "config_sentence*"))
+    shutil.copytree(
+        folder, oldest / "0_Transformer", ignore=shutil.ignore_patterns("*Pooling", "modules.json", "config_sentence*")
+    )
     shutil.copytree(folder / "1_Pooling", oldest / "1_Pooling")
     listing = json.loads((folder / "modules.json").read_text())
     listing[0]["path"] = "0_Transformer"
@@ -122,7 +131,14 @@ def test_a_chain_of_modules_after_the_pooling(bert, tmp_path, texts, vectors_els
     norm = LayerNorm(64)
     nn.init.normal_(norm.norm.weight)
     nn.init.normal_(norm.norm.bias)
-    parts = (pooling(("cls", "mean")), norm, Dropout(0.5), Dense(64, 24), Dense(24, 16, activation_function=nn.ReLU()), Normalize())
+    parts = (
+        pooling(("cls", "mean")),
+        norm,
+        Dropout(0.5),
+        Dense(64, 24),
+        Dense(24, 16, activation_function=nn.ReLU()),
+        Normalize(),
+    )
     folder = saved_by_sentence_transformers(bert, tmp_path / "st", *parts)
     same_vectors(folder, texts, vectors_elsewhere)
     encoder = load(folder)
@@ -142,7 +158,9 @@ def test_weighted_layers(start, mode, bert, tmp_path, texts, vectors_elsewhere):
     assert load(folder).pooling.needs_all_layers
 
 
-def test_weighted_layers_count_for_nothing_where_the_backbone_hides_its_layers(bert, tmp_path, texts, vectors_elsewhere):
+def test_weighted_layers_count_for_nothing_where_the_backbone_hides_its_layers(
+    bert, tmp_path, texts, vectors_elsewhere
+):
     from sentence_transformers.models import WeightedLayerPooling
 
     mix = WeightedLayerPooling(32, num_hidden_layers=3, layer_start=0)
@@ -157,12 +175,15 @@ def test_the_default_prompt_is_put_before_each_text(bert, tmp_path, texts, vecto
     assert not np.allclose(load(folder).encode(texts[0]), load(bert).encode(texts[0]), atol=1e-3)
 
 
-# ----------------------------------------------------------------------------------------------------------------- what load promises
+# ----------------------------------------------------------------------------------------------------------------- what
+# load promises
 
 
 def test_the_asked_pooling_replaces_the_stored_one(bert, tmp_path, texts):
     folder = saved_by_sentence_transformers(bert, tmp_path / "st", pooling("max"))
-    np.testing.assert_allclose(load(folder, pooling="cls").encode(texts), load(bert, pooling="cls").encode(texts), **CLOSE)
+    np.testing.assert_allclose(
+        load(folder, pooling="cls").encode(texts), load(bert, pooling="cls").encode(texts), **CLOSE
+    )
 
 
 def test_the_same_folder_has_the_same_fingerprint_at_each_load(tiny):
@@ -190,7 +211,8 @@ def test_a_loaded_encoder_is_in_eval_mode_and_float32(bert, tmp_path):
     assert {parameter.dtype for parameter in encoder.parameters()} == {torch.float32}
 
 
-# ---------------------------------------------------------------------------------------------------------------------- bad folders
+# ----------------------------------------------------------------------------------------------------------------------
+# bad folders
 
 
 def without(*names):
@@ -245,7 +267,7 @@ DENSE = {"in_features": 32, "out_features": 4, "bias": False, "activation_functi
 LINEAR = {"linear.weight": torch.zeros(4, 32)}
 BAD_FOLDERS = {
     "no config": (without("config.json"), "no config.json"),
-    "no tokeniser": (without("tokenizer.json"), "tokeniser is missing"),
+    "no tokenizer": (without("tokenizer.json"), "tokenizer is missing"),
     "no weights": (without("model.safetensors"), "no model.safetensors"),
     "pickled weights": (only_pickled, "only pytorch_model.bin"),
     "half the weights": (halved, "cannot be loaded"),
@@ -255,8 +277,8 @@ BAD_FOLDERS = {
     "config no JSON": (written("config.json", "{"), "not a valid JSON"),
     "config a list": (written("config.json", "[]"), "cannot be loaded"),
     "unknown architecture": (written("config.json", '{"model_type": "nonesuch"}'), "nonesuch"),
-    "damaged tokeniser": (written("tokenizer.json", "{"), "tokeniser cannot be loaded"),
-    "emptied tokeniser": (written("tokenizer.json", "{}"), "tokeniser cannot be loaded"),
+    "damaged tokenizer": (written("tokenizer.json", "{"), "tokenizer cannot be loaded"),
+    "emptied tokenizer": (written("tokenizer.json", "{}"), "tokenizer cannot be loaded"),
     "modules no JSON": (written("modules.json", "["), "cannot be read as JSON"),
     "modules no list": (written("modules.json", "5"), "list of modules"),
     "modules without a type": (written("modules.json", '[{"path": ""}]'), "list of modules"),
@@ -268,8 +290,14 @@ BAD_FOLDERS = {
     "dense of another size": (with_module("Dense", {**DENSE, "out_features": 9}, LINEAR), "do not fit together"),
     "dense without its size": (with_module("Dense", {"in_features": 32}, LINEAR), "do not fit together"),
     "dense with a residual": (with_module("Dense", {**DENSE, "use_residual": True}, LINEAR), "residual"),
-    "dense on tokens": (with_module("Dense", {**DENSE, "module_input_name": "token_embeddings"}, LINEAR), "sentence embedding"),
-    "code for an activation": (with_module("Dense", {**DENSE, "activation_function": "os.system"}, LINEAR), "not one of torch.nn"),
+    "dense on tokens": (
+        with_module("Dense", {**DENSE, "module_input_name": "token_embeddings"}, LINEAR),
+        "sentence embedding",
+    ),
+    "code for an activation": (
+        with_module("Dense", {**DENSE, "activation_function": "os.system"}, LINEAR),
+        "not one of torch.nn",
+    ),
     "a function for an activation": (
         with_module("Dense", {**DENSE, "activation_function": "torch.nn.functional.relu"}, LINEAR),
         "not one of torch.nn",

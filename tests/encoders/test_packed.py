@@ -15,7 +15,10 @@ from isotrope.errors import InputError
 
 
 def test_a_row_comes_back_to_within_half_a_step() -> None:
-    weights = {"matrix": torch.randn(50, 20, generator=torch.Generator().manual_seed(0)), "vector": torch.linspace(-1, 1, 7)}
+    weights = {
+        "matrix": torch.randn(50, 20, generator=torch.Generator().manual_seed(0)),
+        "vector": torch.linspace(-1, 1, 7),
+    }
     weights["matrix"][3] = 0
     again = unpack_weights(pack_weights(weights))
     step = weights["matrix"].abs().amax(dim=1, keepdim=True) / 127
@@ -40,7 +43,9 @@ def test_a_packed_folder_loads_with_nearly_the_same_vectors_and_its_head(tiny: P
     assert again.backbone.dtype == torch.float32
     decoder, table = again.language_model.cls.predictions.decoder, again.backbone.embeddings.word_embeddings  # type: ignore[union-attr]
     assert decoder.weight is table.weight  # tied, as it was
-    assert again.language_model.cls.predictions.bias.abs().sum() == encoder.language_model.cls.predictions.bias.abs().sum()  # type: ignore[union-attr]
+    assert (
+        again.language_model.cls.predictions.bias.abs().sum() == encoder.language_model.cls.predictions.bias.abs().sum()
+    )  # type: ignore[union-attr]
 
 
 def test_a_packed_model_that_is_loaded_and_saved_is_an_ordinary_one(tiny: Path, tmp_path: Path) -> None:
@@ -64,7 +69,9 @@ def test_weights_that_do_not_fit_are_refused(tiny: Path, tmp_path: Path) -> None
 @pytest.mark.parametrize("name", ["builtin", "builtin-base"])
 def test_the_shipped_encoders_load_and_know_english(name: str) -> None:
     encoder = isotrope.load(name)
-    near, far = encoder.similarity("A man is playing a guitar.", ["Someone plays an instrument.", "The stock market fell today."])[0]
+    near, far = encoder.similarity(
+        "A man is playing a guitar.", ["Someone plays an instrument.", "The stock market fell today."]
+    )[0]
     assert near > far + 0.1
     assert encoder.dimension == 384
 

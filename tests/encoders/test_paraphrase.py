@@ -14,7 +14,14 @@ from isotrope.encoders.encoder import Encoder
 from isotrope.encoders.paraphrase import Paraphraser, is_word, shaped
 from isotrope.errors import InputError
 
-TEXTS = ["The cat sees a DOG near the river.", "the old house", "We'll eat bread, often!", "12, 13 & 14", "北京 cat", "xylophone"]
+TEXTS = [
+    "The cat sees a DOG near the river.",
+    "the old house",
+    "We'll eat bread, often!",
+    "12, 13 & 14",
+    "北京 cat",
+    "xylophone",
+]
 
 
 def changed(before: str, after: str) -> list[tuple[str, str]]:
@@ -60,7 +67,7 @@ def test_the_likeliest_words_of_the_language_head_are_drawn(fresh: Callable[[], 
     encoder = fresh()
     model = encoder.language_model
     assert model is not None
-    tokens = encoder.frame([encoder.tokeniser.flat(["the cat walks"])[0]])
+    tokens = encoder.frame([encoder.text_tokenizer.flat(["the cat walks"])[0]])
     with torch.no_grad():
         scores = model.eval()(input_ids=tokens.ids, attention_mask=tokens.mask).logits[0, 2]  # after [CLS] and "the"
     order = [encoder.tokenizer.convert_ids_to_tokens(int(number)) for number in scores.argsort(descending=True)]
@@ -73,7 +80,9 @@ def test_the_likeliest_words_of_the_language_head_are_drawn(fresh: Callable[[], 
     assert len(drawn) > 5
 
 
-def test_neither_the_batch_nor_the_block_matters_but_the_seed_does(fresh: Callable[[], Encoder], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_neither_the_batch_nor_the_block_matters_but_the_seed_does(
+    fresh: Callable[[], Encoder], monkeypatch: pytest.MonkeyPatch
+) -> None:
     texts = TEXTS * 5
     whole = list(Paraphraser(fresh(), share=0.5).pairs(texts))
     assert [text for text, _ in whole] == texts

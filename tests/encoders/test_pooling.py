@@ -88,7 +88,10 @@ def test_poolings_differ_from_each_other(fresh, texts):
 
 @pytest.mark.parametrize("layers", [1, 2, 12])
 def test_layered_poolings_name_the_right_layers(layers):
-    chosen = {name: np.flatnonzero(Pooling.named(name, layers).layer_weights).tolist() for name in ("first_last", "embed_last", "last2")}
+    chosen = {
+        name: np.flatnonzero(Pooling.named(name, layers).layer_weights).tolist()
+        for name in ("first_last", "embed_last", "last2")
+    }
     assert chosen == {"first_last": sorted({1, layers}), "embed_last": [0, layers], "last2": [layers - 1, layers]}
 
 

@@ -14,10 +14,11 @@ from torch import nn
 
 from isotrope.encoders import saving
 from isotrope.encoders.encoder import Encoder
-from isotrope.encoders.heads import Dense, Norm, Normalise, tanh_head
 from isotrope.encoders.loading import load
+from isotrope.encoders.parts.dense import Dense, Norm, Normalise
 from isotrope.encoders.pooling import Pooling
 from isotrope.errors import InputError
+from isotrope.towers.heads import tanh_head
 
 POOLINGS = ("cls", "mean", "max", "first_last", "embed_last", "last2", "cls+mean")
 CLOSE = {"rtol": 0, "atol": 1e-5}
@@ -47,13 +48,16 @@ def snapshot(folder: Path) -> dict[str, bytes]:
     return {str(file.relative_to(folder)): file.read_bytes() for file in sorted(folder.rglob("*")) if file.is_file()}
 
 
-# ------------------------------------------------------------------------------------------------------------------ the same vectors
+# ------------------------------------------------------------------------------------------------------------------ the
+# same vectors
 
 
 @pytest.mark.parametrize("parts", [(), ("dense", "unit")], ids=["bare", "dense-unit"])
 @pytest.mark.parametrize("pooling", POOLINGS)
 @pytest.mark.parametrize("name", ["bert", "roberta"])
-def test_a_saved_folder_gives_the_same_vectors_everywhere(name, pooling, parts, request, tmp_path, texts, vectors_elsewhere):
+def test_a_saved_folder_gives_the_same_vectors_everywhere(
+    name, pooling, parts, request, tmp_path, texts, vectors_elsewhere
+):
     encoder = with_parts(request.getfixturevalue(name), pooling, *parts)
     expected = encoder.encode(texts)
     encoder.save(tmp_path / "model")
@@ -108,14 +112,17 @@ def test_saving_changes_nothing_in_the_encoder(fresh, tmp_path, texts):
     assert encoder.backbone.config.output_hidden_states == hidden
 
 
-# ------------------------------------------------------------------------------------------------------------------------- the files
+# -------------------------------------------------------------------------------------------------------------------------
+# the files
 
 
 @pytest.mark.parametrize("pooling", POOLINGS)
 def test_old_and_new_readers_find_the_keys_they_know(pooling, bert, tmp_path):
     with_parts(bert, pooling, "dense", "unit").save(tmp_path)
     places = {entry["type"]: tmp_path / entry["path"] for entry in json_of(tmp_path / "modules.json")}
-    assert {name.rsplit(".", 1)[0] for name in places} == {"sentence_transformers.models"}  # stock modules, under the old paths
+    assert {name.rsplit(".", 1)[0] for name in places} == {
+        "sentence_transformers.models"
+    }  # stock modules, under the old paths
     config = json_of(places["sentence_transformers.models.Pooling"] / "config.json")
     modes = pooling.split("+") if pooling in ("cls", "max", "cls+mean") else ["mean"]
     assert config["pooling_mode"] == (modes if len(modes) > 1 else modes[0])
@@ -140,7 +147,8 @@ def test_saving_says_nothing(fresh, tmp_path, capfd):
     assert capfd.readouterr() == ("", "")
 
 
-# ------------------------------------------------------------------------------------------------------------ refusals and accidents
+# ------------------------------------------------------------------------------------------------------------ refusals
+# and accidents
 
 
 def test_parts_that_no_stock_module_can_hold_are_refused(bert, tmp_path):

@@ -13,7 +13,13 @@ import pytest
 import isotrope
 from isotrope.cli import main
 from isotrope.errors import InputError
-from isotrope.evaluation.counterfactual import counterfactual_accuracy, counterfactual_pairs, hit_rates, interval, make_triples
+from isotrope.evaluation.counterfactual import (
+    counterfactual_accuracy,
+    counterfactual_pairs,
+    hit_rates,
+    interval,
+    make_triples,
+)
 
 ITEMS = [
     ("entailment", "a man sleeps", "a person rests"),
@@ -92,7 +98,10 @@ def folder(tmp_path: Path) -> Path:
         with gzip.open(tmp_path / name, "wt", encoding="utf-8") as file:
             file.write("\n".join("\t".join(row) for row in rows) + "\n")
 
-    write("transfer/mr.tsv.gz", [("label", "sentence"), ("1", "the warm kitchen"), ("0", "an old boat"), ("0", "an old boat")])
+    write(
+        "transfer/mr.tsv.gz",
+        [("label", "sentence"), ("1", "the warm kitchen"), ("0", "an old boat"), ("0", "an old boat")],
+    )
     for part in ("train", "dev", "test"):
         write(f"nli/cad_snli.{part}.tsv.gz", [("label", "premise", "hypothesis"), *ITEMS])
     return tmp_path
@@ -100,7 +109,18 @@ def folder(tmp_path: Path) -> Path:
 
 def test_the_command(folder: Path, tiny: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as stop:
-        main(["evaluate", str(tiny), "--suite", "counterfactual", "--data-dir", str(folder), "--json", str(tmp_path / "out.json")])
+        main(
+            [
+                "evaluate",
+                str(tiny),
+                "--suite",
+                "counterfactual",
+                "--data-dir",
+                str(folder),
+                "--json",
+                str(tmp_path / "out.json"),
+            ]
+        )
     assert stop.value.code == 0
     printed = capsys.readouterr().out
     assert "synonym nearer than antonym" in printed

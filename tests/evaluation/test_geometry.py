@@ -37,10 +37,12 @@ def test_uniformity_equals_pdist_over_distinct_pairs(cloud: np.ndarray) -> None:
 def test_uniformity_in_blocks_equals_uniformity_at_once() -> None:
     import torch
 
-    from isotrope.objectives import geometry
+    from isotrope.measures import isotropy as geometry
 
     points = torch.randn(500, 8, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
-    assert float(geometry.uniformity(points, block=64)) == pytest.approx(float(geometry.uniformity(points, block=10_000)))
+    assert float(geometry.uniformity(points, block=64)) == pytest.approx(
+        float(geometry.uniformity(points, block=10_000))
+    )
 
 
 def test_anisotropy_is_the_mean_cosine_of_distinct_pairs(cloud: np.ndarray) -> None:

@@ -11,7 +11,7 @@ from scipy.stats import skew
 from isotrope.errors import InputError
 from isotrope.evaluation import geometry as arrays
 from isotrope.evaluation.geometry_suite import describe_vectors
-from isotrope.objectives import geometry
+from isotrope.measures import isotropy as geometry
 
 
 @pytest.fixture
@@ -29,7 +29,9 @@ def test_each_two_rows_meet_once_whatever_the_tiles(points: np.ndarray, block: i
     assert float(geometry.uniformity(torch.from_numpy(points), block=block)) == pytest.approx(expected, abs=1e-12)
 
 
-def test_float32_products_with_float64_sums_stay_within_1e5(points: np.ndarray, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_float32_products_with_float64_sums_stay_within_1e5(
+    points: np.ndarray, monkeypatch: pytest.MonkeyPatch
+) -> None:
     exact = describe_vectors(points)
     monkeypatch.setattr(arrays, "EXACT", 10)
     monkeypatch.setattr(geometry, "TRIANGLE", 64)
@@ -163,7 +165,7 @@ def test_many_tiles_take_the_memory_of_one() -> None:
     import sys
 
     code = (
-        "import resource, torch; from isotrope.objectives import geometry; torch.set_num_threads(1); x = torch.randn(20000, 16)\n"
+        "import resource, torch; from isotrope.measures import isotropy as geometry; torch.set_num_threads(1); x = torch.randn(20000, 16)\n"
         "peak = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss; geometry.uniformity(x[:4096]); before = peak()\n"
         "geometry.uniformity(x); print((peak() - before) // 1024)"
     )

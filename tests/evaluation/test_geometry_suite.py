@@ -59,7 +59,10 @@ def test_layers_equal_a_loop_over_pairs_of_tokens(encoder: Encoder, texts: list[
 
 
 def test_long_sentences_weigh_by_their_pairs_of_tokens() -> None:
-    """Golden, by hand: two equal tokens (one pair, cosine 1) and three orthogonal ones (three pairs, cosine 0), padded to three."""
+    """Golden, by hand:
+
+    two equal tokens (one pair, cosine 1) and three orthogonal ones (three pairs, cosine 0), padded to three.
+    """
     from isotrope.evaluation.geometry_layers import LayerSums
 
     layer = torch.zeros(2, 3, 4)
@@ -77,7 +80,9 @@ def test_one_pass_gives_the_vectors_of_encode_and_leaves_no_hook(
     expected = describe_vectors(encoder.encode(texts), seed=5)
     rows = []
     forward = encoder.backbone.forward
-    monkeypatch.setattr(encoder.backbone, "forward", lambda **named: rows.append(len(named["input_ids"])) or forward(**named))
+    monkeypatch.setattr(
+        encoder.backbone, "forward", lambda **named: rows.append(len(named["input_ids"])) or forward(**named)
+    )
     encoder.train()
     found = describe(encoder, texts, seed=5)
     assert sum(rows) == len(texts)
@@ -112,8 +117,14 @@ def test_the_frequency_table_equals_a_loop(monkeypatch: pytest.MonkeyPatch) -> N
         assert row["norm"] == pytest.approx(np.mean([np.linalg.norm(vectors[word]) for word in words]))
         for k in (3, 5, 7):
             others = [[other for other in range(30) if other != word] for word in words]
-            far = [sorted(np.linalg.norm(vectors[w] - vectors[o]) for o in rest)[:k] for w, rest in zip(words, others, strict=True)]
-            dots = [sorted((vectors[w] @ vectors[o] for o in rest), reverse=True)[:k] for w, rest in zip(words, others, strict=True)]
+            far = [
+                sorted(np.linalg.norm(vectors[w] - vectors[o]) for o in rest)[:k]
+                for w, rest in zip(words, others, strict=True)
+            ]
+            dots = [
+                sorted((vectors[w] @ vectors[o] for o in rest), reverse=True)[:k]
+                for w, rest in zip(words, others, strict=True)
+            ]
             assert row["distance"][str(k)] == pytest.approx(np.mean(far), rel=1e-5)
             assert row["dot_product"][str(k)] == pytest.approx(np.mean(dots), rel=1e-5)
     assert table[3]["norm"] is None
@@ -128,7 +139,7 @@ def test_words_of_the_last_layer_are_means_over_their_places(encoder: Encoder, t
             last = encoder.eval().layers(tokens)[-1][0].double().numpy()
         for token, state in zip(tokens.ids[0].tolist(), last, strict=True):
             sums.setdefault(token, []).append(state)
-    words = [token for token in sums if token not in encoder.tokeniser.specials]
+    words = [token for token in sums if token not in encoder.text_tokenizer.specials]
     ranked = sorted(words, key=lambda token: (-len(sums[token]), token))
     found = describe(encoder, texts)["words"]["last_layer"]
     norms = [np.mean([np.linalg.norm(state) for state in sums[token]]) for token in ranked[:100]]
@@ -251,7 +262,9 @@ def test_pairs_that_cannot_be_described(encoder: Encoder, gold: list[float], sai
 def write_stsb(folder: Path, name: str, rows: tuple[list[str], list[str], list[float]]) -> None:
     (folder / "sts").mkdir(exist_ok=True, parents=True)
     with gzip.open(folder / "sts" / f"stsb.{name}.tsv.gz", "wt", encoding="utf-8") as target:
-        target.write("sentence1\tsentence2\tscore\n" + "".join(f"{a}\t{b}\t{g}\n" for a, b, g in zip(*rows, strict=True)))
+        target.write(
+            "sentence1\tsentence2\tscore\n" + "".join(f"{a}\t{b}\t{g}\n" for a, b, g in zip(*rows, strict=True))
+        )
 
 
 def test_the_suite_on_a_text_and_on_stsb(encoder: Encoder, topics: list[str], texts: list[str], tmp_path: Path) -> None:
@@ -263,15 +276,28 @@ def test_the_suite_on_a_text_and_on_stsb(encoder: Encoder, topics: list[str], te
     assert scores["text"] == describe(encoder, texts, seed=3)
     assert scores["pairs"] == describe_pairs(encoder, *pairs_of(topics))
     protocol = {name: results.protocol[name] for name in ("protocol", "text", "sentences", "seed")}
-    assert protocol == {"protocol": "geometry-v1", "text": "text.txt", "sentences": "60 different, 2 repeats left out", "seed": 3}
+    assert protocol == {
+        "protocol": "geometry-v1",
+        "text": "text.txt",
+        "sentences": "60 different, 2 repeats left out",
+        "seed": 3,
+    }
     assert results.protocol["STS-B"].startswith("dev, positive above 4")
-    for word in ("mean cosine of two sentences", "Tokens by layer", "input embeddings", "STS-B cosine by gold score", "geometry-v1"):
+    for word in (
+        "mean cosine of two sentences",
+        "Tokens by layer",
+        "input embeddings",
+        "STS-B cosine by gold score",
+        "geometry-v1",
+    ):
         assert word in results.table()
     results.to_json(tmp_path / "out.json")
     assert json.loads((tmp_path / "out.json").read_text(encoding="utf-8"))["scores"] == results.scores
 
 
-def test_without_a_text_the_sentences_of_stsb_are_described(encoder: Encoder, topics: list[str], tmp_path: Path) -> None:
+def test_without_a_text_the_sentences_of_stsb_are_described(
+    encoder: Encoder, topics: list[str], tmp_path: Path
+) -> None:
     first, second, gold = pairs_of(topics)
     write_stsb(tmp_path, "dev", (first[:50], second[:50], gold[:50]))
     write_stsb(tmp_path, "test", (first[50:], second[50:], gold[50:]))
@@ -310,7 +336,9 @@ def test_padding_is_no_word_even_where_its_id_is_one() -> None:
 
     words = WordStates(np.array([0, 2]), 3)
     words.add(
-        torch.tensor([[[3.0, 4.0], [9.0, 9.0]], [[1.0, 0.0], [0.0, 2.0]]]), torch.tensor([[0, 0], [1, 0]]), torch.tensor([[1, 0], [1, 1]])
+        torch.tensor([[[3.0, 4.0], [9.0, 9.0]], [[1.0, 0.0], [0.0, 2.0]]]),
+        torch.tensor([[0, 0], [1, 0]]),
+        torch.tensor([[1, 0], [1, 1]]),
     )
     means, norms = words.means()
     assert words.counts.tolist() == [2, 0]

@@ -13,8 +13,8 @@ from isotrope.evaluation.label_free import halves, label_free, natural_pairs, re
 
 
 def open_with(folder: Path, source: object, kinds: tuple[str, ...]) -> Corpus:
-    tokeniser = isotrope.load(folder).tokeniser
-    return open_corpus(source, kinds, tokeniser.flat, tokeniser.fingerprint(), tokeniser.vocabulary)  # type: ignore[arg-type]
+    tokenizer = isotrope.load(folder).text_tokenizer
+    return open_corpus(source, kinds, tokenizer)  # type: ignore[arg-type]
 
 
 def test_retrieval_of_perfect_reversed_and_collapsed_pairs() -> None:
@@ -32,12 +32,17 @@ def test_halves_are_cut_between_words_or_characters() -> None:
     assert halves("too short", words=2) == ("too", "short")
 
 
-def test_documents_give_neighbours_pairs_give_pairs_and_loose_sentences_give_halves(tiny: Path, sentences: Path) -> None:
+def test_documents_give_neighbours_pairs_give_pairs_and_loose_sentences_give_halves(
+    tiny: Path, sentences: Path
+) -> None:
     corpus = open_with(tiny, sentences, ("sentences",))
     kind, first, second = natural_pairs(corpus, np.arange(80))
     assert kind == "neighbours"
     position = {corpus.text(row): row for row in range(80)}
-    assert all(position[b] == position[a] + 1 and position[a] // 8 == position[b] // 8 for a, b in zip(first, second, strict=True))
+    assert all(
+        position[b] == position[a] + 1 and position[a] // 8 == position[b] // 8
+        for a, b in zip(first, second, strict=True)
+    )
     assert natural_pairs(open_with(tiny, [("a b", "b c"), ("d e", "f g")], ("pairs",)), np.arange(2)) == (
         "pairs",
         ["a b", "d e"],
@@ -50,5 +55,12 @@ def test_documents_give_neighbours_pairs_give_pairs_and_loose_sentences_give_hal
 def test_label_free_measures_are_finite_and_named(tiny: Path, sentences: Path) -> None:
     corpus = open_with(tiny, sentences, ("sentences",))
     measures = label_free(isotrope.load(tiny), natural_pairs(corpus, np.arange(200)))
-    assert set(measures) == {"retrieval_mrr", "retrieval_first", "alignment", "uniformity", "effective_rank", "mean_cosine"}
+    assert set(measures) == {
+        "retrieval_mrr",
+        "retrieval_first",
+        "alignment",
+        "uniformity",
+        "effective_rank",
+        "mean_cosine",
+    }
     assert all(np.isfinite(value) for value in measures.values())

@@ -32,7 +32,9 @@ def made_up(tmp_path: Path) -> Path:
         rows = []
         for i in range(40):
             a, b = (" ".join(rng.choice(words, 5)) + f' "{i}' for _ in range(2))
-            rows.append((f"part{i % 2}", a, a if i % 5 == 0 else b, 5.0 if i % 5 == 0 else round(float(rng.uniform(0, 4)), 2)))
+            rows.append(
+                (f"part{i % 2}", a, a if i % 5 == 0 else b, 5.0 if i % 5 == 0 else round(float(rng.uniform(0, 4)), 2))
+            )
         write(tmp_path, name, rows)
     return tmp_path
 
@@ -41,11 +43,18 @@ def test_the_three_aggregations_by_hand() -> None:
     rng = np.random.default_rng(0)
     predicted, gold = rng.normal(size=30), rng.normal(size=30)
     subsets = ["a"] * 20 + ["b"] * 10
-    first, second = stats.spearmanr(predicted[:20], gold[:20]).statistic, stats.spearmanr(predicted[20:], gold[20:]).statistic
-    assert correlate("spearman", predicted, gold, subsets, "all") == pytest.approx(stats.spearmanr(predicted, gold).statistic)
+    first, second = (
+        stats.spearmanr(predicted[:20], gold[:20]).statistic,
+        stats.spearmanr(predicted[20:], gold[20:]).statistic,
+    )
+    assert correlate("spearman", predicted, gold, subsets, "all") == pytest.approx(
+        stats.spearmanr(predicted, gold).statistic
+    )
     assert correlate("spearman", predicted, gold, subsets, "mean") == pytest.approx((first + second) / 2)
     assert correlate("spearman", predicted, gold, subsets, "wmean") == pytest.approx((2 * first + second) / 3)
-    assert correlate("pearson", predicted, gold, subsets, "all") == pytest.approx(stats.pearsonr(predicted, gold).statistic)
+    assert correlate("pearson", predicted, gold, subsets, "all") == pytest.approx(
+        stats.pearsonr(predicted, gold).statistic
+    )
 
 
 def test_the_interval_holds_the_score_and_narrows_with_more_pairs() -> None:
@@ -84,8 +93,13 @@ def test_alignment_and_uniformity_follow_the_definition_on_stsb(tiny: Path, made
         with gzip.open(made_up / "sts" / f"stsb.{split}.tsv.gz", "rt", encoding="utf-8", newline="") as source:
             rows += list(csv.DictReader(source, delimiter="\t", quoting=csv.QUOTE_NONE))
     positives = [row for row in rows if float(row["score"]) > 4]
-    a, b = (encoder.encode([row[side] for row in positives], normalize_embeddings=True) for side in ("sentence1", "sentence2"))
-    everything = encoder.encode([row[side] for row in rows for side in ("sentence1", "sentence2")], normalize_embeddings=True).astype(float)
+    a, b = (
+        encoder.encode([row[side] for row in positives], normalize_embeddings=True)
+        for side in ("sentence1", "sentence2")
+    )
+    everything = encoder.encode(
+        [row[side] for row in rows for side in ("sentence1", "sentence2")], normalize_embeddings=True
+    ).astype(float)
     distances = ((everything[:, None] - everything[None]) ** 2).sum(-1)[np.triu_indices(len(everything), 1)]
     assert found["alignment"] == pytest.approx(((a - b) ** 2).sum(1).mean(), abs=1e-5)
     assert found["uniformity"] == pytest.approx(np.log(np.exp(-2 * distances).mean()), abs=1e-4)

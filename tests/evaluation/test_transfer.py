@@ -36,10 +36,14 @@ def test_each_of_many_fits_is_the_one_of_scikit_learn(classes: int) -> None:
     fits = fit_many(vectors, labels, parts, strengths)
     for number in (0, 1, 2, 14):
         chosen = parts[:, number].numpy()
-        twin = LogisticRegression(C=float(strengths[number]), tol=1e-8, max_iter=10_000).fit(vectors[chosen], labels[chosen])
+        twin = LogisticRegression(C=float(strengths[number]), tol=1e-8, max_iter=10_000).fit(
+            vectors[chosen], labels[chosen]
+        )
         weights, biases = fits.weights[:, number].T.numpy(), fits.biases[number].numpy()
         assert np.allclose(weights, twin.coef_, atol=0.02 * np.abs(twin.coef_).max())
-        assert np.allclose(biases - biases.mean() * (classes > 2), twin.intercept_ - twin.intercept_.mean() * (classes > 2), atol=0.02)
+        assert np.allclose(
+            biases - biases.mean() * (classes > 2), twin.intercept_ - twin.intercept_.mean() * (classes > 2), atol=0.02
+        )
         assert (fits.classes(vectors)[:, number].numpy() == twin.predict(vectors)).mean() > 0.99
 
 
@@ -74,7 +78,11 @@ def test_nested_folds_are_those_of_a_slow_loop() -> None:
             parts = torch.stack([(folds != fold) & (folds != other) for other in range(FOLDS) if other != fold], dim=1)
             fits = fit_many(vectors, labels, parts, torch.full((9,), strength)).classes(vectors)
             others = [other for other in range(FOLDS) if other != fold]
-            shares.append(np.mean([float((fits[folds == o, i] == labels[folds == o]).float().mean()) for i, o in enumerate(others)]))
+            shares.append(
+                np.mean(
+                    [float((fits[folds == o, i] == labels[folds == o]).float().mean()) for i, o in enumerate(others)]
+                )
+            )
         best = STRENGTHS[int(np.argmax(shares))]
         assert found.strengths[fold] == best
         whole = fit_many(vectors, labels, (folds != fold)[:, None], torch.tensor([best])).classes(vectors)[:, 0]
@@ -127,7 +135,9 @@ def benchmark_folder(tmp_path_factory: pytest.TempPathFactory, topics: list[str]
         for names in parts:
             start = next(starts)
             texts = topics[start : start + 60]
-            rows = [f"{(row // 8) % 2}\t{text}" + f"\t{texts[row - 1]}" * (task == "MRPC") for row, text in enumerate(texts)]
+            rows = [
+                f"{(row // 8) % 2}\t{text}" + f"\t{texts[row - 1]}" * (task == "MRPC") for row, text in enumerate(texts)
+            ]
             header = "label\tsentence1\tsentence2" if task == "MRPC" else "label\tsentence"
             (folder / f"{names[-1]}.tsv").write_text("\n".join([header, *rows]) + "\n", encoding="utf-8")
     return folder.parent
@@ -145,7 +155,9 @@ def test_the_suite_says_its_protocol_and_repeats_itself(
     assert list(scores) == [*TASKS, "average"]
     average = scores["average"]
     assert average["accuracy"] == pytest.approx(np.mean([scores[task]["accuracy"] for task in TASKS]))
-    assert average["high"] - average["low"] < np.mean([scores[task]["high"] - scores[task]["low"] for task in TASKS])  # tasks err apart
+    assert average["high"] - average["low"] < np.mean(
+        [scores[task]["high"] - scores[task]["low"] for task in TASKS]
+    )  # tasks err apart
     assert average["low"] < average["accuracy"] < average["high"]
     assert all(scores[task]["low"] <= scores[task]["accuracy"] <= scores[task]["high"] for task in TASKS)
     assert [task for task in TASKS if "f1" in scores[task]] == ["MRPC"]
@@ -155,7 +167,18 @@ def test_the_suite_says_its_protocol_and_repeats_itself(
     assert "deviation" in three["MR"]
     assert "deviation" not in three["SST2"]  # no chance in it
     with pytest.raises(SystemExit) as stop:
-        main(["evaluate", str(tiny), "--suite", "transfer", "--data-dir", str(benchmark_folder), "--json", str(tmp_path / "out.json")])
+        main(
+            [
+                "evaluate",
+                str(tiny),
+                "--suite",
+                "transfer",
+                "--data-dir",
+                str(benchmark_folder),
+                "--json",
+                str(tmp_path / "out.json"),
+            ]
+        )
     assert stop.value.code == 0
     assert "average of seven" in capsys.readouterr().out
     assert json.loads((tmp_path / "out.json").read_text())["scores"]["transfer"] == scores
@@ -171,7 +194,15 @@ def test_a_comparison_can_be_judged_by_transfer(
     tiny: Path, benchmark_folder: Path, sentences: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("ISOTROPE_DATA", raising=False)
-    loop = {"max_steps": 2, "eval_steps": 2, "batch_size": 16, "held_out": 40, "max_length": 24, "seeds": 1, "model": tiny}
+    loop = {
+        "max_steps": 2,
+        "eval_steps": 2,
+        "batch_size": 16,
+        "held_out": 40,
+        "max_length": 24,
+        "seeds": 1,
+        "model": tiny,
+    }
     found = isotrope.compare(sentences, "simcse", tmp_path / "all", suite="transfer", data_dir=benchmark_folder, **loop)
     start, row = found.rows()
     assert list(row.measures)[:2] == ["transfer_average", "transfer_mr"]

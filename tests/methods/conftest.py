@@ -17,8 +17,8 @@ from torch import Tensor
 import isotrope
 from isotrope import trainer
 from isotrope.data.corpus import Records, open_corpus
-from isotrope.methods.base import Batch, Method
-from isotrope.methods.registry import find
+from isotrope.methods.frame.method import Batch, Method
+from isotrope.methods.frame.method_registry import find
 from isotrope.training.loop import Judgement, make_accelerator
 from isotrope.training.settings import LoopSettings
 from isotrope.training.step import _represent, compute_gradient
@@ -30,13 +30,15 @@ KEY = (42, 3, 0)
 def built(tiny: Path) -> Callable[..., Method]:
     """built("ease", data, temperature=0.1): the method on the tiny encoder, with its corpus."""
 
-    def build(name: str, data: Any, columns: Sequence[str] | None = None, pooling: str = "mean", **settings: Any) -> Method:
+    def build(
+        name: str, data: Any, columns: Sequence[str] | None = None, pooling: str = "mean", **settings: Any
+    ) -> Method:
         kind = find(name)
         chosen = kind.Settings(**settings)
         kind.check(chosen)
         encoder = isotrope.load(tiny, pooling=pooling, device="cpu", language_head=kind.needs_language_head)
-        tokeniser = encoder.tokeniser
-        corpus = open_corpus(data, kind.kinds(chosen), tokeniser.flat, tokeniser.fingerprint(), tokeniser.vocabulary, columns)
+        tokenizer = encoder.text_tokenizer
+        corpus = open_corpus(data, kind.record_types(chosen), tokenizer, columns)
         torch.manual_seed(0)
         return kind(chosen, encoder, 64, corpus).train()
 
@@ -55,7 +57,10 @@ def batched() -> Callable[..., Batch]:
 
 @pytest.fixture
 def chunks_agree() -> Callable[[Method, Method], None]:
-    """Two equal methods: one takes its batch in chunks of five, one keeps the same chunks for one backward. Dropout is on."""
+    """Two equal methods:
+
+    one takes its batch in chunks of five, one keeps the same chunks for one backward. Dropout is on.
+    """
 
     def agree(cached: Method, plain: Method) -> None:
         accelerator = make_accelerator(LoopSettings())
@@ -65,7 +70,9 @@ def chunks_agree() -> Callable[[Method, Method], None]:
         total = plain.total(plain.loss({name: torch.cat([part[name] for part in parts]) for name in parts[0]}, batch))
         total.backward()
         assert float(outcome.loss) == pytest.approx(float(total.detach()), abs=1e-5)
-        expected, found = ({n: p.grad for n, p in method.named_parameters() if p.grad is not None} for method in (plain, cached))
+        expected, found = (
+            {n: p.grad for n, p in method.named_parameters() if p.grad is not None} for method in (plain, cached)
+        )
         assert found.keys() == expected.keys()
         for name, gradient in expected.items():
             assert torch.allclose(found[name], gradient, atol=1e-5), name
@@ -96,9 +103,19 @@ def resume_agrees(tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
     def agree(name: str, data: Any, **settings: Any) -> None:
         count = iter(range(1000))
-        monkeypatch.setattr(trainer, "make_judge", lambda *_: lambda encoder: Judgement({"score": float(next(count))}, "score"))
+        monkeypatch.setattr(
+            trainer, "make_judge", lambda *_: lambda encoder: Judgement({"score": float(next(count))}, "score")
+        )
         kind = find(name)
-        common = {"model": tiny, "max_steps": 6, "batch_size": 8, "eval_steps": 6, "learning_rate": 1e-3, "held_out": 0, **settings}
+        common = {
+            "model": tiny,
+            "max_steps": 6,
+            "batch_size": 8,
+            "eval_steps": 6,
+            "learning_rate": 1e-3,
+            "held_out": 0,
+            **settings,
+        }
         isotrope.train(name, data, output=tmp_path / "whole", **common)
         before, taken = kind.after_step, iter(range(1, 1000))
 
@@ -112,7 +129,9 @@ def resume_agrees(tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
             with pytest.raises(KeyboardInterrupt, match="step 3"):
                 isotrope.train(name, data, output=tmp_path / "cut", **common)
         isotrope.train(name, data, output=tmp_path / "cut", resume=True, **common)
-        first, second = (load_file(tmp_path / run / "checkpoints" / "step-6" / "weights.safetensors") for run in ("whole", "cut"))
+        first, second = (
+            load_file(tmp_path / run / "checkpoints" / "step-6" / "weights.safetensors") for run in ("whole", "cut")
+        )
         assert first.keys() == second.keys()
         assert all(torch.equal(first[name], second[name]) for name in first)
 

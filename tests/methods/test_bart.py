@@ -14,8 +14,8 @@ import torch
 import isotrope
 from isotrope.data.corpus import Records
 from isotrope.errors import InputError
-from isotrope.methods.base import Batch, Method
-from isotrope.methods.registry import find
+from isotrope.methods.frame.method import Batch, Method
+from isotrope.methods.frame.method_registry import find
 
 BOTH = ("bart", "tsdae")
 Build = Callable[..., Any]
@@ -31,13 +31,17 @@ def test_the_cards() -> None:
 
 
 @pytest.mark.parametrize("name", BOTH)
-def test_the_target_is_the_clean_text_and_its_end(name: str, built: Build, batched: Callable[..., Batch], sentences: Path) -> None:
+def test_the_target_is_the_clean_text_and_its_end(
+    name: str, built: Build, batched: Callable[..., Batch], sentences: Path
+) -> None:
     method = built(name, sentences)
     batch, corpus = batched(method, range(6)), method.corpus
-    begin, end = method.encoder.tokeniser.prefix, method.encoder.tokeniser.suffix
+    begin, end = method.encoder.text_tokenizer.prefix, method.encoder.text_tokenizer.suffix
     view = batch["target"]
     for row, length in enumerate(view.tokens.lengths):
-        clean = [token for each in range(row, 8 if name == "bart" else row + 1) for token in corpus.tokens(each).tolist()][:62]
+        clean = [
+            token for each in range(row, 8 if name == "bart" else row + 1) for token in corpus.tokens(each).tolist()
+        ][:62]
         assert view.labels[row, :length].tolist() == clean + end
         assert view.tokens.ids[row, :length].tolist() == (begin + clean + end)[:length]
         assert (view.labels[row, length:] == -100).all()
@@ -45,7 +49,7 @@ def test_the_target_is_the_clean_text_and_its_end(name: str, built: Build, batch
         seen = source.ids[row, : source.lengths[row]].tolist()
         assert (seen[:1], seen[-1:]) == (begin, end)  # they stay in place under every noise
         assert seen[1:-1] != clean
-        assert set(seen[1:-1]) <= {method.encoder.tokeniser.mask, *clean}
+        assert set(seen[1:-1]) <= {method.encoder.text_tokenizer.mask, *clean}
         assert batch["texts"].ids[row, : batch["texts"].lengths[row]].tolist() == begin + clean + end
     assert len(method.represent(batch)["target_losses"]) == int(view.tokens.lengths.sum())
 
@@ -84,7 +88,7 @@ def test_texts_without_documents_are_single_sentences(built: Build, topics: list
     assert "no empty line" in method.remarks()[0]
     alone = built("bart", file, unit="sentence")
     assert alone.remarks() == []
-    assert alone.corpus.kind.name == "sentences"
+    assert alone.corpus.record_type.name == "sentences"
 
 
 def test_runs_stay_in_their_document_and_fit(built: Build, sentences: Path) -> None:
@@ -96,7 +100,9 @@ def test_runs_stay_in_their_document_and_fit(built: Build, sentences: Path) -> N
     assert sum(map(len, method.text(method.corpus, 0))) == 62
 
 
-def test_the_decoder_of_tsdae_sees_the_vector_alone(built: Build, batched: Callable[..., Batch], sentences: Path) -> None:
+def test_the_decoder_of_tsdae_sees_the_vector_alone(
+    built: Build, batched: Callable[..., Batch], sentences: Path
+) -> None:
     method = built("tsdae", sentences).eval()
     batch = batched(method, range(4))
     memory, mask = method.memory(batch)
@@ -121,7 +127,7 @@ def test_a_uniform_guess_costs_the_logarithm_of_the_vocabulary(
     built: Build, batched: Callable[..., Batch], uniform: Callable[[int], torch.nn.Module], sentences: Path
 ) -> None:
     method = built("bart", sentences)
-    batch, vocabulary = batched(method), method.encoder.tokeniser.vocabulary
+    batch, vocabulary = batched(method), method.encoder.text_tokenizer.vocabulary
     method.role["words"].module._scores = uniform(vocabulary)
     found = method.represent(batch)
     assert float(method.loss(found, batch)["bart"]) == pytest.approx(math.log(vocabulary))
@@ -129,7 +135,9 @@ def test_a_uniform_guess_costs_the_logarithm_of_the_vocabulary(
 
 
 @pytest.mark.parametrize("name", BOTH)
-def test_padding_and_company_do_not_matter(name: str, built: Build, batched: Callable[..., Batch], sentences: Path) -> None:
+def test_padding_and_company_do_not_matter(
+    name: str, built: Build, batched: Callable[..., Batch], sentences: Path
+) -> None:
     method = built(name, sentences, **({"unit": "sentence"} if name == "bart" else {})).eval()
     batch = batched(method, range(10))
     whole = method.represent(batch)["target_losses"]

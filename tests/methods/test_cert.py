@@ -16,22 +16,31 @@ from isotrope import api
 from isotrope.cli import main
 from isotrope.data.corpus import Records, open_corpus
 from isotrope.errors import InputError
-from isotrope.methods.base import Batch
 from isotrope.methods.cert import CERT
+from isotrope.methods.frame.method import Batch
 from isotrope.objectives import queue_nce
 from isotrope.training.loop import make_accelerator
 from isotrope.training.settings import LoopSettings
 from isotrope.training.step import compute_gradient
 
 SMALL: dict[str, Any] = {"projection": 16, "queue": 40}
-SHORT: dict[str, Any] = {**SMALL, "batch_size": 16, "logging_steps": 1, "learning_rate": 1e-3, "held_out": 40, "max_length": 32}
+SHORT: dict[str, Any] = {
+    **SMALL,
+    "batch_size": 16,
+    "logging_steps": 1,
+    "learning_rate": 1e-3,
+    "held_out": 40,
+    "max_length": 32,
+}
 unjudged = pytest.mark.filterwarnings("ignore:Training did not improve")
 
 
 @pytest.fixture
 def pairs(tmp_path: Path, topics: list[str]) -> Path:
     path = tmp_path / "pairs.tsv"
-    path.write_text("anchor\tpositive\n" + "\n".join(f"{line}\tagain {line} too" for line in topics[:200]) + "\n", encoding="utf-8")
+    path.write_text(
+        "anchor\tpositive\n" + "\n".join(f"{line}\tagain {line} too" for line in topics[:200]) + "\n", encoding="utf-8"
+    )
     return path
 
 
@@ -43,8 +52,8 @@ def build(folder: Path, **settings: Any) -> CERT:
 
 
 def batch_of(method: CERT, source: Any, rows: range = range(8)) -> Batch:
-    tokeniser = method.encoder.tokeniser
-    corpus = open_corpus(source, ("pairs",), tokeniser.flat, tokeniser.fingerprint(), tokeniser.vocabulary)
+    tokenizer = method.encoder.text_tokenizer
+    corpus = open_corpus(source, ("pairs",), tokenizer)
     return Batch(method.views(Records(corpus, list(rows)), np.random.default_rng(0)), len(rows), 0)
 
 
@@ -66,7 +75,9 @@ def test_the_first_column_asks_and_the_second_answers(tiny: Path, pairs: Path) -
     assert torch.allclose(found["keys"], answered, atol=1e-5)  # the key encoder has not moved yet
     assert not found["keys"].requires_grad
     loss = method.loss(found, batch)["contrastive"].detach()
-    assert float(loss) == pytest.approx(float(queue_nce(found["queries"], found["keys"], method.queue, 0.2).detach()), abs=1e-6)
+    assert float(loss) == pytest.approx(
+        float(queue_nce(found["queries"], found["keys"], method.queue, 0.2).detach()), abs=1e-6
+    )
 
 
 def test_enqueued_keys_are_the_keys(tiny: Path, pairs: Path) -> None:
@@ -92,7 +103,11 @@ def test_chunks_give_the_gradient_of_the_whole_batch(tiny: Path, pairs: Path) ->
 
 
 def test_neither_padding_nor_the_order_of_the_batch_matters(tiny: Path) -> None:
-    rows = [("the chef bakes", "bread"), ("the sailor", "steers the boat across the windy bay with anchor and mast"), ("salt", "soup")]
+    rows = [
+        ("the chef bakes", "bread"),
+        ("the sailor", "steers the boat across the windy bay with anchor and mast"),
+        ("salt", "soup"),
+    ]
     method = build(tiny, dropout=0.0)
     found, alone = (method.represent(batch_of(method, rows, places)) for places in (range(3), range(1)))
     assert torch.allclose(found["keys"][:1], alone["keys"], atol=1e-5)
@@ -121,7 +136,9 @@ def test_resume_equals_an_uninterrupted_run_and_the_query_encoder_is_kept(
         with pytest.raises(RuntimeError, match="the power fails"):
             isotrope.train("cert", pairs, output=tmp_path / "cut", **common)
     isotrope.train("cert", pairs, output=tmp_path / "cut", resume=True, **common)
-    first, second = (load_file(tmp_path / name / "checkpoints" / "step-6" / "weights.safetensors") for name in ("whole", "cut"))
+    first, second = (
+        load_file(tmp_path / name / "checkpoints" / "step-6" / "weights.safetensors") for name in ("whole", "cut")
+    )
     assert {"queue", "place"} <= first.keys()
     assert all(torch.equal(first[name], second[name]) for name in first)
     saved = load_file(run.folder / "model" / "model.safetensors")
@@ -144,7 +161,9 @@ def test_from_plain_sentences_by_paraphrases_of_the_model(
     before = target.read_bytes()
     api.paraphrase(sentences, target, tiny, share=0.3)
     assert target.read_bytes() == before
-    run = isotrope.train("cert", target, model=tiny, output=tmp_path / "run", **{**SHORT, "max_steps": 2, "eval_steps": 2})
+    run = isotrope.train(
+        "cert", target, model=tiny, output=tmp_path / "run", **{**SHORT, "max_steps": 2, "eval_steps": 2}
+    )
     assert run.corpus.counts.records == 400
 
 

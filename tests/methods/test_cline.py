@@ -14,10 +14,10 @@ from torch import Tensor
 import isotrope
 from isotrope.data.corpus import Records
 from isotrope.errors import InputError
-from isotrope.methods.base import Batch
 from isotrope.methods.cline import CLINE
-from isotrope.methods.registry import find
-from isotrope.views.tokens import Tokens
+from isotrope.methods.frame.method import Batch
+from isotrope.methods.frame.method_registry import find
+from isotrope.tokens.text_tokenizer import Tokens
 
 Build = Callable[..., Any]
 PLAIN = "of the and to and of the"
@@ -67,7 +67,10 @@ def test_one_forward_gives_what_three_would(method: Any) -> None:
     for name, view in (("original", "masked"), ("synonym", "synonyms"), ("antonym", "antonyms")):
         (expected,) = method.encoder.embed(batch[view].tokens)
         assert torch.allclose(found[name], expected, atol=1e-5)
-    scores = [method.role["detector"](method.encoder.states(batch[name].tokens)).squeeze(-1) for name in ("synonyms", "antonyms")]
+    scores = [
+        method.role["detector"](method.encoder.states(batch[name].tokens)).squeeze(-1)
+        for name in ("synonyms", "antonyms")
+    ]
     asked = [each[batch[name].labels >= 0] for each, name in zip(scores, ("synonyms", "antonyms"), strict=True)]
     assert torch.allclose(found["detection_scores"], torch.cat(asked), atol=1e-5)
     labels = torch.cat([batch[name].labels[batch[name].labels >= 0] for name in ("synonyms", "antonyms")])
@@ -76,7 +79,10 @@ def test_one_forward_gives_what_three_would(method: Any) -> None:
 
 def given(count: int = 3) -> dict[str, Tensor]:
     generator = torch.Generator().manual_seed(1)
-    vectors = {name: torch.randn(count, 4, generator=generator, dtype=torch.float64) for name in ("original", "synonym", "antonym")}
+    vectors = {
+        name: torch.randn(count, 4, generator=generator, dtype=torch.float64)
+        for name in ("original", "synonym", "antonym")
+    }
     scores = torch.tensor([2.0, -1.0, 0.5], dtype=torch.float64)
     return {**vectors, "detection_scores": scores, "replaced": torch.tensor([1, 0, 0]), "changed": torch.tensor([1, 0, 1]),
             "token_losses": torch.tensor([1.0, 3.0])}  # fmt: skip
@@ -92,7 +98,9 @@ def test_the_loss_is_the_formula(built: Build, sentences: Path) -> None:
     each = np.log1p(np.exp((o * a).sum(1) - (o * s).sum(1)))
     assert terms["synonym_antonym"].item() == pytest.approx((each[0] + each[2]) / 2)  # the second was not changed
     assert terms["mlm"].item() == 2.0
-    assert method.total(terms).item() == pytest.approx(2.0 + 2 * terms["detection"].item() + 3 * terms["synonym_antonym"].item(), rel=1e-6)
+    assert method.total(terms).item() == pytest.approx(
+        2.0 + 2 * terms["detection"].item() + 3 * terms["synonym_antonym"].item(), rel=1e-6
+    )
     measured = method.measures(parts)
     assert measured["replaced_f1"].item() == pytest.approx(2 / 3)
     assert measured["synonym_nearer"].item() == ((o * s).sum(1) > (o * a).sum(1))[[0, 2]].mean()
@@ -120,9 +128,10 @@ def test_a_text_without_words_to_replace_asks_nothing(built: Build, tmp_path: Pa
     batch = batch_of(method)
     for name in ("synonyms", "antonyms"):
         assert (batch[name].labels == -100).all()
-        assert [row[1 : end - 1].tolist() for row, end in zip(batch[name].tokens.ids, batch[name].tokens.lengths, strict=True)] == [
-            method.corpus.tokens(row).tolist() for row in range(8)
-        ]
+        assert [
+            row[1 : end - 1].tolist()
+            for row, end in zip(batch[name].tokens.ids, batch[name].tokens.lengths, strict=True)
+        ] == [method.corpus.tokens(row).tolist() for row in range(8)]
     terms = method.loss(method.represent(batch), batch)
     assert terms["detection"].item() == terms["synonym_antonym"].item() == 0
     method.total(terms).backward()
@@ -137,8 +146,12 @@ def test_padding_and_order_do_not_matter(method: Any) -> None:
     plain = method.loss(method.represent(batch), batch)
 
     def widened(view: Any) -> Any:
-        ids, mask = (torch.nn.functional.pad(t, (0, 5), value=v) for t, v in ((view.tokens.ids, 0), (view.tokens.mask, 0)))
-        return type(view).of(Tokens(ids, mask, view.tokens.lengths), torch.nn.functional.pad(view.labels, (0, 5), value=-100))
+        ids, mask = (
+            torch.nn.functional.pad(t, (0, 5), value=v) for t, v in ((view.tokens.ids, 0), (view.tokens.mask, 0))
+        )
+        return type(view).of(
+            Tokens(ids, mask, view.tokens.lengths), torch.nn.functional.pad(view.labels, (0, 5), value=-100)
+        )
 
     wide = {name: widened(view) if name != "changed" else view for name, view in batch.views.items()}
     order = [5, 2, 7, 0, 1, 3, 4, 6]
@@ -159,8 +172,17 @@ def test_resume_equals_uninterrupted(sentences: Path, resume_agrees: Callable[..
     resume_agrees("cline", sentences)
 
 
-def test_training_improves_all_three_tasks_and_the_heads_are_dropped(tiny: Path, sentences: Path, tmp_path: Path) -> None:
-    settings = {"max_steps": 40, "batch_size": 16, "learning_rate": 5e-3, "eval_steps": 40, "held_out": 40, "antonym_share": 0.4}
+def test_training_improves_all_three_tasks_and_the_heads_are_dropped(
+    tiny: Path, sentences: Path, tmp_path: Path
+) -> None:
+    settings = {
+        "max_steps": 40,
+        "batch_size": 16,
+        "learning_rate": 5e-3,
+        "eval_steps": 40,
+        "held_out": 40,
+        "antonym_share": 0.4,
+    }
     run = isotrope.train("cline", sentences, model=tiny, output=tmp_path / "run", **settings)
     first, last = (line["evaluation"] for line in run.history if "evaluation" in line)
     assert last["mlm_perplexity"] < 0.5 * first["mlm_perplexity"]

@@ -1,4 +1,7 @@
-"""Causal language modelling: nobody sees what comes, every token is asked once, and the mask is saved with the model."""
+"""Causal language modelling:
+
+nobody sees what comes, every token is asked once, and the mask is saved with the model.
+"""
 
 from __future__ import annotations
 
@@ -17,9 +20,9 @@ import isotrope
 from isotrope.data.corpus import Records, open_corpus
 from isotrope.encoders.causal import make_causal, sees_only_the_past
 from isotrope.errors import InputError
-from isotrope.methods.base import Batch, Method
 from isotrope.methods.clm import CausalLanguageModel, before_the_last
-from isotrope.views.tokens import Tokens
+from isotrope.methods.frame.method import Batch, Method
+from isotrope.tokens.text_tokenizer import Tokens
 
 Build = Callable[..., Any]
 TEXTS = ["the chef bakes", "the sailor steers the boat across the windy bay", "salt"]
@@ -29,8 +32,8 @@ TEXTS = ["the chef bakes", "the sailor steers the boat across the windy bay", "s
 def build(tiny: Path, sentences: Path) -> Build:
     def made(pooling: str = "mean") -> CausalLanguageModel:
         encoder = isotrope.load(tiny, pooling=pooling, device="cpu", language_head=True)
-        tokeniser = encoder.tokeniser
-        corpus = open_corpus(sentences, ("sentences",), tokeniser.flat, tokeniser.fingerprint(), tokeniser.vocabulary)
+        tokenizer = encoder.text_tokenizer
+        corpus = open_corpus(sentences, ("sentences",), tokenizer)
         return CausalLanguageModel(CausalLanguageModel.Settings(), encoder, 64, corpus).train()
 
     return made
@@ -85,7 +88,9 @@ def test_each_token_but_the_first_is_asked_once(build: Build, batched: Callable[
             expected.append(-torch.log_softmax(method.scores(states[0, -1]), dim=0)[ids[place]])
     assert torch.allclose(found, torch.stack(expected), atol=1e-4)
     assert len(found) == int((tokens.lengths - 1).sum())
-    assert float(method.loss({"next_losses": found}, batch)["clm"].detach()) == pytest.approx(float(found.mean().detach()))
+    assert float(method.loss({"next_losses": found}, batch)["clm"].detach()) == pytest.approx(
+        float(found.mean().detach())
+    )
 
 
 def test_positions_that_another_token_follows() -> None:
@@ -97,7 +102,7 @@ def test_a_uniform_guess_costs_the_logarithm_of_the_vocabulary(
 ) -> None:
     method = build()
     batch = batched(method)
-    vocabulary = method.encoder.tokeniser.vocabulary
+    vocabulary = method.encoder.text_tokenizer.vocabulary
     method.scores = uniform(vocabulary)
     found = method.represent(batch)
     assert float(method.loss(found, batch)["clm"]) == pytest.approx(math.log(vocabulary))
@@ -141,7 +146,9 @@ def test_padding_and_company_do_not_matter(build: Build, batched: Callable[..., 
         assert np.allclose(encoder.encode(TEXTS), np.stack([encoder.encode(text) for text in TEXTS]), atol=1e-5)
 
 
-def test_chunks_give_the_gradient_of_the_whole_batch(build: Build, chunks_agree: Callable[[Method, Method], None]) -> None:
+def test_chunks_give_the_gradient_of_the_whole_batch(
+    build: Build, chunks_agree: Callable[[Method, Method], None]
+) -> None:
     chunks_agree(build(), build())
 
 
@@ -150,7 +157,9 @@ def test_resume_equals_uninterrupted(resume_agrees: Callable[..., None], sentenc
 
 
 @pytest.mark.filterwarnings("ignore::isotrope.training.loop.TrainingWarning")
-def test_training_lowers_the_perplexity_of_held_out_text_and_the_model_stays_causal(tiny: Path, sentences: Path, tmp_path: Path) -> None:
+def test_training_lowers_the_perplexity_of_held_out_text_and_the_model_stays_causal(
+    tiny: Path, sentences: Path, tmp_path: Path
+) -> None:
     settings = {"batch_size": 32, "learning_rate": 5e-3, "max_steps": 40, "eval_steps": 40, "held_out": 40}
     run = isotrope.train("clm", sentences, tiny, tmp_path / "run", **settings)
     before, after = (line["evaluation"]["clm_perplexity"] for line in run.history if "evaluation" in line)
@@ -159,7 +168,9 @@ def test_training_lowers_the_perplexity_of_held_out_text_and_the_model_stays_cau
     assert not isotrope.load(tiny).causal
 
 
-def test_beside_it_masked_language_modelling_keeps_a_term_of_its_own(tiny: Path, sentences: Path, tmp_path: Path) -> None:
+def test_beside_it_masked_language_modelling_keeps_a_term_of_its_own(
+    tiny: Path, sentences: Path, tmp_path: Path
+) -> None:
     settings = {"batch_size": 8, "max_steps": 2, "eval_steps": 2, "logging_steps": 1, "held_out": 0, "mlm_weight": 0.5}
     run = isotrope.train("clm", sentences, tiny, tmp_path / "run", **settings)
     line = next(line for line in run.history if "loss" in line)
@@ -176,7 +187,12 @@ def test_models_and_poolings_that_cannot_work_are_refused(tiny: Path, build: Bui
     with pytest.raises(InputError, match="language head"):
         CausalLanguageModel(CausalLanguageModel.Settings(), encoder, 64)
     config = DistilBertConfig(
-        vocab_size=encoder.tokeniser.vocabulary, dim=32, n_layers=1, n_heads=2, hidden_dim=64, max_position_embeddings=64
+        vocab_size=encoder.text_tokenizer.vocabulary,
+        dim=32,
+        n_layers=1,
+        n_heads=2,
+        hidden_dim=64,
+        max_position_embeddings=64,
     )
     model = DistilBertForMaskedLM(config)
     plain = isotrope.Encoder(model.distilbert, encoder.tokenizer, language_model=model)

@@ -13,8 +13,8 @@ import torch
 
 import isotrope
 from isotrope.errors import InputError
-from isotrope.methods.base import Batch, Method
 from isotrope.methods.cosent import CoSENT
+from isotrope.methods.frame.method import Batch, Method
 
 Built = Callable[..., Method]
 Batched = Callable[..., Batch]
@@ -36,7 +36,9 @@ def loss_of(method: Method, batch: Batch) -> float:
 
 
 @pytest.mark.parametrize(("cosines", "expected"), [((0.9, 0.3, 0.5), 0.018485), ((0.3, 0.9, 0.5), 12.018485)])
-def test_golden_values_through_the_method(built: Built, scored: Any, cosines: tuple[float, ...], expected: float) -> None:
+def test_golden_values_through_the_method(
+    built: Built, scored: Any, cosines: tuple[float, ...], expected: float
+) -> None:
     first = torch.tensor([[2.0, 0.0]] * 3)
     second = torch.tensor([[c, math.sqrt(1 - c * c)] for c in cosines])
     found = {"first": first, "second": second, "scores": torch.tensor([1.0, 0.0, 0.5])}
@@ -46,7 +48,8 @@ def test_golden_values_through_the_method(built: Built, scored: Any, cosines: tu
 def test_a_naive_loop_over_pairs_of_pairs(built: Built, batched: Batched, scored: Any) -> None:
     method = built("cosent", scored, scale=5.0).eval()
     first, second = (
-        method.encoder.encode([row[side] for row in scored[:8]], normalize_embeddings=True) for side in ("sentence1", "sentence2")
+        method.encoder.encode([row[side] for row in scored[:8]], normalize_embeddings=True)
+        for side in ("sentence1", "sentence2")
     )
     cosines, scores = (first * second).sum(axis=1), [row["score"] for row in scored[:8]]
     pairs = [(i, j) for i in range(8) for j in range(8) if scores[i] < scores[j]]
@@ -63,7 +66,10 @@ def test_only_the_order_of_the_scores_counts(built: Built, batched: Batched, sco
 def test_labels_are_put_in_order(built: Built, batched: Batched, inferences: Any) -> None:
     method = built("cosent", inferences).eval()
     assert batched(method, range(3))["scores"].values.tolist() == [2, 1, 0]
-    ranked = [{"sentence1": row["premise"], "sentence2": row["hypothesis"], "score": -LABELS.index(row["label"])} for row in inferences]
+    ranked = [
+        {"sentence1": row["premise"], "sentence2": row["hypothesis"], "score": -LABELS.index(row["label"])}
+        for row in inferences
+    ]
     twin = built("cosent", ranked).eval()
     assert loss_of(method, batched(method)) == pytest.approx(loss_of(twin, batched(twin)), abs=1e-6)
     other = built("cosent", inferences, order="entailment, contradiction, neutral")
@@ -98,7 +104,9 @@ def test_resume_agrees(inferences: Any, resume_agrees: Callable[..., None]) -> N
 
 def test_batch_order_does_not_matter(built: Built, batched: Batched, scored: Any) -> None:
     method = built("cosent", scored).eval()
-    assert loss_of(method, batched(method)) == pytest.approx(loss_of(method, batched(method, range(7, -1, -1))), abs=1e-5)
+    assert loss_of(method, batched(method)) == pytest.approx(
+        loss_of(method, batched(method, range(7, -1, -1))), abs=1e-5
+    )
 
 
 def test_training_puts_pairs_in_order(tiny: Path, topics: list[str], tmp_path: Path) -> None:
@@ -106,7 +114,14 @@ def test_training_puts_pairs_in_order(tiny: Path, topics: list[str], tmp_path: P
     rows = [(topics[i], topics[i + 2] if i % 4 else topics[i + 17], float(bool(i % 4))) for i in range(0, 480, 2)]
     file = tmp_path / "scored.tsv"
     file.write_text("sentence1\tsentence2\tscore\n" + "".join(f"{a}\t{b}\t{y}\n" for a, b, y in rows), encoding="utf-8")
-    settings = {"max_steps": 40, "batch_size": 16, "eval_steps": 40, "logging_steps": 10, "learning_rate": 1e-3, "held_out": 0}
+    settings = {
+        "max_steps": 40,
+        "batch_size": 16,
+        "eval_steps": 40,
+        "logging_steps": 10,
+        "learning_rate": 1e-3,
+        "held_out": 0,
+    }
     run = isotrope.train("cosent", file, model=tiny, output=tmp_path / "run", eval_data=file, **settings)
     losses = [line["ranking"] for line in run.history if "ranking" in line]
     scores = [line["score"] for line in run.history if "score" in line]

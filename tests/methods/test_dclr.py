@@ -16,19 +16,27 @@ import isotrope
 from isotrope.data.corpus import Records, open_corpus
 from isotrope.encoders.fresh import fresh_encoder
 from isotrope.errors import InputError
-from isotrope.methods.base import Batch
 from isotrope.methods.dclr import DCLR
-from isotrope.methods.registry import find
+from isotrope.methods.frame.method import Batch
+from isotrope.methods.frame.method_registry import find
 from isotrope.objectives import info_nce
 from isotrope.training.loop import make_accelerator
 from isotrope.training.settings import LoopSettings
 from isotrope.training.step import compute_gradient
 
-# specs/1, sections 1.9 and 3.8: cosines of anchors with positives and with one noise vector, and those of the complement.
+# specs/1, sections 1.9 and 3.8: cosines of anchors with positives and with one noise vector, and those of the
+# complement.
 C = torch.tensor([[0.9, 0.2, 0.1], [0.3, 0.8, 0.0], [-0.1, 0.4, 0.7]])
 NOISE = torch.tensor([[0.1], [0.0], [-0.2]])
 OTHER = torch.tensor([[1, 0.95, 0.1], [0.95, 1, 0.2], [0.1, 0.2, 1]])
-SHORT: dict[str, Any] = {"batch_size": 16, "learning_rate": 1e-3, "held_out": 40, "max_length": 32, "logging_steps": 1, "pooling": "mean"}
+SHORT: dict[str, Any] = {
+    "batch_size": 16,
+    "learning_rate": 1e-3,
+    "held_out": 40,
+    "max_length": 32,
+    "logging_steps": 1,
+    "pooling": "mean",
+}
 
 
 def with_cosines(cosines: Tensor) -> Tensor:
@@ -54,8 +62,8 @@ def build(folder: Path, complement: Path | None = None, pooling: str = "mean", *
 
 
 def records_of(method: DCLR, source: Path, rows: list[int] | None = None) -> Records:
-    tokeniser = method.encoder.tokeniser
-    corpus = open_corpus(source, ("sentences",), tokeniser.flat, tokeniser.fingerprint(), tokeniser.vocabulary)
+    tokenizer = method.encoder.text_tokenizer
+    corpus = open_corpus(source, ("sentences",), tokenizer)
     return Records(corpus, rows or list(range(8)))
 
 
@@ -106,12 +114,16 @@ def test_without_noise_and_threshold_it_is_simcse_and_asks_for_no_complement(tin
     assert set(found) == {"first", "second"}
     terms = method.loss(found, batch)
     assert float(terms["masked"]) == 0.0
-    assert float(terms["contrastive"].detach()) == pytest.approx(float(info_nce(found["first"], found["second"]).detach()), abs=1e-6)
+    assert float(terms["contrastive"].detach()) == pytest.approx(
+        float(info_nce(found["first"], found["second"]).detach()), abs=1e-6
+    )
     assert method.candidates(found) == 8
 
 
 @pytest.mark.parametrize(("noise", "expected"), [(0.0, 0), (0.3, 2), (1.0, 8), (2.5, 20)])
-def test_noise_is_counted_by_records_and_cut_to_a_whole_number(tiny: Path, sentences: Path, noise: float, expected: int) -> None:
+def test_noise_is_counted_by_records_and_cut_to_a_whole_number(
+    tiny: Path, sentences: Path, noise: float, expected: int
+) -> None:
     method = build(tiny, noise=noise, noise_spread=3.0)
     anchors = torch.zeros(8, 32)
     drawn = method.draw(anchors, batch_of(method, sentences, seed=1))
@@ -161,7 +173,14 @@ def test_training_lowers_the_loss_leaves_the_complement_and_drops_what_is_its_ow
 ) -> None:
     kept: list[DCLR] = []
     monkeypatch.setattr(DCLR, "after_step", lambda self, _: kept.append(self))
-    settings = {**SHORT, "max_steps": 15, "eval_steps": 15, "threshold": 0.999, "complement": str(foreign), "head": "train-only"}
+    settings = {
+        **SHORT,
+        "max_steps": 15,
+        "eval_steps": 15,
+        "threshold": 0.999,
+        "complement": str(foreign),
+        "head": "train-only",
+    }
     run = isotrope.train("dclr", sentences, tiny, tmp_path / "run", **settings)
     losses = [line["contrastive"] for line in run.history if "contrastive" in line]
     assert np.mean(losses[-3:]) < 0.8 * losses[0]
@@ -175,7 +194,9 @@ def test_training_lowers_the_loss_leaves_the_complement_and_drops_what_is_its_ow
 
 
 @pytest.mark.filterwarnings("ignore:Training did not improve")
-def test_resume_equals_uninterrupted(tiny: Path, sentences: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_resume_equals_uninterrupted(
+    tiny: Path, sentences: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     common = {**SHORT, "model": tiny, "max_steps": 6, "eval_steps": 3, "complement": str(tiny), "threshold": 0.99}
     monkeypatch.setattr(DCLR, "keeps", "last")
     whole = isotrope.train("dclr", sentences, output=tmp_path / "whole", **common)

@@ -14,11 +14,11 @@ from torch.nn.functional import cosine_similarity
 
 import isotrope
 from isotrope.data.corpus import Corpus, Records, open_corpus
-from isotrope.encoders.roles import set_dropout
+from isotrope.encoders.modes import set_dropout
 from isotrope.errors import InputError
-from isotrope.methods.base import Batch, Method
-from isotrope.methods.beside import Beside
 from isotrope.methods.declutr import DeCLUTR
+from isotrope.methods.frame.auxiliary import Beside
+from isotrope.methods.frame.method import Batch, Method
 from isotrope.methods.mlm import MaskedLanguageModel, MLMSettings
 from isotrope.objectives import nt_xent
 from isotrope.training.loop import TrainingWarning, make_accelerator
@@ -42,8 +42,8 @@ def build(folder: Path, mlm: float = 0.0, max_length: int = 64, dropout: float =
 
 
 def corpus_of(method: Method, source: Path) -> Corpus:
-    tokeniser = method.encoder.tokeniser
-    return open_corpus(source, ("documents",), tokeniser.flat, tokeniser.fingerprint(), tokeniser.vocabulary)
+    tokenizer = method.encoder.text_tokenizer
+    return open_corpus(source, ("documents",), tokenizer)
 
 
 def batch_of(method: Method, source: Path, rows: range = FIRST_ROWS) -> Batch:
@@ -59,7 +59,9 @@ def naive_loss(anchors: torch.Tensor, positives: torch.Tensor, temperature: floa
     vectors = [*anchors.detach().flatten(0, 1).double(), *positives.detach().flatten(0, 1).double()]
     half, total = len(vectors) // 2, 0.0
     for i, vector in enumerate(vectors):
-        scores = {k: float(cosine_similarity(vector, other, dim=0)) / temperature for k, other in enumerate(vectors) if k != i}
+        scores = {
+            k: float(cosine_similarity(vector, other, dim=0)) / temperature for k, other in enumerate(vectors) if k != i
+        }
         total += math.log(sum(math.exp(score) for score in scores.values())) - scores[(i + half) % len(vectors)]
     return total / len(vectors)
 
@@ -70,11 +72,20 @@ def test_the_card_and_the_papers_settings() -> None:
     settings = DeCLUTR.Settings()
     assert (settings.temperature, settings.anchors, settings.positives, settings.place) == (0.05, 2, 2, "any")
     papers = settings.spans(510)
-    assert (papers.shortest, papers.longest, papers.anchor_shape, papers.positive_shape) == (32, 510, (4.0, 2.0), (2.0, 4.0))
+    assert (papers.shortest, papers.longest, papers.anchor_shape, papers.positive_shape) == (
+        32,
+        510,
+        (4.0, 2.0),
+        (2.0, 4.0),
+    )
 
 
 def test_span_lengths_scale_with_the_room(tiny: Path) -> None:
-    assert [(spans.shortest, spans.longest) for spans in map(DeCLUTR.Settings().spans, (126, 62, 1))] == [(8, 126), (4, 62), (1, 1)]
+    assert [(spans.shortest, spans.longest) for spans in map(DeCLUTR.Settings().spans, (126, 62, 1))] == [
+        (8, 126),
+        (4, 62),
+        (1, 1),
+    ]
     assert build(tiny).spans.longest == 62  # 64 positions, two special tokens
     assert build(tiny, max_length=20).spans.longest == 18
     assert build(tiny, max_length=500).spans.longest == 62
@@ -116,7 +127,9 @@ def test_positives_are_averaged_and_all_other_spans_are_negatives(tiny: Path, se
     width = method.encoder.dimension
     assert found["anchors"].shape == found["positives"].shape == (8, 2, width)
     apart = torch.stack([method.encoder.embed(batch["positives"].rows(slice(i, i + 1)))[0][0] for i in range(48)])
-    assert torch.allclose(found["positives"].flatten(0, 1), torch.stack([part.mean(dim=0) for part in apart.split(3)]), atol=1e-5)
+    assert torch.allclose(
+        found["positives"].flatten(0, 1), torch.stack([part.mean(dim=0) for part in apart.split(3)]), atol=1e-5
+    )
     assert loss_of(method, batch) == pytest.approx(naive_loss(found["anchors"], found["positives"], 0.2), abs=1e-5)
     assert method.candidates(found) == 31
 
@@ -146,7 +159,10 @@ def test_spans_of_the_same_document_are_negatives() -> None:
     assert method.loss({"anchors": anchors, "positives": anchors}, batch)["contrastive"] == pytest.approx(
         math.log(1 + 6 * math.exp(-1)), abs=1e-6
     )
-    assert float(method.loss({"anchors": alike, "positives": alike}, batch)["contrastive"]) > math.log(1 + 6 * math.exp(-1)) + 0.01
+    assert (
+        float(method.loss({"anchors": alike, "positives": alike}, batch)["contrastive"])
+        > math.log(1 + 6 * math.exp(-1)) + 0.01
+    )
 
 
 def test_neither_the_order_of_documents_nor_padding_nor_chunks_matter(tiny: Path, sentences: Path) -> None:
@@ -202,8 +218,12 @@ def test_the_encoder_alone_is_kept(tiny: Path, sentences: Path) -> None:
 
 @pytest.mark.filterwarnings("ignore:Training did not improve")
 @pytest.mark.filterwarnings("ignore:.*their spans are shorter")
-def test_resume_equals_uninterrupted(tiny: Path, sentences: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = isotrope.train("declutr", sentences, tiny, tmp_path / "whole", max_steps=6, eval_steps=3, mlm_weight=1.0, **SHORT)
+def test_resume_equals_uninterrupted(
+    tiny: Path, sentences: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = isotrope.train(
+        "declutr", sentences, tiny, tmp_path / "whole", max_steps=6, eval_steps=3, mlm_weight=1.0, **SHORT
+    )
     real = compute_gradient
     steps = []
 
@@ -217,15 +237,21 @@ def test_resume_equals_uninterrupted(tiny: Path, sentences: Path, tmp_path: Path
     with pytest.raises(RuntimeError, match="stopped"):
         isotrope.train("declutr", sentences, tiny, tmp_path / "cut", max_steps=6, eval_steps=3, mlm_weight=1.0, **SHORT)
     monkeypatch.undo()
-    again = isotrope.train("declutr", sentences, tiny, tmp_path / "cut", max_steps=6, eval_steps=3, mlm_weight=1.0, resume=True, **SHORT)
+    again = isotrope.train(
+        "declutr", sentences, tiny, tmp_path / "cut", max_steps=6, eval_steps=3, mlm_weight=1.0, resume=True, **SHORT
+    )
     for (name, first), second in zip(whole.encoder.named_parameters(), again.encoder.parameters(), strict=True):
         assert torch.equal(first, second), name
     assert [line.get("loss") for line in whole.history] == [line.get("loss") for line in again.history]
 
 
 @pytest.mark.filterwarnings("ignore:.*their spans are shorter")
-def test_training_lowers_its_loss_and_helps_neighbours_find_each_other(tiny: Path, sentences: Path, tmp_path: Path) -> None:
-    run = isotrope.train("declutr", sentences, tiny, tmp_path / "run", max_steps=25, eval_steps=25, **{**SHORT, "batch_size": 16})
+def test_training_lowers_its_loss_and_helps_neighbours_find_each_other(
+    tiny: Path, sentences: Path, tmp_path: Path
+) -> None:
+    run = isotrope.train(
+        "declutr", sentences, tiny, tmp_path / "run", max_steps=25, eval_steps=25, **{**SHORT, "batch_size": 16}
+    )
     losses = [line["contrastive"] for line in run.history if "contrastive" in line]
     assert np.mean(losses[-5:]) < 0.8 * np.mean(losses[:5])
     scores = [line["evaluation"]["retrieval_mrr"] for line in run.history if "evaluation" in line]

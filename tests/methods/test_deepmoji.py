@@ -13,10 +13,10 @@ import torch
 
 import isotrope
 from isotrope.data.corpus import Records
-from isotrope.encoders.attention import Attention
+from isotrope.encoders.parts.attention import Attention
 from isotrope.errors import InputError
-from isotrope.methods.base import Batch, Method
 from isotrope.methods.deepmoji import DeepMoji, classes_of
+from isotrope.methods.frame.method import Batch, Method
 
 Build = Callable[..., Any]
 UNEVEN = ["the chef 😂", "the boat 😂", "the rose 😂", "the hall 🔥", "the mast 🔥", "the soup ❤", "the seed 👍"]
@@ -35,7 +35,9 @@ def test_the_most_frequent_are_classes_and_the_others_are_left_out(built: Build)
     assert DeepMoji.usable(method.settings, method.corpus, np.arange(7)).tolist() == [0, 1, 2, 3, 4]
     assert method.role["head"].module.out_features == 2
     assert method.remarks() == ["The 2 most frequent of 4 labels are kept; 2 records are left out."]
-    assert built("deepmoji", [*UNEVEN, "no face"]).remarks() == ["1 texts have no emoji, or nothing else, and are left out."]
+    assert built("deepmoji", [*UNEVEN, "no face"]).remarks() == [
+        "1 texts have no emoji, or nothing else, and are left out."
+    ]
     assert built("deepmoji", UNEVEN).remarks() == []
 
 
@@ -53,7 +55,9 @@ def test_balanced_each_class_counts_the_same(built: Build, batched: Callable[...
     assert float(plain.loss(found, batch)["emoji"]) == pytest.approx(float(losses.mean()), abs=1e-6)
 
 
-def test_a_head_that_knows_nothing_costs_the_logarithm_of_the_classes(built: Build, batched: Callable[..., Batch]) -> None:
+def test_a_head_that_knows_nothing_costs_the_logarithm_of_the_classes(
+    built: Build, batched: Callable[..., Batch]
+) -> None:
     method = built("deepmoji", UNEVEN)
     torch.nn.init.zeros_(method.role["head"].module.weight)
     torch.nn.init.zeros_(method.role["head"].module.bias)
@@ -64,7 +68,12 @@ def test_a_head_that_knows_nothing_costs_the_logarithm_of_the_classes(built: Bui
 def test_what_is_measured_on_held_out_records(built: Build) -> None:
     scores = torch.eye(7)[[0, 1, 2, 3, 4, 5]] * 9 - torch.arange(7)
     found = built("deepmoji", UNEVEN).on_held_out({"scores": scores, "labels": torch.tensor([0.0, 1, 2, 3, 0, 6])})
-    expected = {"emoji_accuracy": 4 / 6, "emoji_top5": 5 / 6, "emoji_macro_f1": (2 / 3 + 1 + 1 + 1 + 0 + 0 + 0) / 7, "emoji_guess": 2 / 6}
+    expected = {
+        "emoji_accuracy": 4 / 6,
+        "emoji_top5": 5 / 6,
+        "emoji_macro_f1": (2 / 3 + 1 + 1 + 1 + 0 + 0 + 0) / 7,
+        "emoji_guess": 2 / 6,
+    }
     assert {name: float(value) for name, value in found.items()} == pytest.approx(expected)
 
 
@@ -76,7 +85,9 @@ def test_the_texts_are_without_their_emoji(built: Build, samples: dict[str, Path
     assert not (views["texts"].ids == unknown).any()
 
 
-def test_padding_and_company_do_not_matter(built: Build, batched: Callable[..., Batch], samples: dict[str, Path]) -> None:
+def test_padding_and_company_do_not_matter(
+    built: Build, batched: Callable[..., Batch], samples: dict[str, Path]
+) -> None:
     method = built("deepmoji", samples["emoji"]).eval()
     torch.nn.init.normal_(method.encoder.token_weights.vector)
     batch = batched(method, range(10))
@@ -87,7 +98,9 @@ def test_padding_and_company_do_not_matter(built: Build, batched: Callable[..., 
 
 
 @pytest.mark.parametrize("read_out", ["attention", "pooling"])
-def test_the_head_is_dropped_and_the_attention_kept(built: Build, samples: dict[str, Path], read_out: str, tmp_path: Path) -> None:
+def test_the_head_is_dropped_and_the_attention_kept(
+    built: Build, samples: dict[str, Path], read_out: str, tmp_path: Path
+) -> None:
     from sentence_transformers import SentenceTransformer
 
     method = built("deepmoji", samples["labelled"], read_out=read_out, pooling="cls").eval()
@@ -134,7 +147,10 @@ def test_data_and_settings_that_cannot_work_are_refused(tiny: Path, sentences: P
     with pytest.raises(InputError, match="needs its data"):
         DeepMoji(DeepMoji.Settings(), isotrope.load(tiny, device="cpu"), 64)
     same = [f"the chef number {number} 😂" for number in range(50)]
-    for data, sentence in ((sentences, "no emoji found"), (same, "Every text is labelled 😂; at least two different emoji are needed")):
+    for data, sentence in (
+        (sentences, "no emoji found"),
+        (same, "Every text is labelled 😂; at least two different emoji are needed"),
+    ):
         with pytest.raises(InputError, match=sentence):
             isotrope.train("deepmoji", data, tiny, tmp_path / "run")
         assert not (tmp_path / "run").exists()

@@ -13,11 +13,11 @@ import torch
 
 import isotrope
 from isotrope.data.corpus import Corpus, Records, open_corpus
-from isotrope.encoders.roles import set_dropout
+from isotrope.encoders.modes import set_dropout
 from isotrope.errors import InputError
-from isotrope.methods.base import Batch, Method
-from isotrope.methods.beside import Beside
 from isotrope.methods.dialogue_order import FORMS, DialogueOrder
+from isotrope.methods.frame.auxiliary import Beside
+from isotrope.methods.frame.method import Batch, Method
 from isotrope.methods.mlm import MaskedLanguageModel, MLMSettings
 from isotrope.objectives import info_nce
 from isotrope.training.loop import TrainingWarning, make_accelerator
@@ -41,8 +41,8 @@ def build(folder: Path, dropout: float = 0.0, mlm: float = 0.0, **settings: obje
 
 
 def corpus_of(method: Method, source: Path) -> Corpus:
-    tokeniser = method.encoder.tokeniser
-    return open_corpus(source, ("dialogues",), tokeniser.flat, tokeniser.fingerprint(), tokeniser.vocabulary)
+    tokenizer = method.encoder.text_tokenizer
+    return open_corpus(source, ("dialogues",), tokenizer)
 
 
 def batch_of(method: Method, source: Path, rows: range = FIRST_ROWS) -> Batch:
@@ -51,7 +51,9 @@ def batch_of(method: Method, source: Path, rows: range = FIRST_ROWS) -> Batch:
 
 @pytest.fixture
 def uneven(tmp_path: Path, topics: list[str]) -> Path:
-    """Dialogues of 1, 2, 3, 4 and 12 turns, one that says the same three times, and one whose last two turns are the same."""
+    """Dialogues of 1, 2, 3, 4 and 12 turns, one that says the same three times, and one whose last two turns are the
+    same.
+    """
     dialogues = [topics[:1], topics[1:3], topics[3:6], topics[6:10], topics[10:22], ["yes"] * 3, ["no", "well", "well"]]
     path = tmp_path / "uneven.txt"
     path.write_text("\n\n".join("\n".join(turns) for turns in dialogues), encoding="utf-8")
@@ -60,12 +62,19 @@ def uneven(tmp_path: Path, topics: list[str]) -> Path:
 
 def test_the_card() -> None:
     card = DialogueOrder.card()
-    assert (card.name, card.needs, card.year, DialogueOrder.batches) == ("dialogue-order", "dialogues", 2019, "by-document")
+    assert (card.name, card.needs, card.year, DialogueOrder.batches) == (
+        "dialogue-order",
+        "dialogues",
+        2019,
+        "by-document",
+    )
     assert DialogueOrder.Settings().form == "classifier"
 
 
 @pytest.mark.parametrize(("form", "kept"), [("classifier", {1, 2, 3, 4, 6}), ("contrastive", {2, 3, 4})])
-def test_dialogues_without_an_order_are_left_out_and_counted(tiny: Path, uneven: Path, form: str, kept: set[int]) -> None:
+def test_dialogues_without_an_order_are_left_out_and_counted(
+    tiny: Path, uneven: Path, form: str, kept: set[int]
+) -> None:
     method = build(tiny, form=form)
     method.corpus = corpus_of(method, uneven)
     rows = DialogueOrder.usable(method.settings, method.corpus, np.arange(len(method.corpus)))
@@ -85,7 +94,10 @@ def test_both_orders_hold_the_same_turns_of_one_dialogue(tiny: Path, uneven: Pat
     views = method.views(Records(corpus, starts), np.random.default_rng(0))
     assert len(views["turns"]) == 5 * len(starts)
     texts = {corpus.tokens(row).tobytes(): row for row in range(len(corpus))}
-    tokens = [views["turns"].ids[i, 1 : length - 1].numpy().astype(np.int32) for i, length in enumerate(views["turns"].lengths)]
+    tokens = [
+        views["turns"].ids[i, 1 : length - 1].numpy().astype(np.int32)
+        for i, length in enumerate(views["turns"].lengths)
+    ]
     for number, start in enumerate(starts):
         right, wrong, (fixed, size) = (views[name].values[number].tolist() for name in ("right", "wrong", "sizes"))
         total = fixed + size
@@ -105,7 +117,13 @@ def test_the_classifier_judges_both_orders_alike_often(tiny: Path, sentences: Pa
     found = method.represent(batch)
     right, wrong = found["right"].detach().double(), found["wrong"].detach().double()
     assert right.shape == wrong.shape == (8,)
-    expected = sum(math.log1p(math.exp(-r)) + math.log1p(math.exp(w)) for r, w in zip(right.tolist(), wrong.tolist(), strict=True)) / 16
+    expected = (
+        sum(
+            math.log1p(math.exp(-r)) + math.log1p(math.exp(w))
+            for r, w in zip(right.tolist(), wrong.tolist(), strict=True)
+        )
+        / 16
+    )
     terms = method.loss(found, batch)
     assert set(terms) == {"order"}
     assert float(terms["order"].detach()) == pytest.approx(expected, abs=1e-6)
@@ -116,7 +134,10 @@ def test_the_classifier_judges_both_orders_alike_often(tiny: Path, sentences: Pa
 
 def naive_state(method: Any, batch: Batch, record: int, places: list[int]) -> torch.Tensor:
     """The reader's last state over some turns, encoded one by one."""
-    turns = [method.encoder.embed(batch["turns"].rows(slice(i, i + 1)))[0] for i in (method.settings.turns * record + p for p in places)]
+    turns = [
+        method.encoder.embed(batch["turns"].rows(slice(i, i + 1)))[0]
+        for i in (method.settings.turns * record + p for p in places)
+    ]
     return method.role["reader"](torch.stack(turns, dim=1))[0][0, -1]
 
 
@@ -134,7 +155,9 @@ def test_the_reader_sees_the_turns_in_their_order_and_no_padding(tiny: Path, une
             expected = method.role["judge"](state).squeeze() if form == "classifier" else state
             assert torch.allclose(found[name][record], expected, atol=1e-5)
         if form == "contrastive":
-            assert torch.allclose(found["context"][record], naive_state(method, batch, record, list(range(fixed))), atol=1e-5)
+            assert torch.allclose(
+                found["context"][record], naive_state(method, batch, record, list(range(fixed))), atol=1e-5
+            )
 
 
 def test_the_contrastive_form_has_the_wrong_orders_as_hard_negatives(tiny: Path, sentences: Path) -> None:
@@ -151,7 +174,9 @@ def test_the_encoder_learns_through_the_heads_and_they_are_dropped(tiny: Path, s
     method = build(tiny, form=form)
     batch = batch_of(method, sentences)
     method.total(method.loss(method.represent(batch), batch)).backward()
-    learned = {name.split(".")[0] for name, p in method.named_parameters() if p.grad is not None and p.grad.abs().sum() > 0}
+    learned = {
+        name.split(".")[0] for name, p in method.named_parameters() if p.grad is not None and p.grad.abs().sum() > 0
+    }
     assert learned == {"encoder", "role"}
     assert set(method.role) == ({"reader", "judge"} if form == "classifier" else {"reader"})
     exported = method.export()
@@ -173,7 +198,9 @@ def test_neither_the_order_of_dialogues_nor_padding_nor_chunks_matter(tiny: Path
 
 
 @pytest.mark.parametrize(("form", "mlm"), [("classifier", 0.0), ("contrastive", 0.5)])
-def test_chunks_give_the_gradient_of_the_whole_batch_with_dropout_on(tiny: Path, sentences: Path, form: str, mlm: float) -> None:
+def test_chunks_give_the_gradient_of_the_whole_batch_with_dropout_on(
+    tiny: Path, sentences: Path, form: str, mlm: float
+) -> None:
     accelerator = make_accelerator(LoopSettings())
     key = (42, 3, 0)
     cached, plain = (build(tiny, dropout=0.1, form=form, mlm=mlm) for _ in range(2))
@@ -191,7 +218,9 @@ def test_chunks_give_the_gradient_of_the_whole_batch_with_dropout_on(tiny: Path,
 
 
 @pytest.mark.filterwarnings("ignore:Training did not improve")
-def test_resume_equals_uninterrupted(tiny: Path, sentences: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_resume_equals_uninterrupted(
+    tiny: Path, sentences: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     settings = {"max_steps": 6, "eval_steps": 3, **SHORT}
     whole = isotrope.train("dialogue-order", sentences, tiny, tmp_path / "whole", **settings)
     steps = []

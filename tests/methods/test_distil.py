@@ -10,10 +10,10 @@ import torch
 
 import isotrope
 from isotrope.encoders.fresh import fresh_encoder
-from isotrope.encoders.roles import Frozen
 from isotrope.errors import InputError
 from isotrope.methods.distil import Distil, DistilSettings
 from isotrope.objectives import imitation
+from isotrope.towers.keeping import Frozen
 
 SHORT = {"max_steps": 40, "batch_size": 32, "eval_steps": 40, "learning_rate": 3e-3, "held_out": 50}
 
@@ -42,10 +42,14 @@ def test_imitation_is_half_the_squared_distance_of_unit_vectors() -> None:
 
 
 @pytest.mark.parametrize("teachers", ["{wide}", "{wide},{tiny}"])
-def test_the_student_takes_on_the_teachers_geometry(tiny: Path, wide: Path, sentences: Path, tmp_path: Path, teachers: str) -> None:
+def test_the_student_takes_on_the_teachers_geometry(
+    tiny: Path, wide: Path, sentences: Path, tmp_path: Path, teachers: str
+) -> None:
     texts = [line for line in sentences.read_text().splitlines() if line][:60]
     teacher, before = isotrope.load(wide), isotrope.load(tiny)
-    run = isotrope.train("distil", sentences, tiny, tmp_path / "run", teacher=teachers.format(wide=wide, tiny=tiny), **SHORT)
+    run = isotrope.train(
+        "distil", sentences, tiny, tmp_path / "run", teacher=teachers.format(wide=wide, tiny=tiny), **SHORT
+    )
     losses = [line["imitation"] for line in run.history if "imitation" in line]
     assert losses[-1] < 0.5 * losses[0]
     assert agreement(run.encoder, teacher, texts) > agreement(before, teacher, texts) + 0.1
@@ -57,8 +61,8 @@ def test_the_projection_keeps_the_teachers_cosines(tiny: Path, wide: Path, sente
     from isotrope.data.corpus import open_corpus
 
     student, teacher = isotrope.load(tiny), isotrope.load(wide)
-    tokeniser = student.tokeniser
-    corpus = open_corpus(sentences, ("sentences",), tokeniser.flat, tokeniser.fingerprint(), tokeniser.vocabulary)
+    tokenizer = student.text_tokenizer
+    corpus = open_corpus(sentences, ("sentences",), tokenizer)
     method = Distil(DistilSettings(teacher=str(wide)), student, 64, corpus)
     weight = method.role["projection"].module.weight.detach()  # type: ignore[union-attr]
     assert torch.allclose(weight @ weight.T, torch.eye(32), atol=1e-5)
@@ -80,14 +84,18 @@ def test_the_teacher_never_changes(tiny: Path, sentences: Path, tmp_path: Path) 
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Distil, "finish_step", spy)
-        isotrope.train("distil", sentences, tiny, tmp_path / "run", teacher=str(tiny), dropout=0.1, **{**SHORT, "max_steps": 3})
+        isotrope.train(
+            "distil", sentences, tiny, tmp_path / "run", teacher=str(tiny), dropout=0.1, **{**SHORT, "max_steps": 3}
+        )
     tower = captured[-1].role["teacher_0"]
     assert isinstance(tower, Frozen)
     assert tower.module.fingerprint() == teacher_before  # type: ignore[operator]
     assert not tower.module.training
 
 
-def test_a_narrower_teacher_and_an_empty_name_are_refused(tiny: Path, sentences: Path, tmp_path: Path, topics: list[str]) -> None:
+def test_a_narrower_teacher_and_an_empty_name_are_refused(
+    tiny: Path, sentences: Path, tmp_path: Path, topics: list[str]
+) -> None:
     narrow = tmp_path / "narrow"
     fresh_encoder(topics, vocabulary=200, layers=1, width=16, heads=2, max_length=64).save(narrow)
     with pytest.raises(InputError, match="16 dimensions, fewer than the student's 32"):

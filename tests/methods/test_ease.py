@@ -13,11 +13,11 @@ import torch
 
 import isotrope
 from isotrope.data.corpus import Records
-from isotrope.encoders.roles import Trained
 from isotrope.errors import InputError
-from isotrope.methods.base import Batch, Method
 from isotrope.methods.ease import EASE
+from isotrope.methods.frame.method import Batch, Method
 from isotrope.objectives import entity_contrast, info_nce
+from isotrope.towers.keeping import Trained
 
 Built = Callable[..., Method]
 Batched = Callable[..., Batch]
@@ -42,7 +42,11 @@ def typed() -> list[dict[str, Any]]:
     rows = []
     for number in range(30):
         text = f"the {WHO[number % 6]} and the {WHO[(number + 1) % 6]} met at dock number {number}"
-        for entity, sort in ((WHO[number % 6], "person"), (WHO[(number + 1) % 6], "person"), (f"dock {number % 3}", "place")):
+        for entity, sort in (
+            (WHO[number % 6], "person"),
+            (WHO[(number + 1) % 6], "person"),
+            (f"dock {number % 3}", "place"),
+        ):
             rows.append({"sentence": text, "entity": entity, "entity_type": sort})
     return rows
 
@@ -79,7 +83,9 @@ def test_golden_values_through_the_method(built: Built, linked: Any, weight: flo
     assert float(method.loss(found, Batch({}, 2, 0))["entity"]) == pytest.approx(expected, abs=1e-6)
 
 
-def test_the_sentence_term_is_simcse_and_no_weight_leaves_nothing_else(built: Built, batched: Batched, linked: Any) -> None:
+def test_the_sentence_term_is_simcse_and_no_weight_leaves_nothing_else(
+    built: Built, batched: Batched, linked: Any
+) -> None:
     method = built("ease", linked, entity_weight=0.0, **OFF)
     batch = batched(method, range(12))
     found = method.represent(batch)
@@ -127,7 +133,12 @@ def test_sentences_of_one_entity_are_not_each_others_negatives(built: Built, bat
 
 def test_what_a_sentence_links_to_elsewhere_is_no_negative_of_it(built: Built, batched: Batched) -> None:
     """Row 0 links its sentence to A, row 1 to B; row 2 brings B as the entity of another sentence, row 3 brings D."""
-    rows = [("the chef met the sailor", "A"), ("the chef met the sailor", "B"), ("the sailor stands", "B"), ("the pilot lands", "D")]
+    rows = [
+        ("the chef met the sailor", "A"),
+        ("the chef met the sailor", "B"),
+        ("the sailor stands", "B"),
+        ("the pilot lands", "D"),
+    ]
     method = built("ease", [{"sentence": s, "entity": e} for s, e in rows], entity_temperature=0.2, **OFF)
     batch = batched(method, [0, 2, 3])
     found = method.represent(batch)
@@ -144,7 +155,9 @@ def test_the_mask_of_the_objective() -> None:
     assert float(entity_contrast(s, e, h, 0.1, negative_weight=2.0, allowed=everything)) == pytest.approx(float(plain))
     no_hard = everything.clone()
     no_hard[:, 4:] = False
-    assert float(entity_contrast(s, e, h, 0.1, allowed=no_hard)) == pytest.approx(float(entity_contrast(s, e, None, 0.1)))
+    assert float(entity_contrast(s, e, h, 0.1, allowed=no_hard)) == pytest.approx(
+        float(entity_contrast(s, e, None, 0.1))
+    )
     assert float(entity_contrast(s, e, None, 0.1, allowed=torch.zeros(4, 4, dtype=torch.bool))) == pytest.approx(0.0)
     with pytest.raises(InputError, match="allowed"):
         entity_contrast(s, e, h, allowed=everything[:, :4])
@@ -185,7 +198,9 @@ def test_of_the_same_type_and_not_linked_from_the_sentence(built: Built, typed: 
 
 
 def test_a_type_with_one_entity_gives_no_hard_entity(built: Built, batched: Batched) -> None:
-    method = built("ease", [{"sentence": f"sentence {i}", "entity": f"e{i % 2}", "entity_type": f"t{i % 2}"} for i in range(8)])
+    method = built(
+        "ease", [{"sentence": f"sentence {i}", "entity": f"e{i % 2}", "entity_type": f"t{i % 2}"} for i in range(8)]
+    )
     assert hard_of(batched(method)) == [-1] * 8
 
 
@@ -303,8 +318,17 @@ def test_batch_order_does_not_matter(built: Built, linked: Any) -> None:
 
 @pytest.mark.filterwarnings("ignore:Training did not improve")
 def test_sentences_learn_their_entities(linked: Any, tiny: Path, tmp_path: Path) -> None:
-    settings = {"max_steps": 30, "batch_size": 16, "eval_steps": 30, "logging_steps": 5, "learning_rate": 3e-3, "held_out": 0}
-    run = isotrope.train("ease", linked, model=tiny, output=tmp_path / "run", entity_weight=1.0, entity_temperature=0.1, **settings)
+    settings = {
+        "max_steps": 30,
+        "batch_size": 16,
+        "eval_steps": 30,
+        "logging_steps": 5,
+        "learning_rate": 3e-3,
+        "held_out": 0,
+    }
+    run = isotrope.train(
+        "ease", linked, model=tiny, output=tmp_path / "run", entity_weight=1.0, entity_temperature=0.1, **settings
+    )
     losses = [line["entity"] for line in run.history if "entity" in line]
     assert losses[-1] < 0.5 * losses[0]
 
@@ -313,7 +337,10 @@ def test_sentences_learn_their_entities(linked: Any, tiny: Path, tmp_path: Path)
 
 
 def test_entities_that_the_table_does_not_know(built: Built, linked: Any) -> None:
-    method, other = built("ease", linked), built("ease", [{"sentence": "a", "entity": "B"}, {"sentence": "c", "entity": "D"}])
+    method, other = (
+        built("ease", linked),
+        built("ease", [{"sentence": "a", "entity": "B"}, {"sentence": "c", "entity": "D"}]),
+    )
     assert other.corpus is not None
     with pytest.raises(InputError, match="no rows in it"):
         method.views(Records(other.corpus, [0]), np.random.default_rng(0))

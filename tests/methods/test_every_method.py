@@ -1,7 +1,7 @@
 """The laws of the frame, over the whole registry: a method is held to them by being there.
 
-A new method needs a line in OWN only where its defaults cannot work on a tiny encoder; a new kind of record needs a sample in
-tests/conftest.py.
+A new method needs a line in OWN only where its defaults cannot work on a tiny encoder; a new kind of record needs a
+sample in tests/conftest.py.
 """
 
 from __future__ import annotations
@@ -23,17 +23,28 @@ from torch import Tensor
 
 import isotrope
 from isotrope import trainer
-from isotrope.data.kinds import KINDS
-from isotrope.encoders.roles import Frozen, Momentum
+from isotrope.data.record_types import RECORD_TYPES
 from isotrope.errors import InputError
-from isotrope.methods.base import Method
-from isotrope.methods.registry import find, registry
+from isotrope.methods.frame.method import Method
+from isotrope.methods.frame.method_registry import find, registry
+from isotrope.towers.keeping import Frozen, Momentum
 from isotrope.training.loop import Judgement
 
 ROOT = Path(__file__).parents[2]
 NAMES = [name for name, method in registry().items() if method.kind == "training"]
-LOOP = {"max_steps": 4, "batch_size": 24, "eval_steps": 4, "logging_steps": 1, "learning_rate": 1e-3, "max_length": 32, "held_out": 0}
-OWN: dict[str, dict[str, str]] = {"distil": {"teacher": "{tiny}"}, "dclr": {"complement": "{tiny}"}}  # the built-in encoder is slow
+LOOP = {
+    "max_steps": 4,
+    "batch_size": 24,
+    "eval_steps": 4,
+    "logging_steps": 1,
+    "learning_rate": 1e-3,
+    "max_length": 32,
+    "held_out": 0,
+}
+OWN: dict[str, dict[str, str]] = {
+    "distil": {"teacher": "{tiny}"},
+    "dclr": {"complement": "{tiny}"},
+}  # the built-in encoder is slow
 
 pytestmark = pytest.mark.filterwarnings("ignore::isotrope.training.loop.TrainingWarning")
 every = pytest.mark.parametrize("name", NAMES)
@@ -44,7 +55,7 @@ def settings_of(name: str, tiny: Path) -> dict[str, Any]:
 
 
 def sample_for(name: str, samples: dict[str, Path]) -> Path:
-    return next(samples[kind] for kind in find(name).kinds(find(name).Settings()) if kind in samples)
+    return next(samples[kind] for kind in find(name).record_types(find(name).Settings()) if kind in samples)
 
 
 def start_of(name: str, tiny: Path) -> str | Path:
@@ -64,14 +75,22 @@ class Trained:
 
 
 @pytest.fixture(scope="module", params=NAMES)
-def trained(request: pytest.FixtureRequest, tiny: Path, samples: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> Trained:
+def trained(
+    request: pytest.FixtureRequest, tiny: Path, samples: dict[str, Path], tmp_path_factory: pytest.TempPathFactory
+) -> Trained:
     name = request.param
     seen: dict[str, Any] = {}
     loop = trainer.train_loop
 
     def watched(method: Method, *rest: Any, **named: Any) -> Any:
-        towers = {role: tower for role, tower in method.role.items() if isinstance(tower, Frozen) and not isinstance(tower, Momentum)}
-        seen["frozen"] = {role: {key: value.clone() for key, value in tower.state_dict().items()} for role, tower in towers.items()}
+        towers = {
+            role: tower
+            for role, tower in method.role.items()
+            if isinstance(tower, Frozen) and not isinstance(tower, Momentum)
+        }
+        seen["frozen"] = {
+            role: {key: value.clone() for key, value in tower.state_dict().items()} for role, tower in towers.items()
+        }
         seen["method"] = method
         seen["before"] = {key: value.clone() for key, value in method.encoder.backbone.state_dict().items()}
         return loop(method, *rest, **named)
@@ -80,7 +99,9 @@ def trained(request: pytest.FixtureRequest, tiny: Path, samples: dict[str, Path]
         patch.setattr(trainer, "train_loop", watched)
         patch.setattr(trainer, "make_judge", rising)
         folder = tmp_path_factory.mktemp(name) / "whole"
-        run = isotrope.train(name, sample_for(name, samples), start_of(name, tiny), folder, **LOOP, **settings_of(name, tiny))
+        run = isotrope.train(
+            name, sample_for(name, samples), start_of(name, tiny), folder, **LOOP, **settings_of(name, tiny)
+        )
     return Trained(name, run, **seen)
 
 
@@ -91,7 +112,7 @@ def rising(*_: Any) -> Callable[[isotrope.Encoder], Judgement]:
 
 
 def test_every_kind_of_record_has_a_sample(samples: dict[str, Path]) -> None:
-    wanted = {kind for name in NAMES for kind in find(name).kinds(find(name).Settings())}
+    wanted = {kind for name in NAMES for kind in find(name).record_types(find(name).Settings())}
     assert wanted <= set(samples), "put samples of the new kinds into SAMPLES of tests/conftest.py"
     assert set(OWN) <= set(NAMES)
 
@@ -125,7 +146,9 @@ def test_resume_equals_an_uninterrupted_run(
         with pytest.raises(KeyboardInterrupt, match="step 2"):
             isotrope.train(trained.name, data, start_of(trained.name, tiny), folder, **common)
     resumed = isotrope.train(trained.name, data, start_of(trained.name, tiny), folder, resume=True, **common)
-    first, second = (load_file(run.folder / "checkpoints" / "step-4" / "weights.safetensors") for run in (trained.run, resumed))
+    first, second = (
+        load_file(run.folder / "checkpoints" / "step-4" / "weights.safetensors") for run in (trained.run, resumed)
+    )
     assert first.keys() == second.keys()
     assert [key for key, value in first.items() if not torch.equal(value, second[key])] == []
     losses = [[line["loss"] for line in run.history if "loss" in line] for run in (trained.run, resumed)]
@@ -201,13 +224,15 @@ def test_every_setting_is_documented(name: str, build: ModuleType) -> None:
 
 
 @every
-def test_the_wrong_kind_of_record_gets_a_sentence(name: str, samples: dict[str, Path], tiny: Path, tmp_path: Path) -> None:
+def test_the_wrong_kind_of_record_gets_a_sentence(
+    name: str, samples: dict[str, Path], tiny: Path, tmp_path: Path
+) -> None:
     """It names what is needed and what was given, and nothing is left behind."""
-    kinds = find(name).kinds(find(name).Settings())
+    kinds = find(name).record_types(find(name).Settings())
     nobody = tmp_path / "nobody.tsv"
     nobody.write_text("left\tright\nx\ty\n", encoding="utf-8")
     wrong = {nobody: "'left', 'right'"}
-    if not any(KINDS[kind].width == 1 for kind in kinds):
+    if not any(RECORD_TYPES[kind].width == 1 for kind in kinds):
         wrong[samples["sentences"]] = ".txt"
     for file, given in wrong.items():
         with pytest.raises(InputError) as caught:

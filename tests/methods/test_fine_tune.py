@@ -17,12 +17,20 @@ from scipy import stats
 import isotrope
 from isotrope.data.corpus import Records
 from isotrope.errors import InputError
-from isotrope.methods.base import Batch, Method
-from isotrope.methods.registry import find
-from isotrope.methods.task_measures import agreement, correlations
+from isotrope.measures.task_scores import agreement, correlations
+from isotrope.methods.frame.method import Batch, Method
+from isotrope.methods.frame.method_registry import find
 
 Build = Callable[..., Any]
-SHORT = {"batch_size": 16, "learning_rate": 1e-3, "logging_steps": 1, "held_out": 0, "eval_steps": 4, "max_steps": 4, "max_length": 64}
+SHORT = {
+    "batch_size": 16,
+    "learning_rate": 1e-3,
+    "logging_steps": 1,
+    "held_out": 0,
+    "eval_steps": 4,
+    "max_steps": 4,
+    "max_length": 64,
+}
 TOPIC = ("cooking", "sailing", "music", "garden", "space")
 
 
@@ -59,20 +67,22 @@ FORMS = pytest.mark.parametrize("form", ["labelled", "pairs", "scored"])
 def test_the_card_and_the_kinds_that_a_form_takes() -> None:
     kind = find("fine-tune")
     assert (kind.card().needs, kind.keeps, kind.scores_itself) == ("labelled", "last", True)
-    assert kind.kinds(kind.Settings()) == ("labelled", "labelled-pairs", "scored-pairs")
-    assert kind.kinds(kind.Settings(form="regression")) == ("scored-pairs", "labelled")  # type: ignore[call-arg]
+    assert kind.record_types(kind.Settings()) == ("labelled", "labelled-pairs", "scored-pairs")
+    assert kind.record_types(kind.Settings(form="regression")) == ("scored-pairs", "labelled")  # type: ignore[call-arg]
 
 
 def test_both_texts_of_a_pair_stand_in_one_row(built: Build, batched: Callable[..., Batch], pairs: Path) -> None:
     method = built("fine-tune", pairs)
     batch = batched(method, range(6))
     tokens, corpus = batch["texts"], method.corpus
-    before, between, behind = method.encoder.tokeniser.pair_frame
+    before, between, behind = method.encoder.text_tokenizer.pair_frame
     for row, (ids, segments, length) in enumerate(zip(tokens.ids, tokens.segments, tokens.lengths, strict=True)):
         first, second = corpus.tokens(row, "premise").tolist(), corpus.tokens(row, "hypothesis").tolist()
         assert ids[:length].tolist() == [*before, *first, *between, *second, *behind]
         assert int(segments.sum()) == len(second) + len(behind)
-    assert [method.targets.names[number] for number in batch["targets"].values] == Records(corpus, list(range(6))).values()
+    assert [method.targets.names[number] for number in batch["targets"].values] == Records(
+        corpus, list(range(6))
+    ).values()
 
 
 def test_a_long_pair_loses_the_back_of_its_longer_side(built: Build, tmp_path: Path, topics: list[str]) -> None:
@@ -144,7 +154,11 @@ def test_correlations_are_scipys_and_a_constant_has_none() -> None:
 
 @FORMS
 def test_neither_order_nor_padding_nor_chunks_matter(
-    form: str, each: dict[str, Path], built: Build, batched: Callable[..., Batch], chunks_agree: Callable[[Method, Method], None]
+    form: str,
+    each: dict[str, Path],
+    built: Build,
+    batched: Callable[..., Batch],
+    chunks_agree: Callable[[Method, Method], None],
 ) -> None:
     method = built("fine-tune", each[form]).eval()
     whole, alone = (method.represent(batched(method, rows)) for rows in (range(10), [3]))
@@ -165,7 +179,9 @@ def test_the_head_is_dropped(built: Build, labelled: Path, tiny: Path) -> None:
     assert {key.split(".")[0] for key in method.export().state_dict()} == {"backbone"}
 
 
-def test_what_the_words_tell_is_learned_and_the_last_weights_are_kept(tiny: Path, labelled: Path, tmp_path: Path) -> None:
+def test_what_the_words_tell_is_learned_and_the_last_weights_are_kept(
+    tiny: Path, labelled: Path, tmp_path: Path
+) -> None:
     settings = {**SHORT, "max_steps": 60, "eval_steps": 60, "batch_size": 32, "learning_rate": 3e-3, "held_out": 30}
     run = isotrope.train("fine-tune", labelled, tiny, tmp_path / "run", **settings)
     before, after = (line for line in run.history if "evaluation" in line)
@@ -201,9 +217,13 @@ def test_mlm_beside_it_leaves_its_score_alone(tiny: Path, pairs: Path, tmp_path:
     assert (line["chosen_by"], "mlm_perplexity" in line["evaluation"]) == ("accuracy", True)
 
 
-def test_bad_input_is_refused_and_nothing_is_left(tiny: Path, labelled: Path, tmp_path: Path, topics: list[str]) -> None:
+def test_bad_input_is_refused_and_nothing_is_left(
+    tiny: Path, labelled: Path, tmp_path: Path, topics: list[str]
+) -> None:
     one = table(tmp_path / "one.tsv", "text\tlabel", [(text, "only") for text in topics[:60]])
-    flat = table(tmp_path / "flat.tsv", "sentence1\tsentence2\tscore", [(topics[i], topics[i + 99], 3) for i in range(60)])
+    flat = table(
+        tmp_path / "flat.tsv", "sentence1\tsentence2\tscore", [(topics[i], topics[i + 99], 3) for i in range(60)]
+    )
     strange = table(tmp_path / "strange.tsv", "text\tlabel", [(topics[0], "weather")])
     for data, more, named in (
         (one, {}, "labelled 'only'"),

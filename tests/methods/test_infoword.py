@@ -14,7 +14,7 @@ import torch
 import isotrope
 from isotrope.data.corpus import Records, open_corpus
 from isotrope.errors import InputError
-from isotrope.methods.base import Batch
+from isotrope.methods.frame.method import Batch
 from isotrope.methods.infoword import InfoWord
 from isotrope.methods.mlm import MaskedLanguageModel, MLMSettings
 from isotrope.training.loop import make_accelerator
@@ -26,8 +26,8 @@ def build(tiny: Path, source: Path, **settings: Any) -> InfoWord:
     chosen = InfoWord.Settings(**settings)
     InfoWord.check(chosen)
     encoder = isotrope.load(tiny, device="cpu", language_head=True)
-    tokeniser = encoder.tokeniser
-    corpus = open_corpus(source, ("sentences",), tokeniser.flat, tokeniser.fingerprint(), tokeniser.vocabulary)
+    tokenizer = encoder.text_tokenizer
+    corpus = open_corpus(source, ("sentences",), tokenizer)
     return InfoWord(chosen, encoder, 64, corpus).train()
 
 
@@ -38,7 +38,9 @@ def batch_of(method: InfoWord, rows: range | list[int] = range(8)) -> Batch:
 
 def drawn(count: int = 4) -> dict[str, torch.Tensor]:
     generator = torch.Generator().manual_seed(0)
-    vectors = {name: torch.randn(count, 5, generator=generator, dtype=torch.float64) for name in ("sentences", "ngrams")}
+    vectors = {
+        name: torch.randn(count, 5, generator=generator, dtype=torch.float64) for name in ("sentences", "ngrams")
+    }
     return {**vectors, "keys": torch.arange(count), "token_losses": torch.tensor([1.0, 3.0])}
 
 
@@ -46,7 +48,7 @@ def test_a_sentence_with_its_ngram_hidden_is_compared_with_the_ngram(tiny: Path,
     method = build(tiny, sentences).eval()
     batch = batch_of(method)
     hidden, ngrams = batch["sentences"], batch["ngrams"]
-    mask = method.encoder.tokeniser.mask
+    mask = method.encoder.text_tokenizer.mask
     for row in range(8):
         shown = ngrams.ids[row, 1 : int(ngrams.lengths[row]) - 1].tolist()
         assert int((hidden.ids[row] == mask).sum()) == len(shown)
@@ -77,7 +79,10 @@ def test_the_loss_is_the_formula(tiny: Path, sentences: Path, similarity: str, t
 
 
 def test_golden_values(tiny: Path, sentences: Path) -> None:
-    """Orthonormal rows: log(1 + (N − 1)/e), specs/3, appendix A; one sentence alone has nothing to be told apart from."""
+    """Orthonormal rows:
+
+    log(1 + (N − 1)/e), specs/3, appendix A; one sentence alone has nothing to be told apart from.
+    """
     method = build(tiny, sentences)
     units = {**drawn(), "sentences": torch.eye(4), "ngrams": torch.eye(4)}
     assert method.loss(units, None)["contrastive"].item() == pytest.approx(0.743668, abs=1e-6)  # type: ignore[arg-type]
@@ -191,6 +196,8 @@ def test_a_model_without_a_head_is_refused(tiny: Path) -> None:
 
 
 def test_how_often_the_ngram_is_found_is_told_of_held_out_text(tiny: Path, sentences: Path) -> None:
-    held = build(tiny, sentences).on_held_out({**drawn(4), "sentences": torch.eye(4) * 3, "ngrams": torch.eye(4)[[0, 1, 3, 2]]})
+    held = build(tiny, sentences).on_held_out(
+        {**drawn(4), "sentences": torch.eye(4) * 3, "ngrams": torch.eye(4)[[0, 1, 3, 2]]}
+    )
     assert held["ngram_found"].item() == 0.5
     assert held["mlm_perplexity"].item() == pytest.approx(math.exp(2))

@@ -1,4 +1,7 @@
-"""Linear relational embedding: the questions, the answers that do not fight, and held-out relations that are completed."""
+"""Linear relational embedding:
+
+the questions, the answers that do not fight, and held-out relations that are completed.
+"""
 
 from __future__ import annotations
 
@@ -18,12 +21,18 @@ from isotrope.data.corpus import open_corpus
 from isotrope.data.held_out import hold_out
 from isotrope.data.sources import find_records
 from isotrope.errors import InputError
-from isotrope.methods.base import Batch, Method
+from isotrope.methods.frame.method import Batch, Method
 from isotrope.methods.lre import FIRST, LinearRelationalEmbedding
 
 pytestmark = pytest.mark.filterwarnings("ignore::isotrope.training.loop.TrainingWarning")
 FAMILIES = Path(__file__).parents[2] / "recipes" / "lre-family-trees.tsv"
-SMALL = [("ann", "child", "bob"), ("ann", "child", "cid"), ("bob", "child", "dan"), ("bob", "parent", "ann"), ("cid", "parent", "ann")]
+SMALL = [
+    ("ann", "child", "bob"),
+    ("ann", "child", "cid"),
+    ("bob", "child", "dan"),
+    ("bob", "parent", "ann"),
+    ("cid", "parent", "ann"),
+]
 Batched = Callable[..., Batch]
 
 
@@ -36,14 +45,20 @@ def build(data: Any = SMALL, **settings: Any) -> LinearRelationalEmbedding:
 
 
 def opened(data: Any, encoder: Any) -> Any:
-    tokeniser = encoder.tokeniser
-    return open_corpus(data, ("relations",), tokeniser.flat, tokeniser.fingerprint(), tokeniser.vocabulary)
+    tokenizer = encoder.text_tokenizer
+    return open_corpus(data, ("relations",), tokenizer)
 
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> isotrope.api.Run:
     return isotrope.train(
-        "lre", FAMILIES, output=tmp_path_factory.mktemp("lre") / "run", seed=1, max_steps=350, eval_steps=350, learning_rate=0.04
+        "lre",
+        FAMILIES,
+        output=tmp_path_factory.mktemp("lre") / "run",
+        seed=1,
+        max_steps=350,
+        eval_steps=350,
+        learning_rate=0.04,
     )
 
 
@@ -108,12 +123,17 @@ def test_another_right_answer_does_not_count_against_a_completion() -> None:
     method = build(dimension=2)
     with torch.no_grad():
         method.concepts.copy_(torch.tensor([[0.0, 0.0], [1.0, 0.0], [1.5, 0.0], [9.0, 9.0]]))
-    asked = {"questions": torch.tensor([0.0, 1.0]), "answers": torch.tensor([2.0, 3.0])}  # cid is ann's child; dan is bob's
+    asked = {
+        "questions": torch.tensor([0.0, 1.0]),
+        "answers": torch.tensor([2.0, 3.0]),
+    }  # cid is ann's child; dan is bob's
     images = torch.tensor([[1.0, 0.0], [1.4, 0.0]])  # nearest to bob, her other child; nearest to cid, who is not bob's
     found = method.on_held_out({**asked, "images": images})
     assert float(found["completion"]) == 0.5
     assert float(found["completion_mrr"]) == pytest.approx((1 + 1 / 4) / 2)
-    level = method.on_held_out({**asked, "images": torch.full((2, 2), torch.inf)})  # all the same or no number: nobody is found
+    level = method.on_held_out(
+        {**asked, "images": torch.full((2, 2), torch.inf)}
+    )  # all the same or no number: nobody is found
     assert float(level["completion"]) == 0.0
 
 
@@ -185,7 +205,10 @@ def test_the_table_is_a_model_that_others_read(run: isotrope.api.Run) -> None:
 
 @pytest.mark.parametrize(
     ("concept", "relation", "words"),
-    [("Colin", "cousin", "No relation is called 'cousin'"), ("Colinn", "father", "No concept is called 'Colinn'; did you mean 'Colin'")],
+    [
+        ("Colin", "cousin", "No relation is called 'cousin'"),
+        ("Colinn", "father", "No concept is called 'Colinn'; did you mean 'Colin'"),
+    ],
 )
 def test_what_is_not_known_is_named(run: isotrope.api.Run, concept: str, relation: str, words: str) -> None:
     with pytest.raises(InputError, match=words):

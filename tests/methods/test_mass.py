@@ -12,8 +12,8 @@ import torch
 
 import isotrope
 from isotrope.errors import InputError
-from isotrope.methods.base import Batch, Method
-from isotrope.methods.registry import find
+from isotrope.methods.frame.method import Batch, Method
+from isotrope.methods.frame.method_registry import find
 
 Build = Callable[..., Any]
 MASS = find("mass")
@@ -25,13 +25,15 @@ def test_the_card() -> None:
     assert MASS.Settings().edge_share == 0.0  # type: ignore[attr-defined]
 
 
-def test_what_is_visible_and_what_is_written_make_the_text(built: Build, batched: Callable[..., Batch], sentences: Path) -> None:
+def test_what_is_visible_and_what_is_written_make_the_text(
+    built: Build, batched: Callable[..., Batch], sentences: Path
+) -> None:
     method = built("mass", sentences)
-    batch, corpus, tokeniser = batched(method, range(40)), method.corpus, method.encoder.tokeniser
+    batch, corpus, tokenizer = batched(method, range(40)), method.corpus, method.encoder.text_tokenizer
     source, target, places = batch["source"], batch["target"], batch["places"].values
     hidden = 0
     for row in range(40):
-        clean = tokeniser.prefix + corpus.tokens(row).tolist() + tokeniser.suffix
+        clean = tokenizer.prefix + corpus.tokens(row).tolist() + tokenizer.suffix
         seen = source.ids[row, : source.lengths[row]].tolist()
         size = int(target.tokens.lengths[row])
         start = int(places[row]) + 1  # the place of the first token that is asked
@@ -40,22 +42,24 @@ def test_what_is_visible_and_what_is_written_make_the_text(built: Build, batched
         assert target.labels[row, :size].tolist() == clean[start : start + size]
         assert target.tokens.ids[row, :size].tolist() == clean[start - 1 : start + size - 1]
         assert seen[:start] + target.labels[row, :size].tolist() + seen[start + size :] == clean
-        hidden += sum(token == tokeniser.mask for token in seen[start : start + size])
+        hidden += sum(token == tokenizer.mask for token in seen[start : start + size])
     assert hidden / int(target.tokens.lengths.sum()) == pytest.approx(0.8, abs=0.06)
     assert len(method.represent(batch)["target_losses"]) == int(target.tokens.lengths.sum())
 
 
 def test_a_fragment_at_the_start_follows_the_beginning(built: Build, sentences: Path) -> None:
     method = built("mass", sentences, edge_share=0.5)
-    text, tokeniser = method.text(method.corpus, 0), method.encoder.tokeniser
+    text, tokenizer = method.text(method.corpus, 0), method.encoder.text_tokenizer
     found = [method.example(text, np.random.default_rng(seed))[1] for seed in range(20)]
     assert {target.place for target in found} == {0, len(text[0]) - len(found[0].wanted)}
     first = next(target for target in found if target.place == 0)
-    assert first.shown[:1] == tokeniser.prefix
+    assert first.shown[:1] == tokenizer.prefix
     assert first.wanted == text[0][: len(first.wanted)].tolist()
 
 
-def test_all_hidden_is_a_language_model_and_little_is_a_mask(built: Build, batched: Callable[..., Batch], sentences: Path) -> None:
+def test_all_hidden_is_a_language_model_and_little_is_a_mask(
+    built: Build, batched: Callable[..., Batch], sentences: Path
+) -> None:
     whole = batched(built("mass", sentences, fragment_share=1.0))
     assert (whole["target"].tokens.lengths == whole["texts"].lengths - 2).all()
     single = batched(built("mass", sentences, fragment_share=1e-6))
@@ -66,7 +70,9 @@ def test_places_count(built: Build, batched: Callable[..., Batch], sentences: Pa
     method = built("mass", sentences).eval()
     batch = batched(method)
     moved = Batch({**batch.views, "places": type(batch["places"])(torch.zeros(8, dtype=torch.long))}, 8, 0)
-    assert not torch.allclose(method.represent(batch)["target_losses"], method.represent(moved)["target_losses"], atol=1e-4)
+    assert not torch.allclose(
+        method.represent(batch)["target_losses"], method.represent(moved)["target_losses"], atol=1e-4
+    )
 
 
 def test_padding_and_company_do_not_matter(built: Build, batched: Callable[..., Batch], sentences: Path) -> None:
@@ -76,7 +82,9 @@ def test_padding_and_company_do_not_matter(built: Build, batched: Callable[..., 
     assert torch.allclose(torch.cat(parts), method.represent(batch)["target_losses"], atol=1e-4)
 
 
-def test_chunks_give_the_gradient_of_the_whole_batch(built: Build, chunks_agree: Callable[[Method, Method], None], sentences: Path) -> None:
+def test_chunks_give_the_gradient_of_the_whole_batch(
+    built: Build, chunks_agree: Callable[[Method, Method], None], sentences: Path
+) -> None:
     chunks_agree(built("mass", sentences), built("mass", sentences))
 
 
@@ -109,6 +117,6 @@ def test_settings_that_cannot_work_are_refused(bad: dict[str, Any], named: str) 
 
 def test_a_tokeniser_without_a_mask_is_refused(built: Build, sentences: Path) -> None:
     method = built("mass", sentences)
-    method.encoder.tokeniser.mask = None
+    method.encoder.text_tokenizer.mask = None
     with pytest.raises(InputError, match="MASK"):
         MASS(method.settings, method.encoder, 64, method.corpus)

@@ -11,8 +11,8 @@ import torch
 import isotrope
 from isotrope.data.corpus import Records, open_corpus
 from isotrope.errors import InputError
-from isotrope.methods.base import Batch
-from isotrope.methods.beside import Beside
+from isotrope.methods.frame.auxiliary import Beside
+from isotrope.methods.frame.method import Batch
 from isotrope.methods.mlm import MaskedLanguageModel, MLMSettings
 from isotrope.methods.simcse import SimCSE, SimCSESettings
 
@@ -23,8 +23,8 @@ def method(tiny: Path) -> MaskedLanguageModel:
 
 
 def records_of(method: MaskedLanguageModel, source: Path) -> Records:
-    tokeniser = method.encoder.tokeniser
-    corpus = open_corpus(source, ("sentences",), tokeniser.flat, tokeniser.fingerprint(), tokeniser.vocabulary)
+    tokenizer = method.encoder.text_tokenizer
+    corpus = open_corpus(source, ("sentences",), tokenizer)
     return Records(corpus, list(range(6)))
 
 
@@ -32,7 +32,9 @@ def test_equal_to_the_full_softmax_of_transformers(method: MaskedLanguageModel, 
     batch = Batch(method.views(records_of(method, sentences), np.random.default_rng(0)), 6, 0)
     ours = method.loss(method.represent(batch), batch)["mlm"]
     view = batch["masked"]
-    theirs = method.encoder.language_model(input_ids=view.tokens.ids, attention_mask=view.tokens.mask, labels=view.labels).loss  # type: ignore[misc]
+    theirs = method.encoder.language_model(
+        input_ids=view.tokens.ids, attention_mask=view.tokens.mask, labels=view.labels
+    ).loss  # type: ignore[misc]
     assert ours.item() == pytest.approx(theirs.item(), rel=1e-5)
 
 
@@ -54,7 +56,15 @@ def test_beside_simcse_it_adds_its_weighted_term_and_leaves_the_other_alone(tiny
 
 def test_training_lowers_its_loss_and_keeps_the_head(tiny: Path, sentences: Path, tmp_path: Path) -> None:
     run = isotrope.train(
-        "mlm", sentences, model=tiny, output=tmp_path / "run", max_steps=40, batch_size=32, learning_rate=5e-3, eval_steps=40, held_out=40
+        "mlm",
+        sentences,
+        model=tiny,
+        output=tmp_path / "run",
+        max_steps=40,
+        batch_size=32,
+        learning_rate=5e-3,
+        eval_steps=40,
+        held_out=40,
     )
     losses = [line["mlm"] for line in run.history if "mlm" in line]
     assert losses[-1] < 0.8 * losses[0]

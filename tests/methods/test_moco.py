@@ -16,7 +16,7 @@ import isotrope
 from isotrope.data.corpus import Records, open_corpus
 from isotrope.encoders.encoder import Encoder
 from isotrope.errors import InputError
-from isotrope.methods.base import Batch
+from isotrope.methods.frame.method import Batch
 from isotrope.methods.moco import MoCo
 from isotrope.objectives import queue_nce
 from isotrope.training.loop import make_accelerator
@@ -25,7 +25,14 @@ from isotrope.training.settings import LoopSettings
 from isotrope.training.step import compute_gradient
 
 SMALL: dict[str, Any] = {"projection": 16, "queue": 40}
-SHORT: dict[str, Any] = {**SMALL, "batch_size": 16, "logging_steps": 1, "learning_rate": 1e-3, "held_out": 40, "max_length": 32}
+SHORT: dict[str, Any] = {
+    **SMALL,
+    "batch_size": 16,
+    "logging_steps": 1,
+    "learning_rate": 1e-3,
+    "held_out": 40,
+    "max_length": 32,
+}
 STILL: dict[str, Any] = {"dropout": 0.0, "edits": "none"}
 unjudged = pytest.mark.filterwarnings("ignore:Training did not improve")
 
@@ -38,8 +45,8 @@ def build(folder: Path, corpus: Any = None, **settings: Any) -> MoCo:
 
 
 def corpus_of(encoder: Encoder, source: Any) -> Any:
-    tokeniser = encoder.tokeniser
-    return open_corpus(source, ("sentences",), tokeniser.flat, tokeniser.fingerprint(), tokeniser.vocabulary)
+    tokenizer = encoder.text_tokenizer
+    return open_corpus(source, ("sentences",), tokenizer)
 
 
 def batch_of(method: MoCo, source: Any, rows: range = range(8)) -> Batch:
@@ -112,11 +119,15 @@ def test_keys_are_no_candidates_of_their_own_step_but_of_the_next(tiny: Path, se
     first = float(method.loss(found, batch)["contrastive"])
     assert first == pytest.approx(float(queue_nce(found["queries"], found["keys"], before, 0.07)), abs=1e-6)
     method.finish_step(found)
-    candidates = torch.cat([torch.nn.functional.normalize(found["keys"], dim=1), before[8:]])  # the oldest have made room
+    candidates = torch.cat(
+        [torch.nn.functional.normalize(found["keys"], dim=1), before[8:]]
+    )  # the oldest have made room
     assert float(method.loss(found, batch)["contrastive"]) == pytest.approx(
         float(queue_nce(found["queries"], found["keys"], candidates, 0.07)), abs=1e-5
     )
-    assert float(method.loss(found, batch)["contrastive"]) > first + 0.1  # a query's own old key is among the candidates now
+    assert (
+        float(method.loss(found, batch)["contrastive"]) > first + 0.1
+    )  # a query's own old key is among the candidates now
 
 
 def test_queries_and_keys_come_from_the_two_views(tiny: Path, sentences: Path) -> None:
@@ -212,7 +223,9 @@ def test_neither_padding_nor_the_order_of_the_batch_matters(tiny: Path) -> None:
     assert torch.allclose(found["keys"][:2], alone["keys"], atol=1e-5)
     assert torch.allclose(found["queries"][:2], alone["queries"], atol=1e-5)
     forward, backward = batch_of(method, texts, range(4)), batch_of(method, texts, range(3, -1, -1))
-    losses = [float(method.loss(method.represent(batch), batch)["contrastive"].detach()) for batch in (forward, backward)]
+    losses = [
+        float(method.loss(method.represent(batch), batch)["contrastive"].detach()) for batch in (forward, backward)
+    ]
     assert losses[0] == pytest.approx(losses[1], abs=1e-5)
 
 
@@ -235,7 +248,9 @@ def test_resume_equals_an_uninterrupted_run_queue_and_all(
         with pytest.raises(RuntimeError, match="the power fails"):
             isotrope.train("moco", sentences, output=tmp_path / "cut", **common)
     isotrope.train("moco", sentences, output=tmp_path / "cut", resume=True, **common)
-    first, second = (load_file(tmp_path / name / "checkpoints" / "step-6" / "weights.safetensors") for name in ("whole", "cut"))
+    first, second = (
+        load_file(tmp_path / name / "checkpoints" / "step-6" / "weights.safetensors") for name in ("whole", "cut")
+    )
     assert {"queue", "place"} <= first.keys()
     assert int(first["place"]) == 6 * 16 % 40
     assert all(torch.equal(first[name], second[name]) for name in first)
@@ -243,7 +258,9 @@ def test_resume_equals_an_uninterrupted_run_queue_and_all(
 
 @unjudged
 def test_the_query_encoder_is_what_is_kept(tiny: Path, sentences: Path, tmp_path: Path) -> None:
-    run = isotrope.train("moco", sentences, model=tiny, output=tmp_path / "run", **{**SHORT, "max_steps": 3, "eval_steps": 3})
+    run = isotrope.train(
+        "moco", sentences, model=tiny, output=tmp_path / "run", **{**SHORT, "max_steps": 3, "eval_steps": 3}
+    )
     kept = load_file(tmp_path / "run" / "checkpoints" / "best-3.safetensors")
     saved = load_file(run.folder / "model" / "model.safetensors")
     name = next(name for name in saved if name.endswith("encoder.layer.0.attention.self.query.weight"))

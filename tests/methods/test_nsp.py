@@ -14,10 +14,10 @@ import torch
 import isotrope
 from isotrope.data.corpus import Corpus, Records
 from isotrope.errors import InputError
-from isotrope.methods.base import Batch, Method
-from isotrope.methods.beside import Beside
+from isotrope.methods.frame.auxiliary import Beside
+from isotrope.methods.frame.method import Batch, Method
+from isotrope.methods.frame.method_registry import find
 from isotrope.methods.mlm import MaskedLanguageModel, MLMSettings
-from isotrope.methods.registry import find
 
 BOTH = ("nsp", "sop")
 SHORT = {"batch_size": 16, "learning_rate": 1e-3, "logging_steps": 1, "held_out": 40, "eval_steps": 5, "max_steps": 5}
@@ -69,7 +69,7 @@ def test_segments_are_never_empty_and_fit(name: str, built: Build, documents: Pa
     for ids, segments, length in zip(tokens.ids, tokens.segments, tokens.lengths, strict=True):
         inside = segments[:length]
         assert int(inside.diff().abs().sum()) == 1  # switches exactly once
-        sep = method.encoder.tokeniser.suffix[0]
+        sep = method.encoder.text_tokenizer.suffix[0]
         assert (ids[:length] == sep).nonzero().flatten().tolist() == [int((inside == 0).sum()) - 1, length - 1]
 
 
@@ -80,7 +80,9 @@ def test_pairs_that_are_next_are_contiguous_and_others_are_from_elsewhere(built:
     seen = {0: 0, 1: 0}
     for row, first, second, label in drawn(method, 2):
         document = method.corpus.joined(row).tolist()
-        rest = [token for r in range(row, method.corpus.document(row).stop) for token in method.corpus.tokens(r).tolist()]
+        rest = [
+            token for r in range(row, method.corpus.document(row).stop) for token in method.corpus.tokens(r).tolist()
+        ]
         assert rest[: len(first)] == first
         if label == 0:
             assert rest[: len(first) + len(second)] == first + second
@@ -96,7 +98,9 @@ def test_the_share_of_random_pairs(built: Build, documents: Path) -> None:
     inner = np.flatnonzero(~np.append(last, True))
     labels = [label for *_, label in drawn(method, 5, inner.tolist())]
     assert np.mean(labels) == pytest.approx(0.5, abs=3 * math.sqrt(0.25 / len(labels)))
-    assert {label for *_, label in drawn(method, 5, np.flatnonzero(np.append(last, True)).tolist())} == {1}  # nothing follows
+    assert {label for *_, label in drawn(method, 5, np.flatnonzero(np.append(last, True)).tolist())} == {
+        1
+    }  # nothing follows
     rare = built("nsp", documents, random_share=0.1)
     assert np.mean([label for *_, label in drawn(rare, 3, inner.tolist())]) == pytest.approx(0.1, abs=0.03)
 
@@ -108,7 +112,11 @@ def test_swapping_changes_the_order_alone(built: Build, documents: Path) -> None
     for kept, swapped in zip(drawn(rarely, 2, rows.tolist()), drawn(often, 2, rows.tolist()), strict=True):
         assert (kept[3], swapped[3]) == (0, 1)
         assert (kept[1], kept[2]) == (swapped[2], swapped[1])  # swapped twice is as before
-        whole = [token for r in range(kept[0], rarely.corpus.document(kept[0]).stop) for token in rarely.corpus.tokens(r).tolist()]
+        whole = [
+            token
+            for r in range(kept[0], rarely.corpus.document(kept[0]).stop)
+            for token in rarely.corpus.tokens(r).tolist()
+        ]
         assert place_of(kept[2], whole) > place_of(kept[1], whole) >= 0  # 0: in the order of the text
     labels = [label for *_, label in drawn(built("sop", documents), 5, rows.tolist())]
     assert np.mean(labels) == pytest.approx(0.5, abs=3 * math.sqrt(0.25 / len(labels)))
@@ -134,7 +142,8 @@ def test_the_loss_is_that_of_a_guess_at_first_and_counts_each_pair(
     scores, labels = found["scores"].detach().double(), found["labels"]
     assert scores.shape == (6, 2)
     expected = sum(
-        math.log(sum(math.exp(s) for s in row)) - row[label] for row, label in zip(scores.tolist(), labels.tolist(), strict=True)
+        math.log(sum(math.exp(s) for s in row)) - row[label]
+        for row, label in zip(scores.tolist(), labels.tolist(), strict=True)
     )
     assert float(method.loss(found, batch)[name].detach()) == pytest.approx(expected / 6, abs=1e-6)
     guess = {"scores": torch.zeros(6, 2), "labels": labels}
@@ -160,7 +169,9 @@ def test_the_head_reads_the_first_token_and_is_dropped(
     without = method.encoder.backbone(**{**given, "token_type_ids": None}).last_hidden_state[:, 0]
     assert not torch.allclose(first, without, atol=1e-4)  # segment ids count
     method.total(method.loss(method.represent(batch), batch)).backward()
-    learned = {key.split(".")[0] for key, p in method.named_parameters() if p.grad is not None and p.grad.abs().sum() > 0}
+    learned = {
+        key.split(".")[0] for key, p in method.named_parameters() if p.grad is not None and p.grad.abs().sum() > 0
+    }
     assert learned == {"encoder", "role"}
     assert np.array_equal(method.export().encode("the chef bakes"), isotrope.load(tiny).encode("the chef bakes"))
 
@@ -170,7 +181,12 @@ def test_a_model_without_token_types_works_too(tiny: Path, documents: Path, tmp_
 
     encoder = isotrope.load(tiny)
     config = DistilBertConfig(
-        vocab_size=encoder.tokeniser.vocabulary, dim=32, n_layers=1, n_heads=2, hidden_dim=64, max_position_embeddings=64
+        vocab_size=encoder.text_tokenizer.vocabulary,
+        dim=32,
+        n_layers=1,
+        n_heads=2,
+        hidden_dim=64,
+        max_position_embeddings=64,
     )
     plain = isotrope.Encoder(DistilBertModel(config), encoder.tokenizer)
     assert plain.frame_pairs([np.array([7])], [np.array([8])]).segments is None
@@ -179,7 +195,9 @@ def test_a_model_without_token_types_works_too(tiny: Path, documents: Path, tmp_
 
 
 @pytest.mark.parametrize("name", BOTH)
-def test_neither_order_nor_padding_nor_chunks_matter(name: str, built: Build, batched: Callable[..., Batch], documents: Path) -> None:
+def test_neither_order_nor_padding_nor_chunks_matter(
+    name: str, built: Build, batched: Callable[..., Batch], documents: Path
+) -> None:
     method = built(name, documents).eval()
     batch = batched(method, range(10))
     whole = method.represent(batch)
@@ -187,7 +205,9 @@ def test_neither_order_nor_padding_nor_chunks_matter(name: str, built: Build, ba
     for key, tensor in whole.items():
         assert torch.allclose(torch.cat([part[key] for part in parts]), tensor, atol=1e-5)
     backwards = {key: tensor.flip(0) for key, tensor in whole.items()}
-    assert float(method.loss(backwards, batch)[name].detach()) == pytest.approx(float(method.loss(whole, batch)[name].detach()), abs=1e-6)
+    assert float(method.loss(backwards, batch)[name].detach()) == pytest.approx(
+        float(method.loss(whole, batch)[name].detach()), abs=1e-6
+    )
 
 
 @pytest.mark.parametrize("name", BOTH)
@@ -235,7 +255,10 @@ def test_what_words_tell_is_learned_and_told_on_held_out_text(tiny: Path, tmp_pa
 
 @pytest.mark.parametrize("name", BOTH)
 def test_text_without_documents_is_refused(name: str, tiny: Path, topics: list[str], tmp_path: Path) -> None:
-    for text, named in (("\n".join(topics[:200]), "one document.*empty line"), ("\n\n".join(topics[:200]), "single sentence")):
+    for text, named in (
+        ("\n".join(topics[:200]), "one document.*empty line"),
+        ("\n\n".join(topics[:200]), "single sentence"),
+    ):
         file = tmp_path / "text.txt"
         file.write_text(text, encoding="utf-8")
         with pytest.raises(InputError, match=named):
@@ -264,7 +287,10 @@ def test_a_row_too_short_for_two_segments_is_refused(tiny: Path, documents: Path
 
 
 def test_the_order_of_a_few_pairs_can_be_learned_by_heart(built: Build, documents: Path) -> None:
-    """64 fixed pairs in which nothing tells the order but the pairs themselves: whoever cannot do this cannot learn it at all."""
+    """64 fixed pairs in which nothing tells the order but the pairs themselves:
+
+    whoever cannot do this cannot learn it at all.
+    """
     method = built("sop", documents).train()
     method.room = 29  # short rows, for the clock
     rows = method.usable(method.settings, method.corpus, np.arange(len(method.corpus)))[:64].tolist()

@@ -11,10 +11,10 @@ import torch
 
 import isotrope
 from isotrope.data.corpus import Corpus, Records, open_corpus
-from isotrope.encoders.roles import set_dropout
+from isotrope.encoders.modes import set_dropout
 from isotrope.errors import InputError
-from isotrope.methods.base import Batch, Method
-from isotrope.methods.beside import Beside
+from isotrope.methods.frame.auxiliary import Beside
+from isotrope.methods.frame.method import Batch, Method
 from isotrope.methods.mlm import MaskedLanguageModel, MLMSettings
 from isotrope.methods.quick_thoughts import QuickThoughts
 from isotrope.objectives import neighbour_prediction
@@ -38,8 +38,8 @@ def build(folder: Path, dropout: float = 0.0, mlm: float = 0.0, **settings: obje
 
 
 def corpus_of(method: Method, source: Path) -> Corpus:
-    tokeniser = method.encoder.tokeniser
-    return open_corpus(source, ("documents",), tokeniser.flat, tokeniser.fingerprint(), tokeniser.vocabulary)
+    tokenizer = method.encoder.text_tokenizer
+    return open_corpus(source, ("documents",), tokenizer)
 
 
 def batch_of(method: Method, source: Path, rows: list[int] | None = None) -> Batch:
@@ -53,13 +53,22 @@ def naive_loss(first: torch.Tensor, second: torch.Tensor, near: dict[int, list[i
     for i, neighbours in near.items():
         scores = {k: float(f[i] @ g[k]) for k in range(len(g)) if k != i}
         top = max(scores.values())
-        total += top + math.log(sum(math.exp(s - top) for s in scores.values())) - sum(scores[j] for j in neighbours) / len(neighbours)
+        total += (
+            top
+            + math.log(sum(math.exp(s - top) for s in scores.values()))
+            - sum(scores[j] for j in neighbours) / len(neighbours)
+        )
     return total / len(near)
 
 
 def test_the_card_and_the_papers_settings() -> None:
     card = QuickThoughts.card()
-    assert (card.name, card.needs, card.year, QuickThoughts.batches) == ("quick-thoughts", "documents", 2018, "consecutive")
+    assert (card.name, card.needs, card.year, QuickThoughts.batches) == (
+        "quick-thoughts",
+        "documents",
+        2018,
+        "consecutive",
+    )
     settings = QuickThoughts.Settings()
     assert (settings.window, settings.temperature, settings.second) == (1, 1.0, "own")
 
@@ -68,7 +77,9 @@ def test_golden_value(tiny: Path, sentences: Path) -> None:
     method = build(tiny)
     batch = batch_of(method, sentences, list(range(4)))
     found = {**method.represent(batch), "first": torch.zeros(4, 3), "second": torch.zeros(4, 3)}
-    assert float(method.loss(found, batch)["contrastive"]) == pytest.approx(1.098612, abs=1e-6)  # log 3: the diagonal is no candidate
+    assert float(method.loss(found, batch)["contrastive"]) == pytest.approx(
+        1.098612, abs=1e-6
+    )  # log 3: the diagonal is no candidate
     assert method.candidates(found) == 3
 
 
@@ -142,7 +153,9 @@ def test_neither_the_order_of_rows_nor_padding_nor_chunks_matter(tiny: Path, sen
 
 
 @pytest.mark.parametrize(("second", "mlm"), [("own", 0.0), ("shared", 0.0), ("own", 0.5)])
-def test_chunks_give_the_gradient_of_the_whole_batch_with_dropout_on(tiny: Path, sentences: Path, second: str, mlm: float) -> None:
+def test_chunks_give_the_gradient_of_the_whole_batch_with_dropout_on(
+    tiny: Path, sentences: Path, second: str, mlm: float
+) -> None:
     accelerator = make_accelerator(LoopSettings())
     key = (42, 3, 0)
     cached, plain = (build(tiny, dropout=0.1, second=second, mlm=mlm) for _ in range(2))
@@ -160,7 +173,9 @@ def test_chunks_give_the_gradient_of_the_whole_batch_with_dropout_on(tiny: Path,
 
 
 @pytest.mark.filterwarnings("ignore:Training did not improve")
-def test_resume_equals_uninterrupted(tiny: Path, sentences: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_resume_equals_uninterrupted(
+    tiny: Path, sentences: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     settings = {"max_steps": 6, "eval_steps": 3, **SHORT}
     whole = isotrope.train("quick-thoughts", sentences, tiny, tmp_path / "whole", **settings)
     steps = []
@@ -190,14 +205,18 @@ def test_training_lowers_its_loss(tiny: Path, sentences: Path, tmp_path: Path) -
 
 def test_documents_of_one_sentence_are_counted(tiny: Path, tmp_path: Path, topics: list[str]) -> None:
     file = tmp_path / "uneven.txt"
-    file.write_text("\n\n".join(["\n".join(topics[:3]), topics[3], topics[4], "\n".join(topics[5:8])]), encoding="utf-8")
+    file.write_text(
+        "\n\n".join(["\n".join(topics[:3]), topics[3], topics[4], "\n".join(topics[5:8])]), encoding="utf-8"
+    )
     method = build(tiny)
     method.corpus = corpus_of(method, file)
     (said,) = method.remarks()
     assert said.startswith("2 of 4 documents are a single sentence")
 
 
-@pytest.mark.parametrize("bad", [{"temperature": 0.0}, {"temperature": float("nan")}, {"window": 0}, {"second": "third"}])
+@pytest.mark.parametrize(
+    "bad", [{"temperature": 0.0}, {"temperature": float("nan")}, {"window": 0}, {"second": "third"}]
+)
 def test_settings_that_cannot_work_are_refused(bad: dict[str, float]) -> None:
     with pytest.raises(InputError, match=next(iter(bad))):
         QuickThoughts.check(QuickThoughts.Settings(**bad))  # type: ignore[arg-type]

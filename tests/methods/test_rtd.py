@@ -1,4 +1,7 @@
-"""Replaced-token detection: what is drawn, what is asked, which gradient goes where, what is kept; alone and beside another method."""
+"""Replaced-token detection:
+
+what is drawn, what is asked, which gradient goes where, what is kept; alone and beside another method.
+"""
 
 from __future__ import annotations
 
@@ -13,16 +16,16 @@ import torch
 
 import isotrope
 from isotrope.data.corpus import Records
-from isotrope.encoders.generator import Generator
 from isotrope.errors import InputError
-from isotrope.methods.base import Batch, Method
-from isotrope.methods.beside import Beside
+from isotrope.methods.frame.auxiliary import Beside
+from isotrope.methods.frame.method import Batch, Method
 from isotrope.methods.rtd import ReplacedTokenDetection, RTDSettings
 from isotrope.objectives.detection import sample_tokens
+from isotrope.tokens.text_tokenizer import Tokens
+from isotrope.towers.generator import Generator
 from isotrope.training.loop import make_accelerator
 from isotrope.training.settings import LoopSettings
 from isotrope.training.step import compute_gradient
-from isotrope.views.tokens import Tokens
 
 
 def watched(method: Any, batch: Batch) -> tuple[Tokens, torch.Tensor]:
@@ -35,7 +38,9 @@ def watched(method: Any, batch: Batch) -> tuple[Tokens, torch.Tensor]:
     return seen[0]
 
 
-def test_only_asked_tokens_are_replaced_and_a_lucky_draw_is_not_one(built: Callable[..., Method], sentences: Path, batched: Any) -> None:
+def test_only_asked_tokens_are_replaced_and_a_lucky_draw_is_not_one(
+    built: Callable[..., Method], sentences: Path, batched: Any
+) -> None:
     method = built("rtd", sentences)
     batch = batched(method)
     view = batch["asked"]
@@ -44,9 +49,11 @@ def test_only_asked_tokens_are_replaced_and_a_lucky_draw_is_not_one(built: Calla
     assert torch.equal(replaced, tokens.ids != original)
     assert bool((view.labels[replaced] >= 0).all())
     assert bool(replaced.any())
-    assert not bool((tokens.ids == method.encoder.tokeniser.mask).all(dim=1).any())
+    assert not bool((tokens.ids == method.encoder.text_tokenizer.mask).all(dim=1).any())
     # A generator that knows the text: it gives all its probability to the token that stood there.
-    right = torch.nn.functional.one_hot(view.labels.flatten()[view.asked], method.encoder.tokeniser.vocabulary) * 1e4
+    right = (
+        torch.nn.functional.one_hot(view.labels.flatten()[view.asked], method.encoder.text_tokenizer.vocabulary) * 1e4
+    )
     method.role["generator"].forward = lambda *_: right.float()  # type: ignore[method-assign]
     tokens, replaced = watched(method, batch)
     assert torch.equal(tokens.ids, original)
@@ -58,15 +65,17 @@ def test_the_masks_are_electras(built: Callable[..., Method], sentences: Path) -
     method = built("rtd", sentences)
     assert method.corpus is not None
     view: Any = method.views(Records(method.corpus, list(range(400))), np.random.default_rng(3))["asked"]
-    specials = torch.tensor(sorted(method.encoder.tokeniser.specials))
-    ordinary = (view.tokens.mask > 0) & ~torch.isin(torch.where(view.labels >= 0, view.labels, view.tokens.ids), specials)
+    specials = torch.tensor(sorted(method.encoder.text_tokenizer.specials))
+    ordinary = (view.tokens.mask > 0) & ~torch.isin(
+        torch.where(view.labels >= 0, view.labels, view.tokens.ids), specials
+    )
     asked = view.labels >= 0
     assert not bool((asked & ~ordinary).any())
     count = int(ordinary.sum())
     assert float(asked.sum() / count) == pytest.approx(0.15, abs=3 * math.sqrt(0.15 * 0.85 / count) + 0.01)
     kept = view.tokens.ids[asked] == view.labels[asked]
     assert float(kept.float().mean()) == pytest.approx(0.15, abs=3 * math.sqrt(0.15 * 0.85 / len(kept)))
-    assert bool((view.tokens.ids[asked][~kept] == method.encoder.tokeniser.mask).all())
+    assert bool((view.tokens.ids[asked][~kept] == method.encoder.text_tokenizer.mask).all())
 
 
 def test_what_is_put_in_follows_the_generators_probabilities(built: Callable[..., Method], sentences: Path) -> None:
@@ -103,7 +112,9 @@ def test_the_loss_counts_every_token_but_padding(built: Callable[..., Method], s
     assert method.total(terms).item() == pytest.approx(theirs.item() + 50 * expected.item(), rel=1e-5)
 
 
-def test_detection_teaches_the_generator_nothing_but_the_embeddings(built: Callable[..., Method], sentences: Path, batched: Any) -> None:
+def test_detection_teaches_the_generator_nothing_but_the_embeddings(
+    built: Callable[..., Method], sentences: Path, batched: Any
+) -> None:
     method = built("rtd", sentences)
     batch = batched(method)
     shared = {id(p) for p in method.encoder.parameters()}
@@ -128,11 +139,13 @@ def test_the_generator_is_small_and_reads_the_encoders_table(tiny: Path) -> None
     assert generator.model.electra.embeddings is encoder.backbone.embeddings
     assert generator.model.generator_lm_head.weight is encoder.backbone.get_input_embeddings().weight
     ids, mask = torch.tensor([[2, 30, 31, 3]]), torch.ones(1, 4, dtype=torch.int64)
-    assert generator(ids, mask, torch.tensor([1, 2])).shape == (2, encoder.tokeniser.vocabulary)
+    assert generator(ids, mask, torch.tensor([1, 2])).shape == (2, encoder.text_tokenizer.vocabulary)
 
 
 @pytest.mark.parametrize("beside", [False, True])
-def test_chunks_give_the_gradient_of_the_whole_batch(built: Callable[..., Method], sentences: Path, batched: Any, beside: bool) -> None:
+def test_chunks_give_the_gradient_of_the_whole_batch(
+    built: Callable[..., Method], sentences: Path, batched: Any, beside: bool
+) -> None:
     """The same tokens are drawn however the batch is cut."""
     found = []
     for chunk in (None, 3):
@@ -148,13 +161,19 @@ def test_chunks_give_the_gradient_of_the_whole_batch(built: Callable[..., Method
         assert torch.allclose(gradient, found[1][key], atol=1e-5), key
 
 
-def test_chunks_with_dropout_on(built: Callable[..., Method], sentences: Path, chunks_agree: Callable[..., None]) -> None:
+def test_chunks_with_dropout_on(
+    built: Callable[..., Method], sentences: Path, chunks_agree: Callable[..., None]
+) -> None:
     chunks_agree(built("rtd", sentences), built("rtd", sentences))
 
 
-def test_neither_padding_nor_order_matters(built: Callable[..., Method], sentences: Path, tmp_path: Path, batched: Any) -> None:
+def test_neither_padding_nor_order_matters(
+    built: Callable[..., Method], sentences: Path, tmp_path: Path, batched: Any
+) -> None:
     mixed = tmp_path / "mixed.txt"
-    mixed.write_text("the chef bakes the bread\n" + sentences.read_text().splitlines()[0] + " and once more with salt and soup\n")
+    mixed.write_text(
+        "the chef bakes the bread\n" + sentences.read_text().splitlines()[0] + " and once more with salt and soup\n"
+    )
     method = built("rtd", mixed).eval()
     both = batched(method, [0, 1])
     whole = method.represent(both)
@@ -165,11 +184,17 @@ def test_neither_padding_nor_order_matters(built: Callable[..., Method], sentenc
 
 def test_what_is_logged(built: Callable[..., Method], sentences: Path) -> None:
     counts = torch.tensor([[10, 2, 3, 1], [6, 1, 0, 0]])  # 16 tokens, 3 replaced, 3 taken for it, 1 both
-    measures = built("rtd", sentences).measures({"generator_losses": torch.tensor([1.0, 3.0]), "detection_counts": counts})
+    measures = built("rtd", sentences).measures(
+        {"generator_losses": torch.tensor([1.0, 3.0]), "detection_counts": counts}
+    )
     assert measures["generator_perplexity"].item() == pytest.approx(math.exp(2))
     assert measures["replaced"].item() == pytest.approx(3 / 16)
     assert measures["replaced_f1"].item() == pytest.approx(2 / 6)
-    found = {"generator_losses": torch.tensor([1.0, 3.0]), "detection_counts": counts.float(), "detection_losses": torch.tensor([3.0, 1.0])}
+    found = {
+        "generator_losses": torch.tensor([1.0, 3.0]),
+        "detection_counts": counts.float(),
+        "detection_losses": torch.tensor([3.0, 1.0]),
+    }
     held = built("rtd", sentences).on_held_out(found)
     for name, value in (("f1", 2 / 6), ("precision", 1 / 3), ("recall", 1 / 3), ("guess", 2 * 3 / (3 + 16))):
         assert held[f"replaced_{name}"].item() == pytest.approx(value), name

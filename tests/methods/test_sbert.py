@@ -13,8 +13,8 @@ from torch.nn.functional import cross_entropy
 
 import isotrope
 from isotrope.errors import InputError
-from isotrope.methods.base import Batch, Method
-from isotrope.methods.beside import Beside
+from isotrope.methods.frame.auxiliary import Beside
+from isotrope.methods.frame.method import Batch, Method
 from isotrope.methods.mlm import MaskedLanguageModel, MLMSettings
 from isotrope.methods.sbert import SBERT
 
@@ -47,7 +47,9 @@ def still(method: Method) -> Method:
 
 
 @pytest.mark.parametrize("form", ["classification", "regression", "triplet"])
-def test_the_data_choose_the_form_and_a_setting_may_insist(built: Built, batched: Batched, of_each: Any, form: str) -> None:
+def test_the_data_choose_the_form_and_a_setting_may_insist(
+    built: Built, batched: Batched, of_each: Any, form: str
+) -> None:
     for asked in ("auto", form):
         method = built("sbert", of_each[form], form=asked)
         batch = batched(method)
@@ -76,7 +78,10 @@ def test_a_column_called_label_holds_classes_or_scores_as_asked(built: Built, to
 def test_classification_reads_u_v_and_their_distance(built: Built, batched: Batched, inferences: Any) -> None:
     method = still(built("sbert", inferences))
     batch = batched(method)
-    u, v = (torch.from_numpy(method.encoder.encode([row[side] for row in inferences[:8]])) for side in ("premise", "hypothesis"))
+    u, v = (
+        torch.from_numpy(method.encoder.encode([row[side] for row in inferences[:8]]))
+        for side in ("premise", "hypothesis")
+    )
     weight = method.role["classifier"].module.weight  # type: ignore[union-attr]
     assert weight.shape == (3, 3 * method.encoder.dimension)
     assert method.role["classifier"].module.bias is None  # type: ignore[union-attr]
@@ -94,7 +99,10 @@ def test_swapping_the_texts_leaves_the_distance_part(built: Built, inferences: A
         method.role["classifier"].module.weight[:, :64] = 0  # type: ignore[union-attr,index]
     u, v = torch.randn(2, 6, 32, generator=torch.Generator().manual_seed(0))
     wanted = torch.tensor([0, 1, 2, 0, 1, 2])
-    losses = [method.loss({"first": a, "second": b, "wanted": wanted}, Batch({}, 6, 0))["classification"] for a, b in ((u, v), (v, u))]
+    losses = [
+        method.loss({"first": a, "second": b, "wanted": wanted}, Batch({}, 6, 0))["classification"]
+        for a, b in ((u, v), (v, u))
+    ]
     assert float(losses[0].detach()) == pytest.approx(float(losses[1].detach()))
 
 
@@ -102,11 +110,14 @@ def test_regression_is_the_squared_error_of_the_cosine(built: Built, batched: Ba
     method = still(built("sbert", scored))
     batch = batched(method)
     first, second = (
-        method.encoder.encode([row[side] for row in scored[:8]], normalize_embeddings=True) for side in ("sentence1", "sentence2")
+        method.encoder.encode([row[side] for row in scored[:8]], normalize_embeddings=True)
+        for side in ("sentence1", "sentence2")
     )
     cosines = (first * second).sum(axis=1)
     expected = np.mean((cosines - np.array([row["score"] for row in scored[:8]]) / 5.0) ** 2)  # the highest score is 5
-    assert float(method.loss(method.represent(batch), batch)["regression"].detach()) == pytest.approx(float(expected), abs=1e-5)
+    assert float(method.loss(method.represent(batch), batch)["regression"].detach()) == pytest.approx(
+        float(expected), abs=1e-5
+    )
     assert built("sbert", scored, highest_score=10.0).highest == 10.0
 
 
@@ -126,7 +137,11 @@ def test_the_golden_triplet_and_its_sign(built: Built, triples: Path) -> None:
     wide = built("sbert", triples, margin=5.0)
     assert float(wide.loss({"first": u, "second": near, "third": far}, batch)["triplet"]) == pytest.approx(2.0)
     cosine = built("sbert", triples, distance="cosine", margin=0.5)
-    right = {"first": torch.tensor([[1.0, 0.0]]), "second": torch.tensor([[0.0, 1.0]]), "third": torch.tensor([[1.0, 0.0]])}
+    right = {
+        "first": torch.tensor([[1.0, 0.0]]),
+        "second": torch.tensor([[0.0, 1.0]]),
+        "third": torch.tensor([[1.0, 0.0]]),
+    }
     assert float(cosine.loss(right, batch)["triplet"]) == pytest.approx(1.5)
 
 
@@ -154,16 +169,23 @@ def test_resume_agrees(inferences: Any, resume_agrees: Callable[..., None]) -> N
 
 
 @pytest.mark.parametrize("form", ["classification", "regression", "triplet"])
-def test_neither_the_order_of_a_batch_nor_its_padding_matters(built: Built, batched: Batched, of_each: Any, form: str) -> None:
+def test_neither_the_order_of_a_batch_nor_its_padding_matters(
+    built: Built, batched: Batched, of_each: Any, form: str
+) -> None:
     method = still(built("sbert", of_each[form]))
     whole, turned = batched(method, range(8)), batched(method, range(7, -1, -1))
     losses = [float(method.loss(method.represent(batch), batch)[form].detach()) for batch in (whole, turned)]
-    single = [float(method.loss(method.represent(batch), batch)[form].detach()) for batch in (batched(method, [row]) for row in range(8))]
+    single = [
+        float(method.loss(method.represent(batch), batch)[form].detach())
+        for batch in (batched(method, [row]) for row in range(8))
+    ]
     assert losses[0] == pytest.approx(losses[1], abs=1e-5)
     assert losses[0] == pytest.approx(np.mean(single), abs=1e-5)
 
 
-def test_masked_language_modelling_may_stand_beside_it(tiny: Path, built: Built, batched: Batched, inferences: Any) -> None:
+def test_masked_language_modelling_may_stand_beside_it(
+    tiny: Path, built: Built, batched: Batched, inferences: Any
+) -> None:
     method = built("sbert", inferences)
     encoder = isotrope.load(tiny, device="cpu", language_head=True)
     method = SBERT(method.settings, encoder, 64, method.corpus).train()
@@ -175,10 +197,21 @@ def test_masked_language_modelling_may_stand_beside_it(tiny: Path, built: Built,
 @pytest.mark.filterwarnings("ignore:Training did not improve")
 def test_training_lowers_its_loss(tiny: Path, topics: list[str], tmp_path: Path) -> None:
     rows = [
-        {"premise": topics[i], "hypothesis": topics[i + 1] if i % 4 else topics[i + 17], "label": LABELS[0] if i % 4 else LABELS[2]}
+        {
+            "premise": topics[i],
+            "hypothesis": topics[i + 1] if i % 4 else topics[i + 17],
+            "label": LABELS[0] if i % 4 else LABELS[2],
+        }
         for i in range(0, 240, 2)
     ]
-    settings = {"max_steps": 40, "batch_size": 16, "eval_steps": 40, "logging_steps": 10, "learning_rate": 2e-3, "held_out": 0}
+    settings = {
+        "max_steps": 40,
+        "batch_size": 16,
+        "eval_steps": 40,
+        "logging_steps": 10,
+        "learning_rate": 2e-3,
+        "held_out": 0,
+    }
     run = isotrope.train("sbert", rows, model=tiny, output=tmp_path / "run", **settings)
     losses = [line["classification"] for line in run.history if "classification" in line]
     assert losses[-1] < 0.75 * losses[0]
@@ -200,7 +233,13 @@ def test_data_that_teach_nothing(built: Built, inferences: Any, scored: Any, tin
 
 @pytest.mark.parametrize(
     "bad",
-    [{"form": "guess"}, {"highest_score": 0.0}, {"margin": -1.0}, {"distance": "taxi"}, {"distance": "cosine", "margin": 2.0}],
+    [
+        {"form": "guess"},
+        {"highest_score": 0.0},
+        {"margin": -1.0},
+        {"distance": "taxi"},
+        {"distance": "cosine", "margin": 2.0},
+    ],
 )
 def test_settings_that_cannot_work_are_refused(bad: dict[str, Any]) -> None:
     with pytest.raises(InputError):

@@ -12,11 +12,11 @@ from torch import Tensor
 
 import isotrope
 from isotrope.data.corpus import Records, open_corpus
-from isotrope.encoders.roles import set_dropout
+from isotrope.encoders.modes import set_dropout
 from isotrope.errors import InputError
 from isotrope.methods import sg
-from isotrope.methods.base import Batch
-from isotrope.methods.registry import find
+from isotrope.methods.frame.method import Batch
+from isotrope.methods.frame.method_registry import find
 from isotrope.methods.sg import SelfGuided, SelfGuidedOptimised
 from isotrope.training.loop import make_accelerator
 from isotrope.training.optimiser import build_optimiser
@@ -26,7 +26,14 @@ from isotrope.training.step import compute_gradient
 # specs/1, section 2.8
 CLS = torch.tensor([[1, 0], [0.6, 0.8]])
 LAYERS = torch.tensor([[[0.8, 0.6], [0.96, 0.28]], [[-0.6, 0.8], [0.28, 0.96]]])
-SHORT: dict[str, Any] = {"batch_size": 16, "learning_rate": 1e-3, "held_out": 40, "max_length": 32, "projection": 64, "logging_steps": 1}
+SHORT: dict[str, Any] = {
+    "batch_size": 16,
+    "learning_rate": 1e-3,
+    "held_out": 40,
+    "max_length": 32,
+    "projection": 64,
+    "logging_steps": 1,
+}
 
 
 def build(name: str, folder: Path, pooling: str = "cls", dropout: float | None = None, **settings: Any) -> SelfGuided:
@@ -43,8 +50,8 @@ def build(name: str, folder: Path, pooling: str = "cls", dropout: float | None =
 
 def batch_of(method: SelfGuided, source: Path, rows: list[int] | None = None, seed: int = 0) -> Batch:
     rows = rows or list(range(8))
-    tokeniser = method.encoder.tokeniser
-    corpus = open_corpus(source, ("sentences",), tokeniser.flat, tokeniser.fingerprint(), tokeniser.vocabulary)
+    tokenizer = method.encoder.text_tokenizer
+    corpus = open_corpus(source, ("sentences",), tokenizer)
     return Batch(method.views(Records(corpus, rows), np.random.default_rng(0)), len(rows), seed)
 
 
@@ -63,7 +70,8 @@ def test_defaults_are_the_papers() -> None:
 
 
 @pytest.mark.parametrize(
-    ("variant", "depth", "expected"), [("base", 1, 0.991946), ("opt1", 1, 1.232310), ("opt2", 1, 0.823745), ("opt3", 2, 0.921917)]
+    ("variant", "depth", "expected"),
+    [("base", 1, 0.991946), ("opt1", 1, 1.232310), ("opt2", 1, 0.823745), ("opt3", 2, 0.921917)],
 )
 def test_golden_values(tiny: Path, sentences: Path, variant: str, depth: int, expected: float) -> None:
     method = build("sg", tiny, projection=0, temperature=0.5, variant=variant)
@@ -72,7 +80,9 @@ def test_golden_values(tiny: Path, sentences: Path, variant: str, depth: int, ex
     assert float(terms["distance"].detach()) == 0.0
 
 
-def test_one_layer_is_drawn_for_each_sentence_and_all_have_their_turn(tiny: Path, sentences: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_layer_is_drawn_for_each_sentence_and_all_have_their_turn(
+    tiny: Path, sentences: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     method = build("sg", tiny, projection=0)
     seen: list[Tensor] = []
     monkeypatch.setattr(sg, "self_guided", lambda tuned, layers, *_: seen.append(layers) or tuned.sum())
@@ -158,7 +168,9 @@ def test_training_lowers_the_loss_and_leaves_the_copy_and_the_embeddings_bit_for
     method = kept[-1]
     assert method.frozen.fingerprint() == start.fingerprint()
     assert not any(module.training for module in method.frozen.modules())
-    assert all(torch.equal(ours, theirs) for ours, theirs in zip(embeddings(run.encoder), embeddings(start), strict=True))
+    assert all(
+        torch.equal(ours, theirs) for ours, theirs in zip(embeddings(run.encoder), embeddings(start), strict=True)
+    )
     assert run.encoder.fingerprint() != start.fingerprint()
     assert not any(part in name for name, _ in run.encoder.named_parameters() for part in ("frozen", "head"))
     assert all(parameter.requires_grad for parameter in run.encoder.parameters())  # the next run may train all of it
@@ -166,7 +178,9 @@ def test_training_lowers_the_loss_and_leaves_the_copy_and_the_embeddings_bit_for
 
 @pytest.mark.parametrize("name", ["sg", "sg-opt"])
 @pytest.mark.filterwarnings("ignore:Training did not improve")
-def test_resume_equals_uninterrupted(name: str, tiny: Path, sentences: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_resume_equals_uninterrupted(
+    name: str, tiny: Path, sentences: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     common = {**SHORT, "model": tiny, "pooling": "cls", "max_steps": 6, "eval_steps": 3}
     monkeypatch.setattr(find(name), "keeps", "last")
     whole = isotrope.train(name, sentences, output=tmp_path / "whole", **common)

@@ -14,14 +14,21 @@ from safetensors.torch import load_file
 import isotrope
 from isotrope.data.corpus import Records, open_corpus
 from isotrope.errors import InputError
-from isotrope.methods.base import Batch
+from isotrope.methods.frame.method import Batch
 from isotrope.methods.simclr import SimCLR
 from isotrope.objectives import nt_xent
 from isotrope.training.loop import make_accelerator
 from isotrope.training.settings import LoopSettings
 from isotrope.training.step import compute_gradient
 
-SHORT: dict[str, Any] = {"batch_size": 16, "logging_steps": 1, "learning_rate": 1e-3, "held_out": 40, "max_length": 32, "projection": 16}
+SHORT: dict[str, Any] = {
+    "batch_size": 16,
+    "logging_steps": 1,
+    "learning_rate": 1e-3,
+    "held_out": 40,
+    "max_length": 32,
+    "projection": 16,
+}
 STILL: dict[str, Any] = {"dropout": 0.0, "edits": "none"}
 unjudged = pytest.mark.filterwarnings("ignore:Training did not improve")
 
@@ -34,8 +41,8 @@ def build(folder: Path, **settings: Any) -> SimCLR:
 
 
 def batch_of(method: SimCLR, source: Any, rows: range = range(8), seed: int = 0) -> Batch:
-    tokeniser = method.encoder.tokeniser
-    corpus = open_corpus(source, ("sentences",), tokeniser.flat, tokeniser.fingerprint(), tokeniser.vocabulary)
+    tokenizer = method.encoder.text_tokenizer
+    corpus = open_corpus(source, ("sentences",), tokenizer)
     return Batch(method.views(Records(corpus, list(rows)), np.random.default_rng(seed)), len(rows), 0)
 
 
@@ -75,8 +82,8 @@ def test_both_views_are_edited_each_by_its_own_chance(tiny: Path, sentences: Pat
 
 
 def batch_of_tokens(method: SimCLR, source: Path) -> list[Any]:
-    tokeniser = method.encoder.tokeniser
-    corpus = open_corpus(source, ("sentences",), tokeniser.flat, tokeniser.fingerprint(), tokeniser.vocabulary)
+    tokenizer = method.encoder.text_tokenizer
+    corpus = open_corpus(source, ("sentences",), tokenizer)
     return Records(corpus, list(range(8))).tokens()
 
 
@@ -117,7 +124,9 @@ def test_layers_of_the_head(tiny: Path, sentences: Path, layers: int, linears: i
     assert method.represent(batch_of(method, sentences))["first"].shape == (8, width)
 
 
-def test_the_head_trains_both_views_get_gradient_and_the_head_is_dropped(tiny: Path, sentences: Path, tmp_path: Path) -> None:
+def test_the_head_trains_both_views_get_gradient_and_the_head_is_dropped(
+    tiny: Path, sentences: Path, tmp_path: Path
+) -> None:
     method = build(tiny)
     batch = batch_of(method, sentences)
     found = method.represent(batch)
@@ -126,12 +135,16 @@ def test_the_head_trains_both_views_get_gradient_and_the_head_is_dropped(tiny: P
     method.total(method.loss(found, batch)).backward()
     assert all(float(view.grad.abs().sum()) > 0 for view in found.values() if view.grad is not None)
     assert all(view.grad is not None for view in found.values())
-    assert all(float(p.grad.abs().sum()) > 0 for p in method.role["head"].parameters() if p.grad is not None and p.dim() > 1)
+    assert all(
+        float(p.grad.abs().sum()) > 0 for p in method.role["head"].parameters() if p.grad is not None and p.dim() > 1
+    )
     exported = method.export()
     assert len(exported.after) == 0
     assert np.allclose(exported.encode("the chef bakes"), isotrope.load(tiny).encode("the chef bakes"), atol=1e-6)
     exported.save(tmp_path / "model")
-    assert np.allclose(isotrope.load(tmp_path / "model").encode("the chef bakes"), exported.encode("the chef bakes"), atol=1e-5)
+    assert np.allclose(
+        isotrope.load(tmp_path / "model").encode("the chef bakes"), exported.encode("the chef bakes"), atol=1e-5
+    )
 
 
 def test_chunks_give_the_gradient_of_the_whole_batch(tiny: Path, sentences: Path) -> None:
@@ -159,12 +172,16 @@ def test_neither_padding_nor_the_order_of_the_batch_matters(tiny: Path) -> None:
     alone = method.represent(batch_of(method, texts, range(2)))  # without the long one there is less padding
     assert torch.allclose(found["first"][:2], alone["first"], atol=1e-5)
     forward, backward = batch_of(method, texts, range(4)), batch_of(method, texts, range(3, -1, -1))
-    losses = [float(method.loss(method.represent(batch), batch)["contrastive"].detach()) for batch in (forward, backward)]
+    losses = [
+        float(method.loss(method.represent(batch), batch)["contrastive"].detach()) for batch in (forward, backward)
+    ]
     assert losses[0] == pytest.approx(losses[1], abs=1e-5)
 
 
 @unjudged
-def test_resume_equals_an_uninterrupted_run(tiny: Path, sentences: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_resume_equals_an_uninterrupted_run(
+    tiny: Path, sentences: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     common = {**SHORT, "model": tiny, "max_steps": 6, "eval_steps": 3}
     isotrope.train("simclr", sentences, output=tmp_path / "whole", **common)
     steps = iter(range(1, 10))
@@ -178,14 +195,18 @@ def test_resume_equals_an_uninterrupted_run(tiny: Path, sentences: Path, tmp_pat
         with pytest.raises(RuntimeError, match="the power fails"):
             isotrope.train("simclr", sentences, output=tmp_path / "cut", **common)
     isotrope.train("simclr", sentences, output=tmp_path / "cut", resume=True, **common)
-    first, second = (load_file(tmp_path / name / "checkpoints" / "step-6" / "weights.safetensors") for name in ("whole", "cut"))
+    first, second = (
+        load_file(tmp_path / name / "checkpoints" / "step-6" / "weights.safetensors") for name in ("whole", "cut")
+    )
     assert any("head" in name for name in first)
     assert all(torch.equal(first[name], second[name]) for name in first)
 
 
 @unjudged
 def test_training_lowers_its_loss(tiny: Path, sentences: Path, tmp_path: Path) -> None:
-    run = isotrope.train("simclr", sentences, model=tiny, output=tmp_path / "run", **{**SHORT, "max_steps": 40, "eval_steps": 40})
+    run = isotrope.train(
+        "simclr", sentences, model=tiny, output=tmp_path / "run", **{**SHORT, "max_steps": 40, "eval_steps": 40}
+    )
     losses = [line["contrastive"] for line in run.history if "contrastive" in line]
     assert sum(losses[-5:]) < 0.8 * sum(losses[:5])
 

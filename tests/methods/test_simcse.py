@@ -12,10 +12,10 @@ import torch
 import isotrope
 from isotrope.data.corpus import Records, open_corpus
 from isotrope.encoders.encoder import Encoder
-from isotrope.encoders.heads import Dense
+from isotrope.encoders.parts.dense import Dense
 from isotrope.errors import InputError
-from isotrope.methods.base import Batch, Method
-from isotrope.methods.registry import find
+from isotrope.methods.frame.method import Batch, Method
+from isotrope.methods.frame.method_registry import find
 from isotrope.methods.simcse import SimCSE, SupervisedSimCSE
 from isotrope.objectives import info_nce
 
@@ -29,8 +29,8 @@ def build(name: str, folder: Path, pooling: str = "cls", **settings: object) -> 
 
 
 def batch_of(method: Method, source: Path, rows: range = range(8)) -> Batch:
-    tokeniser = method.encoder.tokeniser
-    corpus = open_corpus(source, (method.needs, *method.accepts), tokeniser.flat, tokeniser.fingerprint(), tokeniser.vocabulary)
+    tokenizer = method.encoder.text_tokenizer
+    corpus = open_corpus(source, (method.needs, *method.accepts), tokenizer)
     return Batch(method.views(Records(corpus, list(rows)), np.random.default_rng(0)), len(rows), 0)
 
 
@@ -63,7 +63,9 @@ def test_the_loss_is_one_way_info_nce_over_the_batch(tiny: Path, sentences: Path
     method = build("simcse", tiny, temperature=0.2)
     batch = batch_of(method, sentences)
     found = method.represent(batch)
-    assert float(method.loss(found, batch)["contrastive"]) == pytest.approx(float(info_nce(found["first"], found["second"], 0.2)))
+    assert float(method.loss(found, batch)["contrastive"]) == pytest.approx(
+        float(info_nce(found["first"], found["second"], 0.2))
+    )
     assert method.candidates(found) == 8
 
 
@@ -129,7 +131,8 @@ def test_dropout_is_set_in_attention_too(tiny: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "bad", [{"temperature": 0.0}, {"temperature": -1.0}, {"temperature": float("nan")}, {"dropout": 1.5}, {"head": "tail"}]
+    "bad",
+    [{"temperature": 0.0}, {"temperature": -1.0}, {"temperature": float("nan")}, {"dropout": 1.5}, {"head": "tail"}],
 )
 def test_settings_that_cannot_work_are_refused(bad: dict[str, float]) -> None:
     with pytest.raises(InputError):

@@ -12,8 +12,8 @@ import torch
 
 import isotrope
 from isotrope.errors import InputError
-from isotrope.methods.base import Batch, Method
-from isotrope.methods.registry import find
+from isotrope.methods.frame.method import Batch, Method
+from isotrope.methods.frame.method_registry import find
 
 Build = Callable[..., Any]
 SkipThought = find("skip-thought")
@@ -25,10 +25,12 @@ def test_the_card() -> None:
     assert SkipThought.accepts == ("dialogues",)
 
 
-def test_neighbours_of_the_same_document_are_the_targets(built: Build, batched: Callable[..., Batch], sentences: Path) -> None:
+def test_neighbours_of_the_same_document_are_the_targets(
+    built: Build, batched: Callable[..., Batch], sentences: Path
+) -> None:
     method = built("skip-thought", sentences)
     batch, corpus = batched(method, range(16)), method.corpus
-    begin, end = method.encoder.tokeniser.prefix, method.encoder.tokeniser.suffix
+    begin, end = method.encoder.text_tokenizer.prefix, method.encoder.text_tokenizer.suffix
     for row in range(16):
         for side, step in (("before", -1), ("after", 1)):
             view = batch[side]
@@ -45,9 +47,13 @@ def test_neighbours_of_the_same_document_are_the_targets(built: Build, batched: 
     for side in ("before", "after"):
         asked = int((batch[side].labels >= 0).sum())
         assert len(represented[side]) == asked
-        assert float(method.loss(represented, batch)[side].detach()) == pytest.approx(float(represented[side].mean().detach()))
+        assert float(method.loss(represented, batch)[side].detach()) == pytest.approx(
+            float(represented[side].mean().detach())
+        )
     held = method.on_held_out(represented)["skip_thought_perplexity"]
-    assert float(held.detach()) == pytest.approx(float(torch.cat(list(represented.values())).mean().exp().detach()), rel=1e-5)
+    assert float(held.detach()) == pytest.approx(
+        float(torch.cat(list(represented.values())).mean().exp().detach()), rel=1e-5
+    )
 
 
 def test_without_a_vector_both_decoders_are_plain_language_models(
@@ -91,7 +97,9 @@ def test_others_in_the_batch_do_not_matter(built: Build, batched: Callable[..., 
         assert torch.allclose(torch.cat([part[side] for part in parts]), whole[side], atol=1e-4)
 
 
-def test_a_batch_without_a_neighbour_on_one_side_costs_nothing_there(built: Build, batched: Callable[..., Batch], sentences: Path) -> None:
+def test_a_batch_without_a_neighbour_on_one_side_costs_nothing_there(
+    built: Build, batched: Callable[..., Batch], sentences: Path
+) -> None:
     method = built("skip-thought", sentences)
     batch = batched(method, [0, 8, 16])  # the first sentences of their documents
     found = method.represent(batch)
@@ -104,13 +112,17 @@ def test_a_batch_without_a_neighbour_on_one_side_costs_nothing_there(built: Buil
 
 def test_sentences_alone_in_their_document_are_left_out(built: Build, topics: list[str], tmp_path: Path) -> None:
     file = tmp_path / "mixed.txt"
-    file.write_text("\n\n".join([topics[0], "\n".join(topics[1:5]), topics[5], "\n".join(topics[6:8])]), encoding="utf-8")
+    file.write_text(
+        "\n\n".join([topics[0], "\n".join(topics[1:5]), topics[5], "\n".join(topics[6:8])]), encoding="utf-8"
+    )
     method = built("skip-thought", file)
     assert SkipThought.usable(method.settings, method.corpus, np.arange(8)).tolist() == [1, 2, 3, 4, 6, 7]
     assert "2 of 4 documents" in method.remarks()[0]
 
 
-def test_chunks_give_the_gradient_of_the_whole_batch(built: Build, chunks_agree: Callable[[Method, Method], None], sentences: Path) -> None:
+def test_chunks_give_the_gradient_of_the_whole_batch(
+    built: Build, chunks_agree: Callable[[Method, Method], None], sentences: Path
+) -> None:
     chunks_agree(built("skip-thought", sentences), built("skip-thought", sentences))
 
 
@@ -128,7 +140,10 @@ def test_training_lowers_the_perplexity_of_held_out_text(tiny: Path, sentences: 
 
 
 def test_text_without_documents_is_refused(tiny: Path, topics: list[str], tmp_path: Path) -> None:
-    for text, named in (("\n".join(topics[:200]), "one document.*empty line"), ("\n\n".join(topics[:200]), "single sentence")):
+    for text, named in (
+        ("\n".join(topics[:200]), "one document.*empty line"),
+        ("\n\n".join(topics[:200]), "single sentence"),
+    ):
         file = tmp_path / "text.txt"
         file.write_text(text, encoding="utf-8")
         with pytest.raises(InputError, match=named):

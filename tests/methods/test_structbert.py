@@ -14,7 +14,7 @@ import torch
 import isotrope
 from isotrope.data.corpus import Records, open_corpus
 from isotrope.errors import InputError
-from isotrope.methods.base import Batch, Method
+from isotrope.methods.frame.method import Batch, Method
 from isotrope.methods.structbert import StructBERT
 
 Build = Callable[..., Any]
@@ -34,8 +34,8 @@ def build(tiny: Path, documents: Path) -> Build:
         chosen = StructBERT.Settings(**settings)
         StructBERT.check(chosen)
         encoder = isotrope.load(tiny, device="cpu", language_head=True)
-        tokeniser = encoder.tokeniser
-        corpus = open_corpus(documents, ("documents",), tokeniser.flat, tokeniser.fingerprint(), tokeniser.vocabulary)
+        tokenizer = encoder.text_tokenizer
+        corpus = open_corpus(documents, ("documents",), tokenizer)
         torch.manual_seed(0)
         return StructBERT(chosen, encoder, 64, corpus).train()
 
@@ -80,7 +80,9 @@ def test_masked_and_shuffled_positions_are_apart_and_in_one_text(build: Build, b
     assert set(batch.views) == {"masked", "words", "labels"}
 
 
-def test_the_terms_are_those_of_the_full_softmax_with_equal_weights(build: Build, batched: Callable[..., Batch]) -> None:
+def test_the_terms_are_those_of_the_full_softmax_with_equal_weights(
+    build: Build, batched: Callable[..., Batch]
+) -> None:
     method = build(shuffle_share=0.3).eval()
     batch = batched(method)
     tokens = batch["masked"].tokens
@@ -89,11 +91,15 @@ def test_the_terms_are_those_of_the_full_softmax_with_equal_weights(build: Build
     terms = method.loss(method.represent(batch), batch)
     assert list(terms) == ["mlm", "words", "sentences"]
     for term, view in (("mlm", "masked"), ("words", "words")):
-        assert float(terms[term].detach()) == pytest.approx(float(model(**given, labels=batch[view].labels).loss.detach()), rel=1e-5)
+        assert float(terms[term].detach()) == pytest.approx(
+            float(model(**given, labels=batch[view].labels).loss.detach()), rel=1e-5
+        )
     scores = method.role["head"](model.base_model(**given).last_hidden_state[:, 0])
     expected = torch.nn.functional.cross_entropy(scores, batch["labels"].values)
     assert float(terms["sentences"].detach()) == pytest.approx(float(expected.detach()), rel=1e-5)
-    assert float(method.total(terms).detach()) == pytest.approx(sum(float(term.detach()) for term in terms.values()), rel=1e-6)
+    assert float(method.total(terms).detach()) == pytest.approx(
+        sum(float(term.detach()) for term in terms.values()), rel=1e-6
+    )
     assert scores.shape == (8, 3)
 
 
@@ -106,7 +112,12 @@ def test_a_batch_without_a_trigram_has_no_word_loss(build: Build, batched: Calla
     assert float(terms["words"].detach()) == 0
     method.total(terms).backward()
     assert all(torch.isfinite(p.grad).all() for p in method.parameters() if p.grad is not None)
-    assert set(method.on_held_out(found)) == {"structbert_accuracy", "structbert_guess", "mlm_perplexity", "word_order_accuracy"}
+    assert set(method.on_held_out(found)) == {
+        "structbert_accuracy",
+        "structbert_guess",
+        "mlm_perplexity",
+        "word_order_accuracy",
+    }
 
 
 def test_all_heads_learn_and_only_the_sentence_head_is_dropped(
@@ -133,7 +144,9 @@ def test_neither_order_nor_padding_matters(build: Build, batched: Callable[..., 
         assert torch.allclose(torch.cat([part[key] for part in parts]), tensor, atol=1e-5), key
 
 
-def test_chunks_give_the_gradient_of_the_whole_batch(build: Build, chunks_agree: Callable[[Method, Method], None]) -> None:
+def test_chunks_give_the_gradient_of_the_whole_batch(
+    build: Build, chunks_agree: Callable[[Method, Method], None]
+) -> None:
     chunks_agree(build(shuffle_share=0.3), build(shuffle_share=0.3))
 
 
@@ -143,7 +156,14 @@ def test_resume_equals_uninterrupted(resume_agrees: Callable[..., None], documen
 
 @pytest.mark.filterwarnings("ignore::isotrope.training.loop.TrainingWarning")
 def test_training_lowers_all_three_losses(tiny: Path, documents: Path, tmp_path: Path) -> None:
-    settings = {"batch_size": 32, "learning_rate": 3e-3, "max_steps": 30, "eval_steps": 30, "logging_steps": 5, "held_out": 40}
+    settings = {
+        "batch_size": 32,
+        "learning_rate": 3e-3,
+        "max_steps": 30,
+        "eval_steps": 30,
+        "logging_steps": 5,
+        "held_out": 40,
+    }
     run = isotrope.train("structbert", documents, tiny, tmp_path / "run", **settings)
     lines = [line for line in run.history if "loss" in line]
     assert lines[-1]["mlm"] < 0.85 * lines[0]["mlm"]

@@ -17,7 +17,7 @@ from isotrope.data.batches import batches
 from isotrope.data.corpus import Records
 from isotrope.errors import InputError
 from isotrope.evaluation.linear import linear_accuracy
-from isotrope.methods.base import Batch, Method
+from isotrope.methods.frame.method import Batch, Method
 from isotrope.methods.supcon import SupCon
 from isotrope.objectives import nt_xent, supervised_contrast
 
@@ -79,14 +79,17 @@ def test_two_views_of_a_text_are_two_rows_of_its_label(built: Built, batched: Ba
     batch = batched(method, rows)
     found = method.represent(batch)
     both = torch.cat([found["vectors"][:, 0], found["vectors"][:, 1]])
-    labels = torch.tensor([["cooking", "sailing", "music", "space", "garden"].index(labelled[row]["label"]) for row in rows])
+    labels = torch.tensor(
+        [["cooking", "sailing", "music", "space", "garden"].index(labelled[row]["label"]) for row in rows]
+    )
     expected = supervised_contrast(both, torch.cat([labels, labels]), 0.1)
     assert float(method.loss(found, batch)["contrastive"].detach()) == pytest.approx(float(expected.detach()), abs=1e-5)
 
 
 def test_names_of_labels_mean_nothing(built: Built, batched: Batched, labelled: Any) -> None:
     renamed = [
-        {**row, "label": {"cooking": "z", "sailing": "7", "music": "q", "garden": "b", "space": "ä"}[row["label"]]} for row in labelled
+        {**row, "label": {"cooking": "z", "sailing": "7", "music": "q", "garden": "b", "space": "ä"}[row["label"]]}
+        for row in labelled
     ]
     first, second = (built("supcon", rows, dropout=0.0) for rows in (labelled, renamed))
     assert loss_of(first, batched(first)) == pytest.approx(loss_of(second, batched(second)), abs=1e-5)
@@ -99,13 +102,19 @@ def test_the_joint_form_weighs_contrast_and_cross_entropy(built: Built, batched:
     assert found["vectors"].shape == (8, 1, 32)  # the encoder's own, once
     assert method.candidates(found) == 7
     terms = method.loss(found, batch)
-    assert float(method.total(terms).detach()) == pytest.approx(0.9 * float(terms["contrastive"]) + 0.1 * float(terms["classification"]))
+    assert float(method.total(terms).detach()) == pytest.approx(
+        0.9 * float(terms["contrastive"]) + 0.1 * float(terms["classification"])
+    )
     scores = method.role["classifier"](found["vectors"][:, 0])
     labels = torch.tensor([sorted({row["label"] for row in labelled}).index(row["label"]) for row in labelled[:8]])
-    assert float(terms["classification"].detach()) == pytest.approx(float(cross_entropy(scores, labels).detach()), abs=1e-6)
+    assert float(terms["classification"].detach()) == pytest.approx(
+        float(cross_entropy(scores, labels).detach()), abs=1e-6
+    )
     twice = built("supcon", labelled, dropout=0.0, **{**JOINT, "number_of_views": 2})
     twice.role["classifier"].load_state_dict(method.role["classifier"].state_dict())
-    assert loss_of(twice, batched(twice))["classification"] == pytest.approx(float(terms["classification"].detach()), abs=1e-5)
+    assert loss_of(twice, batched(twice))["classification"] == pytest.approx(
+        float(terms["classification"].detach()), abs=1e-5
+    )
 
 
 def test_batches_bring_positives(built: Built, labelled: Any) -> None:
@@ -144,22 +153,39 @@ def test_resume_agrees(labelled: Any, resume_agrees: Callable[..., None]) -> Non
 
 def test_batch_order_does_not_matter(built: Built, batched: Batched, labelled: Any) -> None:
     method = built("supcon", labelled, dropout=0.0)
-    assert loss_of(method, batched(method)) == pytest.approx(loss_of(method, batched(method, range(7, -1, -1))), abs=1e-5)
+    assert loss_of(method, batched(method)) == pytest.approx(
+        loss_of(method, batched(method, range(7, -1, -1))), abs=1e-5
+    )
 
 
 # ---- both stages
 
 
 @pytest.mark.filterwarnings("ignore:.*effective rank fell")
-def test_training_lowers_its_loss_and_the_linear_stage_gains(labelled: Any, topics: list[str], tiny: Path, tmp_path: Path) -> None:
+def test_training_lowers_its_loss_and_the_linear_stage_gains(
+    labelled: Any, topics: list[str], tiny: Path, tmp_path: Path
+) -> None:
     """One labelled text a class is enough for the second stage once classes lie together."""
-    settings = {"max_steps": 30, "batch_size": 20, "eval_steps": 30, "logging_steps": 10, "learning_rate": 1e-3, "held_out": 0}
+    settings = {
+        "max_steps": 30,
+        "batch_size": 20,
+        "eval_steps": 30,
+        "logging_steps": 10,
+        "learning_rate": 1e-3,
+        "held_out": 0,
+    }
     run = isotrope.train("supcon", labelled, model=tiny, output=tmp_path / "run", **settings)
     losses = [line["contrastive"] for line in run.history if "contrastive" in line]
     assert losses[-1] < 0.85 * losses[0]
     assert run.selected_step == 30
-    few, held = [(topics[i], topic_of(i)) for i in (400, 408, 416, 424, 432)], [(topics[i], topic_of(i)) for i in range(500, 800, 3)]
-    before, after = (linear_accuracy(encoder, few, held, standardise=False).accuracy for encoder in (isotrope.load(tiny), run.encoder))
+    few, held = (
+        [(topics[i], topic_of(i)) for i in (400, 408, 416, 424, 432)],
+        [(topics[i], topic_of(i)) for i in range(500, 800, 3)],
+    )
+    before, after = (
+        linear_accuracy(encoder, few, held, standardise=False).accuracy
+        for encoder in (isotrope.load(tiny), run.encoder)
+    )
     assert after >= before
     assert after > 0.95
 
@@ -167,12 +193,17 @@ def test_training_lowers_its_loss_and_the_linear_stage_gains(labelled: Any, topi
 def test_the_linear_stage_leaves_the_encoder_alone_and_repeats_itself(tiny: Path, topics: list[str]) -> None:
     encoder = isotrope.load(tiny)
     fingerprint = encoder.fingerprint()
-    train, test = [(topics[i], topic_of(i)) for i in range(0, 200, 2)], [(topics[i], topic_of(i)) for i in range(301, 500, 3)]
+    train, test = (
+        [(topics[i], topic_of(i)) for i in range(0, 200, 2)],
+        [(topics[i], topic_of(i)) for i in range(301, 500, 3)],
+    )
     first, again = (linear_accuracy(encoder, train, test) for _ in range(2))
     assert first == again
     assert first.accuracy > 0.9
     assert first.tested == len(test)
-    assert first.majority == pytest.approx(np.mean([label == "cooking" for _, label in test]))  # as many as any other, and first by name
+    assert first.majority == pytest.approx(
+        np.mean([label == "cooking" for _, label in test])
+    )  # as many as any other, and first by name
     assert encoder.fingerprint() == fingerprint
 
 

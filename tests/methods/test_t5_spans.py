@@ -11,8 +11,8 @@ import torch
 
 import isotrope
 from isotrope.errors import InputError
-from isotrope.methods.base import Batch, Method
-from isotrope.methods.registry import find
+from isotrope.methods.frame.method import Batch, Method
+from isotrope.methods.frame.method_registry import find
 from isotrope.methods.t5_spans import SENTINELS
 
 Build = Callable[..., Any]
@@ -28,13 +28,13 @@ def test_the_card() -> None:
 @pytest.mark.parametrize("roll", [False, True])
 def test_splicing_restores_the_text(roll: bool, built: Build, batched: Callable[..., Batch], sentences: Path) -> None:
     method = built("t5-spans", sentences, roll=roll)
-    batch, tokeniser = batched(method, range(24)), method.encoder.tokeniser
-    size, top = tokeniser.vocabulary, tokeniser.vocabulary + SENTINELS - 1
+    batch, tokenizer = batched(method, range(24)), method.encoder.text_tokenizer
+    size, top = tokenizer.vocabulary, tokenizer.vocabulary + SENTINELS - 1
     firsts = set()
     for row in range(24):
         source = batch["source"].ids[row, 1 : batch["source"].lengths[row] - 1].tolist()
         wanted = batch["target"].labels[row, : batch["target"].tokens.lengths[row]].tolist()
-        assert wanted[-1:] == tokeniser.suffix
+        assert wanted[-1:] == tokenizer.suffix
         spans: dict[int, list[int]] = {}
         for token in wanted[:-1]:
             if token >= size:
@@ -54,7 +54,9 @@ def test_splicing_restores_the_text(roll: bool, built: Build, batched: Callable[
     assert firsts == ({False, True} if roll else {False})
 
 
-def test_a_full_row_is_filled_by_what_is_left_of_a_longer_text(built: Build, batched: Callable[..., Batch], sentences: Path) -> None:
+def test_a_full_row_is_filled_by_what_is_left_of_a_longer_text(
+    built: Build, batched: Callable[..., Batch], sentences: Path
+) -> None:
     method = built("t5-spans", sentences)
     batch = batched(method, [0, 8])
     assert batch["source"].lengths.tolist() == [64, 64]
@@ -65,7 +67,7 @@ def test_sentinels_are_told_apart_and_the_encoders_table_does_not_grow(
     built: Build, batched: Callable[..., Batch], sentences: Path
 ) -> None:
     method = built("t5-spans", sentences).eval()
-    size = method.encoder.tokeniser.vocabulary
+    size = method.encoder.text_tokenizer.vocabulary
     assert method.encoder.backbone.get_input_embeddings().num_embeddings == size
     batch = batched(method)
     plain = method.represent(batch)["target_losses"]
@@ -75,7 +77,9 @@ def test_sentinels_are_told_apart_and_the_encoders_table_does_not_grow(
     assert float(method.words.extra.weight.grad[-1].abs().max()) > 0
     assert float(method.words.extra.weight.grad[:50].abs().max()) == 0  # no text has so many spans
     states = method.encoder.states(batch["texts"])  # without a sentinel the vectors are the encoder's own
-    embedded = method.encoder.backbone(inputs_embeds=method.words.embed(batch["texts"].ids), attention_mask=batch["texts"].mask)
+    embedded = method.encoder.backbone(
+        inputs_embeds=method.words.embed(batch["texts"].ids), attention_mask=batch["texts"].mask
+    )
     assert torch.allclose(states, embedded.last_hidden_state, atol=1e-5)
 
 
@@ -87,17 +91,30 @@ def test_padding_and_company_do_not_matter(built: Build, batched: Callable[..., 
     assert torch.allclose(torch.cat(parts), method.represent(batch)["target_losses"], atol=1e-4)
 
 
-def test_chunks_give_the_gradient_of_the_whole_batch(built: Build, chunks_agree: Callable[[Method, Method], None], sentences: Path) -> None:
+def test_chunks_give_the_gradient_of_the_whole_batch(
+    built: Build, chunks_agree: Callable[[Method, Method], None], sentences: Path
+) -> None:
     chunks_agree(built("t5-spans", sentences), built("t5-spans", sentences))
 
 
 def test_resume_equals_uninterrupted(resume_agrees: Callable[..., None], sentences: Path) -> None:
-    resume_agrees("t5-spans", sentences, mlm_weight=0.1)  # masks are of the clean text: sentinels are no tokens of the encoder
+    resume_agrees(
+        "t5-spans", sentences, mlm_weight=0.1
+    )  # masks are of the clean text: sentinels are no tokens of the encoder
 
 
 @pytest.mark.filterwarnings("ignore::isotrope.training.loop.TrainingWarning")
-def test_training_lowers_the_perplexity_of_held_out_text_and_drops_the_sentinels(tiny: Path, sentences: Path, tmp_path: Path) -> None:
-    settings = {"batch_size": 32, "learning_rate": 3e-3, "max_steps": 40, "eval_steps": 40, "held_out": 40, "max_length": 32}
+def test_training_lowers_the_perplexity_of_held_out_text_and_drops_the_sentinels(
+    tiny: Path, sentences: Path, tmp_path: Path
+) -> None:
+    settings = {
+        "batch_size": 32,
+        "learning_rate": 3e-3,
+        "max_steps": 40,
+        "eval_steps": 40,
+        "held_out": 40,
+        "max_length": 32,
+    }
     run = isotrope.train("t5-spans", sentences, tiny, tmp_path / "run", **settings)
     before, after = (line["evaluation"]["t5_spans_perplexity"] for line in run.history if "evaluation" in line)
     assert after < 0.2 * before
@@ -106,7 +123,8 @@ def test_training_lowers_the_perplexity_of_held_out_text_and_drops_the_sentinels
 
 
 @pytest.mark.parametrize(
-    ("bad", "named"), [({"density": 0.0}, "density"), ({"density": 1.0}, "density"), ({"span_length": 0.5}, "span_length")]
+    ("bad", "named"),
+    [({"density": 0.0}, "density"), ({"density": 1.0}, "density"), ({"span_length": 0.5}, "span_length")],
 )
 def test_settings_that_cannot_work_are_refused(bad: dict[str, Any], named: str) -> None:
     with pytest.raises(InputError, match=named):

@@ -14,7 +14,7 @@ import torch
 import isotrope
 from isotrope.data.corpus import Records, open_corpus
 from isotrope.errors import InputError
-from isotrope.methods.base import Batch
+from isotrope.methods.frame.method import Batch
 from isotrope.methods.tacl import TaCL
 from isotrope.objectives import token_contrast
 from isotrope.training.loop import make_accelerator
@@ -26,8 +26,8 @@ def build(tiny: Path, source: Path, **settings: Any) -> TaCL:
     chosen = TaCL.Settings(**settings)
     TaCL.check(chosen)
     encoder = isotrope.load(tiny, device="cpu", language_head=True)
-    tokeniser = encoder.tokeniser
-    corpus = open_corpus(source, ("sentences",), tokeniser.flat, tokeniser.fingerprint(), tokeniser.vocabulary)
+    tokenizer = encoder.text_tokenizer
+    corpus = open_corpus(source, ("sentences",), tokenizer)
     return TaCL(chosen, encoder, 64, corpus).train()
 
 
@@ -41,7 +41,9 @@ def states(module: Any, tokens: Any) -> torch.Tensor:
 
 
 def test_hidden_tokens_are_compared_with_the_clean_sentence(tiny: Path, sentences: Path) -> None:
-    """The student reads the masked sentence, the teacher the clean one; the loss is the objective's, and MLM counts once."""
+    """The student reads the masked sentence, the teacher the clean one; the loss is the objective's, and MLM counts
+    once.
+    """
     method = build(tiny, sentences, temperature=0.1, contrast_weight=3.0).eval()
     batch = batch_of(method)
     clean, view = batch["clean"], batch["masked"]
@@ -51,7 +53,9 @@ def test_hidden_tokens_are_compared_with_the_clean_sentence(tiny: Path, sentence
     terms = method.loss(method.represent(batch), batch)
     expected = token_contrast(student, teacher, clean.mask > 0, view.labels >= 0, 0.1)
     assert terms["token_contrast"].item() == pytest.approx(expected.item(), rel=1e-5)
-    theirs = method.encoder.language_model(input_ids=view.tokens.ids, attention_mask=view.tokens.mask, labels=view.labels).loss  # type: ignore[misc]
+    theirs = method.encoder.language_model(
+        input_ids=view.tokens.ids, attention_mask=view.tokens.mask, labels=view.labels
+    ).loss  # type: ignore[misc]
     assert terms["mlm"].item() == pytest.approx(theirs.item(), rel=1e-5)
     assert method.total(terms).item() == pytest.approx(3 * expected.item() + theirs.item(), rel=1e-5)
 
@@ -60,7 +64,9 @@ def test_the_teacher_is_frozen_sees_no_dropout_and_gives_no_gradient(tiny: Path,
     method = build(tiny, sentences)
     batch = batch_of(method)
     assert torch.equal(states(method.role["teacher"], batch["clean"]), states(method.role["teacher"], batch["clean"]))
-    assert not torch.equal(states(method.encoder.backbone, batch["clean"]), states(method.encoder.backbone, batch["clean"]))
+    assert not torch.equal(
+        states(method.encoder.backbone, batch["clean"]), states(method.encoder.backbone, batch["clean"])
+    )
     method.total(method.loss(method.represent(batch), batch)).backward()
     assert all(p.grad is None for p in method.role["teacher"].parameters())
     assert method.encoder.backbone.get_input_embeddings().weight.grad.abs().sum() > 0
@@ -69,7 +75,9 @@ def test_the_teacher_is_frozen_sees_no_dropout_and_gives_no_gradient(tiny: Path,
 def test_the_contrast_stays_inside_a_sentence(tiny: Path, sentences: Path, tmp_path: Path) -> None:
     """Neither other sentences, nor the padding they bring, nor their order change the losses of a sentence's tokens."""
     mixed = tmp_path / "mixed.txt"
-    mixed.write_text("the chef bakes the bread\n" + sentences.read_text().splitlines()[0] + " and once more with salt and soup\n")
+    mixed.write_text(
+        "the chef bakes the bread\n" + sentences.read_text().splitlines()[0] + " and once more with salt and soup\n"
+    )
     method = build(tiny, mixed, temperature=0.5).eval()
     view = batch_of(method, [0, 1])
     alone = [method.represent(view.chunks(1)[row])["contrast_losses"] for row in range(2)]
@@ -111,14 +119,20 @@ def test_training_lowers_both_terms_and_the_head_is_kept(tiny: Path, sentences: 
     again = isotrope.load(run.folder / "model", language_head=True)
     assert run.encoder.language_model is not None
     assert again.language_model is not None
-    for (name, kept), saved in zip(run.encoder.language_model.named_parameters(), again.language_model.parameters(), strict=True):
+    for (name, kept), saved in zip(
+        run.encoder.language_model.named_parameters(), again.language_model.parameters(), strict=True
+    ):
         assert torch.equal(kept, saved), name
     assert np.allclose(again.encode("the chef bakes"), run.encoder.encode("the chef bakes"), atol=1e-6)
 
 
 @pytest.mark.parametrize(
     ("bad", "said"),
-    [({"temperature": 0.0}, "temperature"), ({"contrast_weight": -1.0}, "contrast_weight"), ({"mask_rate": 1.0}, "mask_rate")],
+    [
+        ({"temperature": 0.0}, "temperature"),
+        ({"contrast_weight": -1.0}, "contrast_weight"),
+        ({"mask_rate": 1.0}, "mask_rate"),
+    ],
 )
 def test_settings_that_cannot_work_are_refused(bad: dict[str, Any], said: str) -> None:
     with pytest.raises(InputError, match=said):

@@ -12,10 +12,10 @@ from torch import Tensor, nn
 
 import isotrope
 from isotrope.data.corpus import Records, open_corpus
-from isotrope.encoders.roles import set_dropout
+from isotrope.encoders.modes import set_dropout
 from isotrope.errors import InputError
-from isotrope.methods.base import Batch
-from isotrope.methods.registry import find
+from isotrope.methods.frame.method import Batch
+from isotrope.methods.frame.method_registry import find
 from isotrope.methods.vascl import VaSCL
 from isotrope.objectives import contrast_with_neighbours, nearest_rows, nt_xent, virtual_contrast
 from isotrope.training.loop import make_accelerator
@@ -27,7 +27,11 @@ from isotrope.training.step import compute_gradient
 Z = torch.tensor([[1, 0], [0.6, 0.8], [0, 1]])
 VIRTUAL = torch.tensor([[0.8, 0.6], [0.28, 0.96], [-0.6, 0.8]])
 SHORT: dict[str, Any] = {"batch_size": 16, "learning_rate": 1e-3, "held_out": 40, "max_length": 32, "logging_steps": 1}
-OWN: dict[str, Any] = {"neighbours": 4, "head_rate": 1.0, "radius": 0.3}  # the paper's radius leads out of a tiny model's cloud
+OWN: dict[str, Any] = {
+    "neighbours": 4,
+    "head_rate": 1.0,
+    "radius": 0.3,
+}  # the paper's radius leads out of a tiny model's cloud
 
 
 def build(folder: Path, dropout: float | None = None, **settings: Any) -> VaSCL:
@@ -42,8 +46,8 @@ def build(folder: Path, dropout: float | None = None, **settings: Any) -> VaSCL:
 
 def batch_of(method: VaSCL, source: Path, rows: list[int] | None = None, seed: int = 0) -> Batch:
     rows = rows or list(range(8))
-    tokeniser = method.encoder.tokeniser
-    corpus = open_corpus(source, ("sentences",), tokeniser.flat, tokeniser.fingerprint(), tokeniser.vocabulary)
+    tokenizer = method.encoder.text_tokenizer
+    corpus = open_corpus(source, ("sentences",), tokenizer)
     return Batch(method.views(Records(corpus, rows), np.random.default_rng(0)), len(rows), seed)
 
 
@@ -78,11 +82,15 @@ def test_neighbours_are_found_before_the_head_and_compared_after_it(tiny: Path, 
     assert not torch.equal(before, after)
     virtual = head(first + method.perturbation(first, before, batch.generator))
     found = method.loss({"first": first, "second": second}, batch)["neighbourhood"]
-    assert float(found.detach()) == pytest.approx(float(contrast_with_neighbours(head(first), virtual, before).detach()), abs=1e-5)
+    assert float(found.detach()) == pytest.approx(
+        float(contrast_with_neighbours(head(first), virtual, before).detach()), abs=1e-5
+    )
 
 
 @pytest.mark.parametrize("radius", [0.5, 15.0, 100.0])
-def test_the_perturbation_has_the_length_of_the_radius_and_is_constant(tiny: Path, sentences: Path, radius: float) -> None:
+def test_the_perturbation_has_the_length_of_the_radius_and_is_constant(
+    tiny: Path, sentences: Path, radius: float
+) -> None:
     method = build(tiny, radius=radius)
     vectors = vectors_of(8).requires_grad_()
     neighbours = nearest_rows(vectors, 4)
@@ -130,7 +138,9 @@ def test_in_the_released_way_the_vector_itself_is_constant_too(tiny: Path, sente
     found = [parameter.grad.clone() for parameter in head.parameters() if parameter.grad is not None]
     neighbours = nearest_rows(first, 4)
     virtual = head(first + method.perturbation(first, neighbours, batch.generator))
-    expected = torch.autograd.grad(contrast_with_neighbours(head(first).detach(), virtual, neighbours), list(head.parameters()))
+    expected = torch.autograd.grad(
+        contrast_with_neighbours(head(first).detach(), virtual, neighbours), list(head.parameters())
+    )
     assert all(torch.allclose(mine, naive, atol=1e-6) for mine, naive in zip(found, expected, strict=True))
 
 
@@ -165,7 +175,9 @@ def test_training_lowers_the_loss_and_drops_the_head(tiny: Path, sentences: Path
 
 
 @pytest.mark.filterwarnings("ignore:Training did not improve")
-def test_resume_equals_uninterrupted(tiny: Path, sentences: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_resume_equals_uninterrupted(
+    tiny: Path, sentences: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     common = {**SHORT, **OWN, "model": tiny, "max_steps": 6, "eval_steps": 3}
     monkeypatch.setattr(VaSCL, "keeps", "last")
     whole = isotrope.train("vascl", sentences, output=tmp_path / "whole", **common)
@@ -198,7 +210,9 @@ def test_chunks_give_the_gradient_of_the_whole_batch(mode: str, tiny: Path, sent
         assert torch.allclose(gradient, found[1][key], atol=1e-5), key
 
 
-def test_order_does_not_matter_where_the_start_goes_along(tiny: Path, sentences: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_order_does_not_matter_where_the_start_goes_along(
+    tiny: Path, sentences: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     method = build(tiny, dropout=0.0)
     forward, backward = batch_of(method, sentences), batch_of(method, sentences, list(range(7, -1, -1)))
     draws = iter([vectors_of(8), vectors_of(8).flip(0)])
@@ -235,5 +249,7 @@ def test_settings_that_cannot_work_are_refused(bad: dict[str, Any], said: str) -
 def test_as_many_neighbours_as_records_are_refused() -> None:
     VaSCL.check_batch(VaSCL.Settings(neighbours=15), 16)
     VaSCL.check_batch(VaSCL.Settings(neighbours=16, radius=0.0), 16)  # no neighbourhood, no neighbours
-    with pytest.raises(InputError, match=r"fewer than the records of a batch; 16 and 16 were given\. Lower --neighbours"):
+    with pytest.raises(
+        InputError, match=r"fewer than the records of a batch; 16 and 16 were given\. Lower --neighbours"
+    ):
         VaSCL.check_batch(VaSCL.Settings(neighbours=16), 16)

@@ -15,18 +15,20 @@ import torch
 import isotrope
 from isotrope.data.corpus import open_corpus
 from isotrope.data.sources import find_records
-from isotrope.encoders.static import StaticVectors
-from isotrope.encoders.word_tokens import learn_words
+from isotrope.encoders.word_vectors import StaticVectors
 from isotrope.errors import InputError
-from isotrope.methods.base import Batch, Method
+from isotrope.methods.frame.method import Batch, Method
 from isotrope.methods.word2vec import Word2Vec
+from isotrope.tokens.text_tokenizer import Tokens
+from isotrope.tokens.word_vocabulary import learn_words
 from isotrope.training.optimiser import build_optimiser
 from isotrope.training.settings import LoopSettings
 from isotrope.views.numbers import Numbers
-from isotrope.views.tokens import Tokens
 from isotrope.views.word_stream import draw_noise, keep_rates, keep_words
 
-pytestmark = pytest.mark.filterwarnings("ignore::isotrope.training.loop.TrainingWarning", "ignore::isotrope.spaces.base.SpaceWarning")
+pytestmark = pytest.mark.filterwarnings(
+    "ignore::isotrope.training.loop.TrainingWarning", "ignore::isotrope.spaces.space.SpaceWarning"
+)
 Batched = Callable[..., Batch]
 LOOP: dict[str, Any] = {"max_steps": 60, "batch_size": 64, "eval_steps": 60, "logging_steps": 20}
 
@@ -36,8 +38,8 @@ def build(data: Any, filled: bool = True, **settings: Any) -> Word2Vec:
     chosen = Word2Vec.Settings(**settings)
     Word2Vec.check(chosen)
     encoder = Word2Vec.begin(chosen, find_records(data, ("sentences",), None, False).records, 0)
-    tokeniser = encoder.tokeniser
-    corpus = open_corpus(data, ("sentences",), tokeniser.flat, tokeniser.fingerprint(), tokeniser.vocabulary)
+    tokenizer = encoder.text_tokenizer
+    corpus = open_corpus(data, ("sentences",), tokenizer)
     method = Word2Vec(chosen, encoder, 64, corpus).train()
     if filled:
         torch.manual_seed(1)
@@ -84,7 +86,9 @@ def test_what_the_method_draws_from_is_the_text(sentences: Path) -> None:
     assert weighed[:2] == pytest.approx(counts[ids[:2]] ** 0.75)
     assert weighed[2:].tolist() == [0.0, 0.0]
     known = counts[2:].sum()
-    assert method.keep[ids] == pytest.approx([math.sqrt(1e-2 * known / counts[ids[0]]), math.sqrt(1e-2 * known / counts[ids[1]]), 0.0, 0.0])
+    assert method.keep[ids] == pytest.approx(
+        [math.sqrt(1e-2 * known / counts[ids[0]]), math.sqrt(1e-2 * known / counts[ids[1]]), 0.0, 0.0]
+    )
 
 
 @pytest.mark.parametrize("form", ["skip-gram", "cbow"])
@@ -162,13 +166,18 @@ def test_a_step_leaves_the_rows_that_it_did_not_see(sentences: Path) -> None:
     method = build(sentences, negatives=2, noise_words=2)
     optimiser = build_optimiser(method, LoopSettings(learning_rate=0.1, weight_decay=0.0))
     tables = {"u": method.encoder.backbone.get_input_embeddings().weight, "v": method.role["contexts"].module.weight}
-    for text, noise in (([5, 6, 7], [20, 21]), ([8, 9], [22, 23])):  # the second step must not carry on with the first one's rows
+    for text, noise in (
+        ([5, 6, 7], [20, 21]),
+        ([8, 9], [22, 23]),
+    ):  # the second step must not carry on with the first one's rows
         before = {name: table.detach().clone() for name, table in tables.items()}
         batch = Batch({"words": words_of(text), "noise": Numbers.of([noise])}, 1, 0)
         method.total(method.loss(method.represent(batch), batch)).backward()
         optimiser.step()
         optimiser.zero_grad()
-        moved = {name: torch.nonzero((table != before[name]).any(dim=1)).flatten().tolist() for name, table in tables.items()}
+        moved = {
+            name: torch.nonzero((table != before[name]).any(dim=1)).flatten().tolist() for name, table in tables.items()
+        }
         assert moved == {"u": text, "v": [*text, *noise]}
 
 
@@ -244,7 +253,11 @@ def test_a_table_can_be_mapped_searched_and_trained_on(run: isotrope.api.Run, tm
     pairs = itertools.pairwise(texts)
     loop = {"max_steps": 2, "batch_size": 8, "held_out": 0}
     again = isotrope.train(
-        "sbert", [(a, b, str(row % 2)) for row, (a, b) in enumerate(pairs)], run.folder / "model", tmp_path / "again", **loop
+        "sbert",
+        [(a, b, str(row % 2)) for row, (a, b) in enumerate(pairs)],
+        run.folder / "model",
+        tmp_path / "again",
+        **loop,
     )
     assert not np.allclose(again.encoder.encode("boat"), run.encoder.encode("boat"), atol=1e-7)
 

@@ -14,7 +14,9 @@ from isotrope.objectives import neighbour_prediction
 def test_golden_value() -> None:
     zeros = torch.zeros(4, 3)
     assert float(neighbour_prediction(zeros, zeros)) == pytest.approx(1.098612, abs=1e-6)  # log 3
-    assert float(neighbour_prediction(zeros, zeros)) != pytest.approx(1.386294, abs=1e-2)  # log 4: the sentence itself as a candidate
+    assert float(neighbour_prediction(zeros, zeros)) != pytest.approx(
+        1.386294, abs=1e-2
+    )  # log 4: the sentence itself as a candidate
 
 
 def naive_prediction(f: torch.Tensor, g: torch.Tensor, window: int, temperature: float) -> float:
@@ -50,7 +52,9 @@ def test_the_diagonal_gets_no_gradient() -> None:
     (gradient,) = torch.autograd.grad(neighbour_prediction(torch.eye(5, dtype=torch.float64), scores.T), scores)
     assert gradient.diagonal().tolist() == [0.0] * 5
     assert int((gradient != 0).sum()) == 20
-    assert gradient.sum(dim=1).tolist() == pytest.approx([0.0] * 5, abs=1e-12)  # a constant added to a row changes nothing
+    assert gradient.sum(dim=1).tolist() == pytest.approx(
+        [0.0] * 5, abs=1e-12
+    )  # a constant added to a row changes nothing
 
 
 def test_two_sentences_have_only_each_other() -> None:

@@ -34,7 +34,14 @@ def test_golden_rows() -> None:
 
 @pytest.mark.parametrize(
     ("alpha", "temperature", "expected"),
-    [(1, 0.5, 0.979987), (0.5, 0.5, 0.870446), (2, 0.5, 1.168210), (1, 0.05, 7.93930e-3), (0.5, 0.05, 4.46109e-3), (2, 0.05, 1.48138e-2)],
+    [
+        (1, 0.5, 0.979987),
+        (0.5, 0.5, 0.870446),
+        (2, 0.5, 1.168210),
+        (1, 0.05, 7.93930e-3),
+        (0.5, 0.05, 4.46109e-3),
+        (2, 0.05, 1.48138e-2),
+    ],
 )
 def test_supervised_golden_values(alpha: float, temperature: float, expected: float) -> None:
     scores = torch.cat([C, D], dim=1) / temperature
@@ -42,13 +49,18 @@ def test_supervised_golden_values(alpha: float, temperature: float, expected: fl
 
 
 def test_the_weight_is_not_its_logarithm() -> None:
-    raw = torch.cat([C / 0.5, D / 0.5 + torch.eye(3, dtype=torch.float64)], dim=1)  # α = 1 added to the logit, the usual mistake
+    raw = torch.cat(
+        [C / 0.5, D / 0.5 + torch.eye(3, dtype=torch.float64)], dim=1
+    )  # α = 1 added to the logit, the usual mistake
     assert float(contrast(raw, ROWS)) == pytest.approx(1.284264, abs=1e-6)
-    assert float(contrast(torch.cat([C, D], dim=1) / 0.5, ROWS, with_own_weight(1.0))) != pytest.approx(1.284264, abs=1e-3)
+    assert float(contrast(torch.cat([C, D], dim=1) / 0.5, ROWS, with_own_weight(1.0))) != pytest.approx(
+        1.284264, abs=1e-3
+    )
 
 
 @pytest.mark.parametrize(
-    ("count", "temperature", "expected"), [(4, 1.0, 0.743668), (4, 0.1, 1.36191e-4), (4, 0.07, 1.87462e-6), (8, 1.0, 1.274009)]
+    ("count", "temperature", "expected"),
+    [(4, 1.0, 0.743668), (4, 0.1, 1.36191e-4), (4, 0.07, 1.87462e-6), (8, 1.0, 1.274009)],
 )
 def test_info_nce_of_orthonormal_rows(count: int, temperature: float, expected: float) -> None:
     rows = torch.eye(count, dtype=torch.float64)
@@ -107,7 +119,9 @@ def test_equal_to_the_naive_twin(seed: int, rows: int, temperature: float, alpha
     generator = torch.Generator().manual_seed(seed)
     a, c, n = torch.randn(3, rows, 5, dtype=torch.float64, generator=generator)
     assert float(info_nce(a, c, temperature)) == pytest.approx(naive_info_nce(a, c, temperature, None, 1), rel=1e-9)
-    assert float(info_nce(a, c, temperature, n, alpha)) == pytest.approx(naive_info_nce(a, c, temperature, n, alpha), rel=1e-9)
+    assert float(info_nce(a, c, temperature, n, alpha)) == pytest.approx(
+        naive_info_nce(a, c, temperature, n, alpha), rel=1e-9
+    )
     assert float(nt_xent(a, c, temperature)) == pytest.approx(naive_nt_xent(a, c, temperature), rel=1e-9)
 
 

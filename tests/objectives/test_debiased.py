@@ -10,7 +10,8 @@ from torch.nn.functional import cosine_similarity
 
 from isotrope.objectives import contrast, debiased, info_nce
 
-# specs/1, sections 1.9 and 3.8: cosines of anchors with positives and with one noise vector, and those of the other encoder.
+# specs/1, sections 1.9 and 3.8: cosines of anchors with positives and with one noise vector, and those of the other
+# encoder.
 C = torch.tensor([[0.9, 0.2, 0.1], [0.3, 0.8, 0.0], [-0.1, 0.4, 0.7]], dtype=torch.float64)
 NOISE = torch.tensor([[0.1], [0.0], [-0.2]], dtype=torch.float64)
 OTHER = torch.tensor([[1, 0.95, 0.1], [0.95, 1, 0.2], [0.1, 0.2, 1]], dtype=torch.float64)
@@ -34,7 +35,9 @@ def test_golden_value() -> None:
 def test_the_other_forms_in_circulation_have_other_values() -> None:
     scores = torch.cat([C, NOISE], dim=1) / 0.5
     weights = torch.cat([WEIGHTS, torch.ones(3, 1)], dim=1)
-    assert float(contrast(scores, ROWS, weights)) == pytest.approx(-0.633812, abs=1e-6)  # as printed: no positive below the line
+    assert float(contrast(scores, ROWS, weights)) == pytest.approx(
+        -0.633812, abs=1e-6
+    )  # as printed: no positive below the line
     weights[ROWS, ROWS] = 1
     masked = scores * weights  # as released: the weight multiplies the score
     assert float(contrast(masked, ROWS)) == pytest.approx(0.524765, abs=1e-6)
@@ -43,7 +46,9 @@ def test_the_other_forms_in_circulation_have_other_values() -> None:
     assert float(released) == pytest.approx(0.241939, abs=1e-6)
 
 
-def naive_debiased(a: torch.Tensor, p: torch.Tensor, noise: torch.Tensor, weights: torch.Tensor, temperature: float) -> float:
+def naive_debiased(
+    a: torch.Tensor, p: torch.Tensor, noise: torch.Tensor, weights: torch.Tensor, temperature: float
+) -> float:
     def phi(u: torch.Tensor, v: torch.Tensor) -> float:
         return math.exp(float(cosine_similarity(u, v, dim=0)) / temperature)
 
@@ -62,12 +67,16 @@ def test_equal_to_the_naive_twin(seed: int, count: int) -> None:
     a, p = torch.randn(2, 5, 4, dtype=torch.float64, generator=generator)
     noise = torch.randn(count, 4, dtype=torch.float64, generator=generator)
     weights = torch.rand(5, 5, dtype=torch.float64, generator=generator).round(decimals=1)
-    assert float(debiased(a, p, noise, weights, 0.1)) == pytest.approx(naive_debiased(a, p, noise, weights, 0.1), rel=1e-10)
+    assert float(debiased(a, p, noise, weights, 0.1)) == pytest.approx(
+        naive_debiased(a, p, noise, weights, 0.1), rel=1e-10
+    )
 
 
 def test_without_noise_and_with_every_weight_one_it_is_simcse() -> None:
     none = NOISE_VECTORS[:0]
-    assert float(debiased(ANCHORS, POSITIVES, none, torch.ones(3, 3))) == pytest.approx(float(info_nce(ANCHORS, POSITIVES)), rel=1e-12)
+    assert float(debiased(ANCHORS, POSITIVES, none, torch.ones(3, 3))) == pytest.approx(
+        float(info_nce(ANCHORS, POSITIVES)), rel=1e-12
+    )
 
 
 def test_the_diagonal_is_one_whatever_is_given() -> None:

@@ -32,7 +32,9 @@ def test_padding_has_no_loss_and_no_gradient() -> None:
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
 def test_saturated_scores_stay_finite(dtype: torch.dtype) -> None:
-    losses = detection_losses(torch.tensor([[1e4, -1e4]], dtype=dtype), torch.tensor([[False, True]]), torch.ones(1, 2, dtype=torch.bool))
+    losses = detection_losses(
+        torch.tensor([[1e4, -1e4]], dtype=dtype), torch.tensor([[False, True]]), torch.ones(1, 2, dtype=torch.bool)
+    )
     assert losses.dtype == torch.float32
     assert losses.tolist() == [[pytest.approx(1e4, rel=1e-2), pytest.approx(1e4, rel=1e-2)]]
 

@@ -57,7 +57,9 @@ def test_equal_to_the_naive_twin(variant: str, depth: int, seed: int) -> None:
 
 def test_with_one_layer_opt3_is_opt2_and_opt2_is_info_nce() -> None:
     one = LAYERS[:, :1]
-    assert float(self_guided(CLS, one, 0.5, "opt3")) == pytest.approx(float(self_guided(CLS, one, 0.5, "opt2")), rel=1e-12)
+    assert float(self_guided(CLS, one, 0.5, "opt3")) == pytest.approx(
+        float(self_guided(CLS, one, 0.5, "opt2")), rel=1e-12
+    )
     assert float(self_guided(CLS, one, 0.5, "opt2")) == float(info_nce(CLS, one[:, 0], 0.5))
 
 

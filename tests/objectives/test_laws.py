@@ -1,4 +1,7 @@
-"""The laws that every objective keeps: its gradient is right, the order of the batch is nothing to it, half precision does not break it."""
+"""The laws that every objective keeps:
+
+its gradient is right, the order of the batch is nothing to it, half precision does not break it.
+"""
 
 from __future__ import annotations
 
@@ -55,7 +58,11 @@ TRIPLE = {"anchor": (6, 4), "positive": (6, 4), "negative": (6, 4)}
 
 @dataclass(frozen=True)
 class Case:
-    """``shapes``: the vectors, drawn at random. ``rows``: what moves together when the batch is permuted. ``cosine``: scale is nothing."""
+    """``shapes``:
+
+    the vectors, drawn at random. ``rows``: what moves together when the batch is permuted. ``cosine``: scale is
+    nothing.
+    """
 
     loss: Callable[..., Tensor]
     shapes: dict[str, tuple[int, ...]]
@@ -66,7 +73,10 @@ class Case:
 
     def draw(self, seed: int, dtype: torch.dtype = torch.float64) -> dict[str, Tensor]:
         generator = torch.Generator().manual_seed(seed)
-        return {name: torch.randn(shape, generator=generator, dtype=torch.float64).to(dtype) for name, shape in self.shapes.items()}
+        return {
+            name: torch.randn(shape, generator=generator, dtype=torch.float64).to(dtype)
+            for name, shape in self.shapes.items()
+        }
 
     def __call__(self, vectors: dict[str, Tensor], temperature: float | Tensor = 0.5, **given: Any) -> Tensor:
         settings = {"temperature": temperature} if self.tempered else {}
@@ -87,12 +97,16 @@ CASES = {
     ),
     "nt_xent": case(nt_xent, PAIR, "first second"),
     "queue_nce": case(queue_nce, {"queries": (6, 4), "keys": (6, 4), "queue": (9, 4)}, "queries keys"),
-    "supervised_contrast, out": case(supervised_contrast, {"embeddings": (6, 4)}, "embeddings labels", given={"labels": LABELS}),
+    "supervised_contrast, out": case(
+        supervised_contrast, {"embeddings": (6, 4)}, "embeddings labels", given={"labels": LABELS}
+    ),
     "supervised_contrast, in": case(
         supervised_contrast, {"embeddings": (6, 4)}, "embeddings labels", given={"labels": LABELS, "form": "in"}
     ),
     **{
-        f"self_guided, {variant}": case(self_guided, {"cls": (6, 4), "layers": (6, depth, 4)}, "cls layers", given={"variant": variant})
+        f"self_guided, {variant}": case(
+            self_guided, {"cls": (6, 4), "layers": (6, depth, 4)}, "cls layers", given={"variant": variant}
+        )
         for variant, depth in (("base", 1), ("opt1", 1), ("opt2", 1), ("opt3", 3))
     },
     "debiased": case(
@@ -102,8 +116,12 @@ CASES = {
         given={"weights": KEEP.double() * torch.linspace(0.5, 2, 36).view(6, 6)},
     ),
     "neighbourhood": case(neighbourhood, {"anchors": (6, 4), "virtual": (6, 4)}, "anchors virtual", given={"k": 2}),
-    "contrast_with_neighbours": case(contrast_with_neighbours, {"anchors": (6, 4), "virtual": (6, 4)}, given={"neighbours": NEIGHBOURS}),
-    "virtual_contrast": case(virtual_contrast, {"virtual": (6, 4), "anchors": (6, 4)}, given={"neighbours": NEIGHBOURS}),
+    "contrast_with_neighbours": case(
+        contrast_with_neighbours, {"anchors": (6, 4), "virtual": (6, 4)}, given={"neighbours": NEIGHBOURS}
+    ),
+    "virtual_contrast": case(
+        virtual_contrast, {"virtual": (6, 4), "anchors": (6, 4)}, given={"neighbours": NEIGHBOURS}
+    ),
     "entity_contrast": case(entity_contrast, {"sentences": (6, 4), "entities": (6, 4)}, "sentences entities"),
     "entity_contrast, hard": case(
         entity_contrast,
@@ -112,21 +130,38 @@ CASES = {
         given={"negative_weight": math.e},
     ),
     "neighbour_prediction": case(neighbour_prediction, PAIR, given={"window": 2}, cosine=False),
-    "triplet, euclidean": case(triplet, TRIPLE, "anchor positive negative", cosine=False, tempered=False, given={"margin": 1.5}),
-    "triplet, cosine": case(triplet, TRIPLE, "anchor positive negative", tempered=False, given={"margin": 1.5, "distance": "cosine"}),
+    "triplet, euclidean": case(
+        triplet, TRIPLE, "anchor positive negative", cosine=False, tempered=False, given={"margin": 1.5}
+    ),
+    "triplet, cosine": case(
+        triplet, TRIPLE, "anchor positive negative", tempered=False, given={"margin": 1.5, "distance": "cosine"}
+    ),
     **{
         loss.__name__: case(
-            loss, dict.fromkeys(("original", "synonym", "antonym"), (6, 4)), "original synonym antonym", cosine=False, tempered=False
+            loss,
+            dict.fromkeys(("original", "synonym", "antonym"), (6, 4)),
+            "original synonym antonym",
+            cosine=False,
+            tempered=False,
         )
         for loss in (synonym_antonym, synonym_antonym_released)
     },
     "negative_sampling": case(negative_sampling, NOISY, "anchor positive negatives", cosine=False),
-    "nce": case(nce, NOISY, "anchor positive negatives log_noise", cosine=False, given={"log_noise": -torch.linspace(1, 3, 24).view(6, 4)}),
+    "nce": case(
+        nce,
+        NOISY,
+        "anchor positive negatives log_noise",
+        cosine=False,
+        given={"log_noise": -torch.linspace(1, 3, 24).view(6, 4)},
+    ),
     "token_contrast": case(
         token_contrast,
         {"student": (6, 5, 4), "teacher": (6, 5, 4)},
         "student teacher valid anchors",
-        given={"valid": torch.arange(5) < torch.tensor([[5], [2], [4], [5], [3], [1]]), "anchors": torch.arange(30).view(6, 5) % 3 > 0},
+        given={
+            "valid": torch.arange(5) < torch.tensor([[5], [2], [4], [5], [3], [1]]),
+            "anchors": torch.arange(30).view(6, 5) % 3 > 0,
+        },
     ),
     "windowed_sampling": case(
         lambda **given: windowed_sampling(**given).mean(),
@@ -150,10 +185,24 @@ CASES = {
     ),
     "imitation": case(imitation, {"student": (6, 4), "teacher": (6, 4)}, "student teacher", tempered=False),
     "cosent": case(
-        cosent, {"similarities": (6,)}, "similarities labels", cosine=False, tempered=False, given={"labels": SCORES, "scale": 2.0}
+        cosent,
+        {"similarities": (6,)},
+        "similarities labels",
+        cosine=False,
+        tempered=False,
+        given={"labels": SCORES, "scale": 2.0},
     ),
-    "sne": case(sne, MAP, "points targets", cosine=False, tempered=False, given={"targets": NEAR / NEAR.sum(dim=1, keepdim=True)}),
-    "symmetric_sne": case(symmetric_sne, MAP, "points targets", cosine=False, tempered=False, given={"targets": NEAR / NEAR.sum()}),
+    "sne": case(
+        sne,
+        MAP,
+        "points targets",
+        cosine=False,
+        tempered=False,
+        given={"targets": NEAR / NEAR.sum(dim=1, keepdim=True)},
+    ),
+    "symmetric_sne": case(
+        symmetric_sne, MAP, "points targets", cosine=False, tempered=False, given={"targets": NEAR / NEAR.sum()}
+    ),
     "t_sne": case(t_sne, MAP, "points targets", cosine=False, tempered=False, given={"targets": NEAR / NEAR.sum()}),
     "bits_per_dimension": case(bits_per_dimension, {"latents": (6, 4), "log_det": (6,)}, cosine=False, tempered=False),
 }
@@ -203,10 +252,16 @@ def test_lengths_of_vectors_count_for_dot_products_only(name: str) -> None:
     loss = CASES[name]
     vectors = loss.draw(2)
     if name == "neighbourhood":
-        vectors["anchors"] = torch.nn.functional.normalize(vectors["anchors"], dim=-1)  # its neighbours are chosen by dot product
+        vectors["anchors"] = torch.nn.functional.normalize(
+            vectors["anchors"], dim=-1
+        )  # its neighbours are chosen by dot product
     base = float(loss(vectors))
     for key, tensor in vectors.items():
-        factors = torch.tensor(3.0) if name == "neighbourhood" else torch.linspace(0.1, 7, len(tensor)).view(-1, *[1] * (tensor.dim() - 1))
+        factors = (
+            torch.tensor(3.0)
+            if name == "neighbourhood"
+            else torch.linspace(0.1, 7, len(tensor)).view(-1, *[1] * (tensor.dim() - 1))
+        )
         scaled = float(loss({**vectors, key: tensor * factors}))
         assert (scaled == pytest.approx(base, rel=1e-6)) == loss.cosine
 

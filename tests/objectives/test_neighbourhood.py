@@ -28,7 +28,9 @@ def phi(u: torch.Tensor, v: torch.Tensor, temperature: float) -> float:
 
 
 def naive_nearest(z: torch.Tensor, k: int) -> list[list[int]]:
-    return [sorted((j for j in range(len(z)) if j != i), key=lambda j, i=i: -float(z[i] @ z[j]))[:k] for i in range(len(z))]
+    return [
+        sorted((j for j in range(len(z)) if j != i), key=lambda j, i=i: -float(z[i] @ z[j]))[:k] for i in range(len(z))
+    ]
 
 
 def naive_neighbourhood(z: torch.Tensor, virtual: torch.Tensor, k: int, temperature: float) -> float:
@@ -56,7 +58,9 @@ def test_equal_to_the_naive_twin(seed: int, k: int) -> None:
     near = nearest_rows(z, k)
     assert near.tolist() == naive_nearest(z, k)
     assert float(neighbourhood(z, virtual, k, 0.2)) == pytest.approx(naive_neighbourhood(z, virtual, k, 0.2), rel=1e-10)
-    assert float(virtual_contrast(virtual, z, near, 0.2)) == pytest.approx(naive_virtual(virtual, z, near.tolist(), 0.2), rel=1e-10)
+    assert float(virtual_contrast(virtual, z, near, 0.2)) == pytest.approx(
+        naive_virtual(virtual, z, near.tolist(), 0.2), rel=1e-10
+    )
 
 
 def test_with_all_others_as_neighbours_it_is_nt_xent() -> None:
@@ -82,7 +86,9 @@ def test_the_order_of_a_row_s_neighbours_and_of_the_pair_is_nothing() -> None:
     base = float(contrast_with_neighbours(z, virtual, near))
     assert float(contrast_with_neighbours(z, virtual, near.flip(1))) == pytest.approx(base, rel=1e-12)
     assert float(contrast_with_neighbours(virtual, z, near)) == pytest.approx(base, rel=1e-12)
-    assert float(virtual_contrast(virtual, z, near.flip(1))) == pytest.approx(float(virtual_contrast(virtual, z, near)), rel=1e-12)
+    assert float(virtual_contrast(virtual, z, near.flip(1))) == pytest.approx(
+        float(virtual_contrast(virtual, z, near)), rel=1e-12
+    )
 
 
 @pytest.mark.parametrize("k", [0, 3, 16])

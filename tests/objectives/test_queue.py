@@ -28,7 +28,9 @@ def test_golden_rows() -> None:
 
 @pytest.mark.parametrize(("size", "expected"), [(65536, 11.090370), (4096, 8.318010)])
 def test_collapsed_vectors_give_the_logarithm_of_the_candidates(size: int, expected: float) -> None:
-    assert float(queue_nce(torch.ones(2, 3), torch.ones(2, 3), torch.ones(size, 3))) == pytest.approx(expected, abs=1e-5)
+    assert float(queue_nce(torch.ones(2, 3), torch.ones(2, 3), torch.ones(size, 3))) == pytest.approx(
+        expected, abs=1e-5
+    )
 
 
 def naive_queue_nce(queries: torch.Tensor, keys: torch.Tensor, queue: torch.Tensor, temperature: float) -> float:
@@ -45,7 +47,9 @@ def test_equal_to_the_naive_twin(seed: int) -> None:
     generator = torch.Generator().manual_seed(seed)
     queries, keys = torch.randn(2, 4, 5, dtype=torch.float64, generator=generator)
     queue = torch.randn(7, 5, dtype=torch.float64, generator=generator)
-    assert float(queue_nce(queries, keys, queue, 0.1)) == pytest.approx(naive_queue_nce(queries, keys, queue, 0.1), rel=1e-10)
+    assert float(queue_nce(queries, keys, queue, 0.1)) == pytest.approx(
+        naive_queue_nce(queries, keys, queue, 0.1), rel=1e-10
+    )
 
 
 def test_the_keys_of_others_are_no_candidates() -> None:

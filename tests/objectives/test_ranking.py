@@ -31,7 +31,9 @@ def test_equal_to_the_naive_twin(seed: int, scale: float) -> None:
     generator = torch.Generator().manual_seed(seed)
     similarities = 2 * torch.rand(9, dtype=torch.float64, generator=generator) - 1
     labels = torch.randint(0, 5, (9,), generator=generator)
-    assert float(cosent(similarities, labels, scale)) == pytest.approx(naive_cosent(similarities, labels, scale), rel=1e-10)
+    assert float(cosent(similarities, labels, scale)) == pytest.approx(
+        naive_cosent(similarities, labels, scale), rel=1e-10
+    )
 
 
 def test_equal_labels_are_not_compared() -> None:

@@ -20,7 +20,9 @@ def test_by_hand() -> None:
     """Distances 0 and 1 from the image: log(1 + e⁻¹)."""
     concepts = torch.tensor([[0.0, 0.0], [1.0, 0.0]])
     assert relational(torch.zeros(1, 2), concepts, torch.tensor([0])).item() == pytest.approx(math.log1p(math.exp(-1)))
-    assert relational(torch.zeros(1, 2), concepts, torch.tensor([1])).item() == pytest.approx(math.log1p(math.exp(-1)) + 1)
+    assert relational(torch.zeros(1, 2), concepts, torch.tensor([1])).item() == pytest.approx(
+        math.log1p(math.exp(-1)) + 1
+    )
 
 
 def test_several_right_answers_are_one_question_with_soft_targets() -> None:
@@ -48,7 +50,9 @@ def test_goodness_is_never_above_zero_and_half_precision_holds() -> None:
     loss = relational(images, concepts, answers).item()
     assert loss >= 0
     halves = images.bfloat16(), concepts.bfloat16()
-    assert relational(*halves, answers).item() == pytest.approx(relational(*(half.float() for half in halves), answers).item())
+    assert relational(*halves, answers).item() == pytest.approx(
+        relational(*(half.float() for half in halves), answers).item()
+    )
     assert math.isfinite(relational(1e4 * images, 1e4 * concepts, answers).item())
 
 
@@ -60,6 +64,8 @@ def test_answers_are_whole_numbers() -> None:
 def test_windowed_sampling_of_no_scores_is_log_two_for_every_term() -> None:
     pairs = torch.tensor([[[0.0, 1.0, 0.5], [1.0, 0.0, 1.0], [0.5, 1.0, 0.0]]])
     words, noise = torch.zeros(1, 3, 4), torch.zeros(1, 2, 4)
-    assert windowed_sampling(words, words, noise, pairs, torch.ones(1, 3, 2), 5).item() == pytest.approx(5 * 6 * math.log(2))
+    assert windowed_sampling(words, words, noise, pairs, torch.ones(1, 3, 2), 5).item() == pytest.approx(
+        5 * 6 * math.log(2)
+    )
     passed_over = windowed_sampling(words, words, noise, pairs, torch.zeros(1, 3, 2), 5)
     assert passed_over.item() == pytest.approx(5 * math.log(2))

@@ -23,7 +23,9 @@ def test_unit_vectors_cannot_go_below_the_known_floor() -> None:
     assert float(negative_sampling(axis, axis, -axis.unsqueeze(1), 0.05)) < 1e-8
 
 
-def naive_loss(a: torch.Tensor, p: torch.Tensor, n: torch.Tensor, temperature: float, log_kq: torch.Tensor | None = None) -> float:
+def naive_loss(
+    a: torch.Tensor, p: torch.Tensor, n: torch.Tensor, temperature: float, log_kq: torch.Tensor | None = None
+) -> float:
     def log_sigmoid(x: float) -> float:
         return -math.log(1 + math.exp(-x))
 
@@ -67,7 +69,9 @@ def test_gradients_of_the_scores_are_those_of_the_formula() -> None:
 def test_at_the_log_probabilities_the_expected_gradient_of_nce_is_zero_and_that_of_negative_sampling_is_not() -> None:
     true = torch.tensor([0.5, 0.3, 0.15, 0.05], dtype=torch.float64)
     noise = torch.tensor([0.1, 0.2, 0.3, 0.4], dtype=torch.float64)
-    table = true.log().unsqueeze(1).requires_grad_()  # four candidates of width 1; the anchor is (1), so a score is an entry
+    table = (
+        true.log().unsqueeze(1).requires_grad_()
+    )  # four candidates of width 1; the anchor is (1), so a score is an entry
     a = torch.ones(1, 1, dtype=torch.float64)
     estimated, sampled = torch.zeros((), dtype=torch.float64), torch.zeros((), dtype=torch.float64)
     for x in range(4):

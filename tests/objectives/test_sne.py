@@ -62,19 +62,27 @@ def test_a_perplexity_that_cannot_be(vectors: Tensor, perplexity: float) -> None
 def naive(points: Tensor, targets: Tensor, kernel: Callable[[float], float], joint: bool) -> float:
     n, values = len(points), points.tolist()
     near = [
-        [kernel(sum((a - b) ** 2 for a, b in zip(values[i], values[j], strict=True))) if i != j else 0 for j in range(n)] for i in range(n)
+        [
+            kernel(sum((a - b) ** 2 for a, b in zip(values[i], values[j], strict=True))) if i != j else 0
+            for j in range(n)
+        ]
+        for i in range(n)
     ]
     total = 0.0
     for i in range(n):
         whole = sum(map(sum, near)) if joint else sum(near[i])
-        total += sum(float(targets[i, j]) * math.log(float(targets[i, j]) / (near[i][j] / whole)) for j in range(n) if j != i)
+        total += sum(
+            float(targets[i, j]) * math.log(float(targets[i, j]) / (near[i][j] / whole)) for j in range(n) if j != i
+        )
     return total if joint else total / n
 
 
 def test_equal_to_the_naive_twins(vectors: Tensor, points: Tensor) -> None:
     rows, joint = neighbours(vectors, 5.0), joint_neighbours(vectors, 5.0)
     assert float(sne(points, rows)) == pytest.approx(naive(points, rows, lambda d: math.exp(-d), False), rel=1e-10)
-    assert float(symmetric_sne(points, joint)) == pytest.approx(naive(points, joint, lambda d: math.exp(-d), True), rel=1e-10)
+    assert float(symmetric_sne(points, joint)) == pytest.approx(
+        naive(points, joint, lambda d: math.exp(-d), True), rel=1e-10
+    )
     assert float(t_sne(points, joint)) == pytest.approx(naive(points, joint, lambda d: 1 / (1 + d), True), rel=1e-10)
 
 

@@ -18,7 +18,9 @@ FIVE = torch.tensor([[1, 0], [0.8, 0.6], [0, 1], [0.6, 0.8], [-1, 0]], dtype=tor
 @pytest.mark.parametrize("form", ["out", "in"])
 @pytest.mark.parametrize(("temperature", "expected"), [(0.1, 1.533147), (0.5, 0.676401), (1.0, 0.780155)])
 def test_golden_values_with_one_positive_a_row(temperature: float, expected: float, form: str) -> None:
-    assert float(supervised_contrast(FOUR, torch.tensor([0, 0, 1, 1]), temperature, form)) == pytest.approx(expected, abs=1e-6)
+    assert float(supervised_contrast(FOUR, torch.tensor([0, 0, 1, 1]), temperature, form)) == pytest.approx(
+        expected, abs=1e-6
+    )
 
 
 @pytest.mark.parametrize(
@@ -34,7 +36,9 @@ def test_golden_values_of_the_two_forms(temperature: float, out: float, inside: 
 def test_perfect_classes_have_a_closed_form(classes: int, rows: int, temperature: float) -> None:
     embeddings = torch.eye(classes, dtype=torch.float64).repeat(rows, 1)
     expected = math.log((rows - 1) + rows * (classes - 1) * math.exp(-1 / temperature))
-    assert float(supervised_contrast(embeddings, torch.arange(classes).repeat(rows), temperature)) == pytest.approx(expected, rel=1e-9)
+    assert float(supervised_contrast(embeddings, torch.arange(classes).repeat(rows), temperature)) == pytest.approx(
+        expected, rel=1e-9
+    )
 
 
 def naive_supervised(z: torch.Tensor, labels: list[int], temperature: float, form: str) -> float:
@@ -62,7 +66,9 @@ def test_two_views_of_unique_labels_are_nt_xent() -> None:
     first, second = torch.randn(2, 5, 4, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
     embeddings, labels = torch.cat([first, second]), torch.arange(5).repeat(2)
     for form in ("out", "in"):
-        assert float(supervised_contrast(embeddings, labels, 0.3, form)) == pytest.approx(float(nt_xent(first, second, 0.3)), rel=1e-12)
+        assert float(supervised_contrast(embeddings, labels, 0.3, form)) == pytest.approx(
+            float(nt_xent(first, second, 0.3)), rel=1e-12
+        )
 
 
 def test_the_inner_form_is_never_above_the_outer() -> None:
@@ -83,7 +89,9 @@ def test_a_row_without_a_positive_is_left_out_of_the_mean_but_stays_a_candidate(
     stranger = torch.tensor([[0.3, -0.4]], dtype=torch.float64)
     losses = [float(supervised_contrast(torch.cat([FIVE, row]), labels, 0.5, form)) for row in (stranger, -stranger)]
     assert losses[0] != pytest.approx(losses[1], rel=1e-3)
-    assert losses[0] == pytest.approx(naive_supervised(torch.cat([FIVE, stranger]), labels.tolist(), 0.5, form), rel=1e-10)
+    assert losses[0] == pytest.approx(
+        naive_supervised(torch.cat([FIVE, stranger]), labels.tolist(), 0.5, form), rel=1e-10
+    )
     assert losses[0] > float(supervised_contrast(FIVE, labels[:5], 0.5, form))  # one more candidate in every row
 
 

@@ -10,7 +10,9 @@ import torch
 from isotrope.errors import InputError
 from isotrope.objectives import synonym_antonym, synonym_antonym_released
 
-ORIGINAL, SYNONYM, ANTONYM = (torch.tensor([row], dtype=torch.float64) for row in ([1, 2, 0, -1], [1, 1, 0.5, 0], [-1, 1, 0, 1]))
+ORIGINAL, SYNONYM, ANTONYM = (
+    torch.tensor([row], dtype=torch.float64) for row in ([1, 2, 0, -1], [1, 1, 0.5, 0], [-1, 1, 0, 1])
+)
 
 
 def test_golden_values() -> None:

@@ -14,7 +14,10 @@ COSINES = torch.tensor([[0.9, 0.1, 0.2], [0.3, 0.8, 0.0], [0.5, 0.4, 0.7]], dtyp
 
 
 def with_cosines(cosines: Tensor) -> tuple[Tensor, Tensor]:
-    """A student and a teacher whose tokens have these cosines: the teacher's are axes, the student's are made to fit."""
+    """A student and a teacher whose tokens have these cosines:
+
+    the teacher's are axes, the student's are made to fit.
+    """
     rest = (1 - cosines.square().sum(1)).clamp(min=0).sqrt()
     count = len(cosines)
     student = torch.cat([cosines, torch.diag(rest)], dim=1)
@@ -28,7 +31,11 @@ OUTER = torch.tensor([[True, False, True]])
 
 @pytest.mark.parametrize(
     ("temperature", "rows", "outer"),
-    [(1.0, (0.665732, 0.720694, 0.939831), 0.802781), (0.1, (0.001247, 0.007049, 0.169846), 0.085546), (0.01, (0, 0, 0), 0)],
+    [
+        (1.0, (0.665732, 0.720694, 0.939831), 0.802781),
+        (0.1, (0.001247, 0.007049, 0.169846), 0.085546),
+        (0.01, (0, 0, 0), 0),
+    ],
 )
 def test_golden_values(temperature: float, rows: tuple[float, ...], outer: float) -> None:
     student, teacher = with_cosines(COSINES)
@@ -59,9 +66,15 @@ def test_equal_to_the_naive_twin(seed: int) -> None:
     for b in range(4):
         for i in range(6):
             if anchors[b, i] and valid[b, i]:
-                scores = [float(torch.cosine_similarity(student[b, i], teacher[b, j], dim=0)) / 0.2 for j in range(6) if valid[b, j]]
+                scores = [
+                    float(torch.cosine_similarity(student[b, i], teacher[b, j], dim=0)) / 0.2
+                    for j in range(6)
+                    if valid[b, j]
+                ]
                 losses.append(math.log(sum(map(math.exp, scores))) - scores[i])
-    assert float(token_contrast(student, teacher, valid, anchors, 0.2)) == pytest.approx(sum(losses) / len(losses), rel=1e-10)
+    assert float(token_contrast(student, teacher, valid, anchors, 0.2)) == pytest.approx(
+        sum(losses) / len(losses), rel=1e-10
+    )
 
 
 def test_tokens_that_are_not_asked_for_and_padding_change_nothing() -> None:

@@ -28,7 +28,9 @@ def distance_of(first: torch.Tensor, second: torch.Tensor, distance: str) -> flo
 @pytest.mark.parametrize("margin", [0.2, 1.0])
 def test_equal_to_the_naive_twin(seed: int, distance: str, margin: float) -> None:
     a, p, n = torch.randn(3, 40, 4, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
-    losses = [max(0.0, distance_of(a[i], p[i], distance) - distance_of(a[i], n[i], distance) + margin) for i in range(40)]
+    losses = [
+        max(0.0, distance_of(a[i], p[i], distance) - distance_of(a[i], n[i], distance) + margin) for i in range(40)
+    ]
     assert 0 < sum(loss == 0 for loss in losses) < 40
     assert float(triplet(a, p, n, margin, distance)) == pytest.approx(sum(losses) / 40, rel=1e-9)
 
@@ -41,7 +43,10 @@ def test_the_margin_is_the_loss_where_positive_and_negative_are_one(distance: st
 
 @pytest.mark.parametrize("distance", ["euclidean", "cosine"])
 def test_a_step_down_the_gradient_brings_the_positive_nearer_and_the_negative_farther(distance: str) -> None:
-    a, p, n = (tensor.requires_grad_() for tensor in torch.randn(3, 1, 4, dtype=torch.float64, generator=torch.Generator().manual_seed(2)))
+    a, p, n = (
+        tensor.requires_grad_()
+        for tensor in torch.randn(3, 1, 4, dtype=torch.float64, generator=torch.Generator().manual_seed(2))
+    )
     towards, away = torch.autograd.grad(triplet(a, p, n, 9.0, distance), [p, n])
     with torch.no_grad():
         assert distance_of(a[0], (p - 1e-3 * towards)[0], distance) < distance_of(a[0], p[0], distance)
@@ -64,17 +69,31 @@ def test_no_triples_give_zero() -> None:
 LABELS = torch.tensor([0, 1, 0, 2, 1, 0, 3, 2])  # 3 has no positive
 
 
-def naive_mining(x: torch.Tensor, labels: list[int], mining: str, margin: float, distance: str) -> set[tuple[int, int, int]]:
+def naive_mining(
+    x: torch.Tensor, labels: list[int], mining: str, margin: float, distance: str
+) -> set[tuple[int, int, int]]:
     rows = range(len(x))
     d = [[distance_of(x[i], x[j], distance) for j in rows] for i in rows]
-    every = [(a, p, n) for a in rows for p in rows for n in rows if a != p and labels[a] == labels[p] and labels[a] != labels[n]]
+    every = [
+        (a, p, n)
+        for a in rows
+        for p in rows
+        for n in rows
+        if a != p and labels[a] == labels[p] and labels[a] != labels[n]
+    ]
     if mining == "batch-all":
         return set(every)
     chosen = set()
     for a in rows:
         mine = [triple for triple in every if triple[0] == a]
         if mining == "batch-hard" and mine:
-            chosen.add((a, max((p for _, p, _ in mine), key=lambda p: d[a][p]), min((n for _, _, n in mine), key=lambda n: d[a][n])))
+            chosen.add(
+                (
+                    a,
+                    max((p for _, p, _ in mine), key=lambda p: d[a][p]),
+                    min((n for _, _, n in mine), key=lambda n: d[a][n]),
+                )
+            )
         if mining == "batch-semi-hard":
             for p in {p for _, p, _ in mine}:
                 band = [n for _, q, n in mine if q == p and d[a][p] < d[a][n] < d[a][p] + margin]

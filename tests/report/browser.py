@@ -65,7 +65,9 @@ class Page:
 
     def open(self, file: Path, width: int = 1280, height: int = 900) -> None:
         self.width = width
-        self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=width < 600)
+        self.call(
+            "Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=width < 600
+        )
         self.call("Page.navigate", url=file.resolve().as_uri())
         for _ in range(200):
             if self.value("document.readyState") == "complete" and self.value("location.protocol") == "file:":
@@ -92,12 +94,19 @@ class Page:
         for event in self.events:
             method, values = event.get("method"), event.get("params", {})
             if method == "Runtime.exceptionThrown":
-                found.append(str(values["exceptionDetails"].get("exception", {}).get("description") or values["exceptionDetails"]["text"]))
+                found.append(
+                    str(
+                        values["exceptionDetails"].get("exception", {}).get("description")
+                        or values["exceptionDetails"]["text"]
+                    )
+                )
             elif method == "Runtime.consoleAPICalled" and values["type"] in ("error", "warning"):
                 found.append(str(values["args"]))
             elif method == "Log.entryAdded" and values["entry"]["level"] in ("error", "warning"):
                 found.append(values["entry"]["text"])
-            elif method == "Network.requestWillBeSent" and not values["request"]["url"].startswith(("file:", "about:", "data:")):
+            elif method == "Network.requestWillBeSent" and not values["request"]["url"].startswith(
+                ("file:", "about:", "data:")
+            ):
                 found.append(f"asks for {values['request']['url']}")
         return found
 
@@ -109,8 +118,20 @@ def browser_page(program: str) -> Iterator[Page]:
     theirs_read, ours_write = ours, theirs
     ours_read, theirs_write = os.pipe()
     with tempfile.TemporaryDirectory() as profile:
-        words = [program, "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run"]
-        words += [f"--user-data-dir={profile}", "--disable-background-networking", "--hide-scrollbars", "--remote-debugging-pipe"]
+        words = [
+            program,
+            "--headless=new",
+            "--no-sandbox",
+            "--disable-gpu",
+            "--disable-dev-shm-usage",
+            "--no-first-run",
+        ]
+        words += [
+            f"--user-data-dir={profile}",
+            "--disable-background-networking",
+            "--hide-scrollbars",
+            "--remote-debugging-pipe",
+        ]
         script = f'exec "$@" 3<&{theirs_read} 4>&{theirs_write}'
         process = subprocess.Popen(
             ["bash", "-c", script, "bash", *words],

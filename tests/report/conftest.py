@@ -30,10 +30,24 @@ def world(tiny: Path, topics: list[str], tmp_path_factory: pytest.TempPathFactor
     data = folder / "data" / "sts"
     data.mkdir(parents=True)
     for number, name in enumerate(TASKS.values()):
-        pairs = [(topics[i], topics[i + step], 5 - step / 4) for i in range(number + 700, number + 760, 6) for step in (1, 4, 6, 9, 13, 19)]
+        pairs = [
+            (topics[i], topics[i + step], 5 - step / 4)
+            for i in range(number + 700, number + 760, 6)
+            for step in (1, 4, 6, 9, 13, 19)
+        ]
         rows = [f"{a}\t{b}\t{score}\tall" for a, b, score in pairs]
-        (data / f"{name}.tsv").write_text("sentence1\tsentence2\tscore\tsubset\n" + "\n".join(rows) + "\n", encoding="utf-8")
-    loop = {"max_steps": 6, "eval_steps": 2, "logging_steps": 1, "batch_size": 16, "held_out": 60, "max_length": 32, "learning_rate": 1e-3}
+        (data / f"{name}.tsv").write_text(
+            "sentence1\tsentence2\tscore\tsubset\n" + "\n".join(rows) + "\n", encoding="utf-8"
+        )
+    loop = {
+        "max_steps": 6,
+        "eval_steps": 2,
+        "logging_steps": 1,
+        "batch_size": 16,
+        "held_out": 60,
+        "max_length": 32,
+        "learning_rate": 1e-3,
+    }
     runs = folder / "runs" / "first", folder / "runs" / "second"
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", TrainingWarning)  # six steps need not help

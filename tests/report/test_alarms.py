@@ -19,7 +19,12 @@ def run(history: list[dict[str, Any]] | None = None, **facts: Any) -> Subject:
 
 
 def evaluated(step: int, rank: float, cosine: float, score: float = 0.5) -> dict[str, Any]:
-    return {"step": step, "evaluation": {"effective_rank": rank, "mean_cosine": cosine}, "score": score, "chosen_by": "retrieval_mrr"}
+    return {
+        "step": step,
+        "evaluation": {"effective_rank": rank, "mean_cosine": cosine},
+        "score": score,
+        "chosen_by": "retrieval_mrr",
+    }
 
 
 def test_collapse_is_found_again_in_the_history() -> None:

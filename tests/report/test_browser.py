@@ -1,4 +1,7 @@
-"""The page in a real browser: it loads without a complaint, the figures are there, and a sentence is read by pointing at it."""
+"""The page in a real browser:
+
+it loads without a complaint, the figures are there, and a sentence is read by pointing at it.
+"""
 
 from __future__ import annotations
 
@@ -52,7 +55,10 @@ def test_it_loads_without_a_complaint_and_draws_every_panel(shown: Page, report:
 def test_nothing_is_wider_than_the_screen_and_no_label_is_cut(shown: Page) -> None:
     assert shown.value("document.documentElement.scrollWidth") <= shown.width
     boxes = "[...document.querySelectorAll('.chart text')].map(t => [t.getBoundingClientRect(), t.textContent])"
-    assert shown.value(f"{boxes}.filter(([box]) => box.left < 0 || box.right > {shown.width}).map(([, text]) => text)") == []
+    assert (
+        shown.value(f"{boxes}.filter(([box]) => box.left < 0 || box.right > {shown.width}).map(([, text]) => text)")
+        == []
+    )
 
 
 def test_pointing_at_a_sentence_shows_it_in_every_map(shown: Page, report: Report) -> None:
@@ -64,7 +70,11 @@ def test_pointing_at_a_sentence_shows_it_in_every_map(shown: Page, report: Repor
     row = int(shown.value("document.querySelector('[data-figure=map] circle[data-row]').dataset.row"))
     assert told.startswith(report.findings["map"]["texts"][row])
     assert shown.value("document.querySelectorAll('#tip li').length") == 5
-    assert shown.value("[...document.querySelectorAll('.over')].map(g => g.querySelectorAll('line').length)") == [5, 5, 5]
+    assert shown.value("[...document.querySelectorAll('.over')].map(g => g.querySelectorAll('line').length)") == [
+        5,
+        5,
+        5,
+    ]
     box = shown.value(
         "(() => { const b = document.getElementById('tip').getBoundingClientRect(); return [b.left, b.right, innerWidth]; })()"
     )
@@ -92,7 +102,9 @@ def test_a_model_is_switched_off_and_on(shown: Page) -> None:
 
 def test_a_complaint_would_be_heard(tab: Page, page: Path, tmp_path: Path) -> None:
     broken = tmp_path / "broken.html"
-    broken.write_text(page.read_text(encoding="utf-8").replace("KINDS[figure.kind](", "MISSING[figure.kind]("), encoding="utf-8")
+    broken.write_text(
+        page.read_text(encoding="utf-8").replace("KINDS[figure.kind](", "MISSING[figure.kind]("), encoding="utf-8"
+    )
     before = len(tab.complaints())
     tab.open(broken)
     assert any("MISSING is not defined" in said for said in tab.complaints()[before:])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from isotrope.report import maps
+from isotrope.report import sentence_map as maps
 
 
 @pytest.fixture
@@ -45,7 +45,11 @@ def test_groups_are_the_clouds_largest_first(clouds: np.ndarray) -> None:
 
 
 def test_groups_are_named_by_their_own_words() -> None:
-    texts = [f"parrot {n} feather thing" for n in "abcdefghij"] + [f"engine {n} piston thing" for n in "abcdefghij"] + ["thing x"] * 90
+    texts = (
+        [f"parrot {n} feather thing" for n in "abcdefghij"]
+        + [f"engine {n} piston thing" for n in "abcdefghij"]
+        + ["thing x"] * 90
+    )
     groups = np.repeat([1, 2, 0], [10, 10, 90])
     names = maps.name_groups(texts, groups)
     assert "parrot" in names[1]

@@ -68,8 +68,12 @@ def test_one_sentence_and_no_sentences(refused, tiny: Path, tmp_path: Path) -> N
     assert "Give a file of them with --text" in refused(tiny, "--output", "r.html")
 
 
-def test_the_output_is_checked_before_anything_is_loaded(refused, world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # type: ignore[no-untyped-def]
-    monkeypatch.setattr("isotrope.report.build.find_subjects", lambda given: pytest.fail("the output was not checked first"))
+def test_the_output_is_checked_before_anything_is_loaded(
+    refused, world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:  # type: ignore[no-untyped-def]
+    monkeypatch.setattr(
+        "isotrope.report.build.find_subjects", lambda given: pytest.fail("the output was not checked first")
+    )
     run = world.runs[0]
     assert "the folder nowhere does not exist" in refused(run, "--output", "nowhere/r.html")
     (tmp_path / "taken").mkdir()
@@ -94,7 +98,9 @@ def test_a_figure_that_there_is_nothing_for(tiny: Path, world: World, tmp_path: 
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_failure_while_drawing_leaves_nothing(report: Report, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failure_while_drawing_leaves_nothing(
+    report: Report, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def half(figure: object, path: Path, form: str) -> None:
         path.write_text("half")
         raise RuntimeError("stop")

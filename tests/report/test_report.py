@@ -1,4 +1,6 @@
-"""The report says what the runs logged and what the judge says, shows every subject, and keeps the user's text harmless."""
+"""The report says what the runs logged and what the judge says, shows every subject, and keeps the user's text
+harmless.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +40,9 @@ def test_scores_are_those_of_the_judge(report: Report, world: World) -> None:
             assert row["values"]["STS12"]["value"] == judged["STS12"]["spearman"]
             assert row["values"]["STS12"]["low"] == judged["STS12"]["low"]
             assert row["values"]["average"]["value"] == judged["average"]["spearman"]
-            assert report.findings["plane"]["sts"]["points"][row["name"]]["alignment"] == judged["geometry"]["alignment"]
+            assert (
+                report.findings["plane"]["sts"]["points"][row["name"]]["alignment"] == judged["geometry"]["alignment"]
+            )
 
 
 def test_without_data_the_score_is_what_the_run_logged_on_its_held_out_text(world: World) -> None:
@@ -172,7 +176,9 @@ def test_a_start_that_changed_is_said_and_not_shown(world: World, tiny: Path, tm
 def test_names_grow_until_they_differ(world: World, tmp_path: Path) -> None:
     for parent in ("a", "b"):
         shutil.copytree(world.runs[0], tmp_path / parent / "run")
-    found = isotrope.report(tmp_path / "a" / "run", tmp_path / "b" / "run" / "model", text=world.text, sentences=30).findings
+    found = isotrope.report(
+        tmp_path / "a" / "run", tmp_path / "b" / "run" / "model", text=world.text, sentences=30
+    ).findings
     assert [card["name"] for card in found["subjects"]] == ["tiny", "a/run", "b/run"]
 
 

@@ -9,8 +9,8 @@ import pytest
 import torch
 
 import isotrope
-from isotrope.data.kinds import kind_named
 from isotrope.data.readers import read
+from isotrope.data.record_types import record_type_named
 from isotrope.errors import InputError
 from isotrope.search import exact, mining
 from isotrope.search.exact import top_rows
@@ -55,7 +55,9 @@ def test_no_partner_of_an_anchor_is_its_negative(encoder: isotrope.Encoder, pair
     assert not any((anchor, negative) in known or anchor == negative for anchor, _, negative in found.triples)
 
 
-def test_with_a_margin_no_negative_comes_near_the_positive(encoder: isotrope.Encoder, pairs: list[tuple[str, str]]) -> None:
+def test_with_a_margin_no_negative_comes_near_the_positive(
+    encoder: isotrope.Encoder, pairs: list[tuple[str, str]]
+) -> None:
     margin = 0.01
     found = isotrope.mine(pairs, encoder, last=20, margin=margin)
     kept = {triple[:2]: triple[2] for triple in found.triples}
@@ -96,7 +98,9 @@ def test_what_gives_no_triple_is_counted(encoder: isotrope.Encoder) -> None:
     found = isotrope.mine([*many, ("", "x"), ("y", " "), *many[:3]], encoder, first=11, last=11)
     assert (found.pairs, found.empty, found.duplicates, found.too_few) == (17, 2, 3, 0)
     assert len(found.triples) == 12
-    lonely = isotrope.mine([*many, *[("the chef 0", f"the boat {number}") for number in range(3)]], encoder, first=14, last=14)
+    lonely = isotrope.mine(
+        [*many, *[("the chef 0", f"the boat {number}") for number in range(3)]], encoder, first=14, last=14
+    )
     assert lonely.too_few == 4  # the chef with four positives has eleven other texts
     assert len(lonely.triples) == 11
     with pytest.raises(InputError, match=r"none of the 12 pairs has a candidate of rank 12 to 20.*lower --first"):
@@ -105,11 +109,13 @@ def test_what_gives_no_triple_is_counted(encoder: isotrope.Encoder) -> None:
         isotrope.mine(many, encoder, margin=1.9)
 
 
-def test_what_is_written_is_read_as_triples(encoder: isotrope.Encoder, pairs: list[tuple[str, str]], tmp_path: Path) -> None:
+def test_what_is_written_is_read_as_triples(
+    encoder: isotrope.Encoder, pairs: list[tuple[str, str]], tmp_path: Path
+) -> None:
     source = tmp_path / "pairs.csv"
     source.write_text("query,answer\n" + "\n".join(f"{a},{b}" for a, b in pairs) + "\n", encoding="utf-8")
     found = isotrope.mine(source, encoder, tmp_path / "triples.tsv")
-    assert [record.texts for record in read(tmp_path / "triples.tsv", kind_named("triples"))] == found.triples
+    assert [record.texts for record in read(tmp_path / "triples.tsv", record_type_named("triples"))] == found.triples
 
 
 @pytest.mark.parametrize(
@@ -123,7 +129,9 @@ def test_what_is_written_is_read_as_triples(encoder: isotrope.Encoder, pairs: li
         ({"columns": ["a"]}, "pairs"),
     ],
 )
-def test_what_cannot_work_is_refused_before_anything_is_encoded(settings: dict[str, object], said: str, tmp_path: Path) -> None:
+def test_what_cannot_work_is_refused_before_anything_is_encoded(
+    settings: dict[str, object], said: str, tmp_path: Path
+) -> None:
     source = tmp_path / "pairs.tsv"
     source.write_text("a\tb\nx\ty\n")
     with pytest.raises(InputError, match=said):

@@ -1,4 +1,7 @@
-"""Two-dimensional maps: neighbours stay neighbours, a seed repeats itself, perplexity is checked, the table is written whole."""
+"""Two-dimensional maps:
+
+neighbours stay neighbours, a seed repeats itself, perplexity is checked, the table is written whole.
+"""
 
 from __future__ import annotations
 
@@ -12,8 +15,8 @@ from scipy.spatial.distance import cdist
 import isotrope
 from isotrope.encoders.encoder import Encoder
 from isotrope.errors import InputError
-from isotrope.spaces.maps import Map, two_dimensional
-from isotrope.spaces.registry import find
+from isotrope.spaces.flat_maps import Map, two_dimensional
+from isotrope.spaces.space_registry import find
 
 METHODS = ("sne", "t-sne")
 
@@ -46,7 +49,9 @@ def test_a_seed_repeats_itself(method: str) -> None:
 def test_lengths_of_vectors_do_not_matter(method: str) -> None:
     vectors, _ = clusters(each=10)
     longer = vectors * np.linspace(0.5, 4, 40)[:, None]
-    assert two_dimensional(longer, method, perplexity=5) == pytest.approx(two_dimensional(vectors, method, perplexity=5), abs=1e-2)
+    assert two_dimensional(longer, method, perplexity=5) == pytest.approx(
+        two_dimensional(vectors, method, perplexity=5), abs=1e-2
+    )
 
 
 @pytest.mark.parametrize("method", METHODS)

@@ -11,10 +11,10 @@ from torch import Tensor
 
 import isotrope
 from isotrope.encoders.encoder import Encoder
-from isotrope.encoders.flow import COUPLINGS, PERMUTATIONS, ActNorm, Coupling, Flow
+from isotrope.encoders.parts.invertible_flow import COUPLINGS, PERMUTATIONS, ActNorm, Coupling, Flow
 from isotrope.errors import InputError
 from isotrope.objectives import bits_per_dimension
-from isotrope.spaces.flow import FlowSpace
+from isotrope.spaces.bert_flow import FlowSpace
 
 
 def make(seed: int = 0, noise: float = 0.2, dtype: torch.dtype = torch.float64, **shape: object) -> Flow:
@@ -111,7 +111,14 @@ def entropy_bits(covariance: np.ndarray) -> float:
 def test_fitting_lowers_the_bits_towards_the_entropy(coupling: str, permutation: str) -> None:
     rng = np.random.default_rng(0)
     data = rng.normal(size=(4000, 4)) @ (np.eye(4) + np.triu(rng.normal(size=(4, 4)), 1)) + 3
-    settings = {"width": 16, "batch_size": 128, "learning_rate": 3e-3, "coupling": coupling, "permutation": permutation, "levels": 1}
+    settings = {
+        "width": 16,
+        "batch_size": 128,
+        "learning_rate": 3e-3,
+        "coupling": coupling,
+        "permutation": permutation,
+        "levels": 1,
+    }
     tensor = torch.from_numpy(data).float()
 
     def bits(steps: int) -> float:
@@ -125,7 +132,9 @@ def test_fitting_lowers_the_bits_towards_the_entropy(coupling: str, permutation:
 
 
 def test_fitting_an_encoder(encoder: Encoder, texts: list[str]) -> None:
-    """The encoder stays as it is, to its modes; the same seed gives the same flow, another seed another; latents have unit scale."""
+    """The encoder stays as it is, to its modes; the same seed gives the same flow, another seed another; latents have
+    unit scale.
+    """
     encoder.train()
     before = encoder.fingerprint()
     fitted = [isotrope.fit_space("flow", encoder, texts, seed=seed, max_steps=30) for seed in (1, 1, 2)]
@@ -163,6 +172,8 @@ def test_the_chance_of_the_caller_is_left_alone(encoder: Encoder, texts: list[st
         ({"learning_rate": 1e6, "max_steps": 50}, "lower learning_rate"),
     ],
 )
-def test_settings_that_cannot_work(encoder: Encoder, texts: list[str], settings: dict[str, object], sentence: str) -> None:
+def test_settings_that_cannot_work(
+    encoder: Encoder, texts: list[str], settings: dict[str, object], sentence: str
+) -> None:
     with pytest.raises(InputError, match=sentence):
         isotrope.fit_space("flow", encoder, texts, **settings)

@@ -8,10 +8,10 @@ import torch
 
 import isotrope
 from isotrope.encoders.encoder import Encoder
-from isotrope.encoders.heads import Normalise
+from isotrope.encoders.parts.dense import Normalise
 from isotrope.errors import InputError
-from isotrope.spaces.base import SpaceWarning
 from isotrope.spaces.remove_components import RemoveComponents
+from isotrope.spaces.space import SpaceWarning
 from isotrope.spaces.standardise import Standardise
 from isotrope.spaces.whitening import Whitening
 
@@ -37,7 +37,9 @@ def cosines(vectors: np.ndarray) -> np.ndarray:
 def test_the_golden_square() -> None:
     """Covariance diag(8/3, 2/3); the whitened points lie at ±1.224745 on both axes."""
     found = whitened(SQUARE, shrinkage=0.0)
-    assert np.abs(found) == pytest.approx(np.array([[1.224745, 0], [1.224745, 0], [0, 1.224745], [0, 1.224745]]), abs=1e-6)
+    assert np.abs(found) == pytest.approx(
+        np.array([[1.224745, 0], [1.224745, 0], [0, 1.224745], [0, 1.224745]]), abs=1e-6
+    )
     assert found[0] == pytest.approx(-found[1])
 
 
@@ -80,7 +82,9 @@ def test_few_texts_shrink_the_covariance_and_say_so() -> None:
 
 def test_full_shrinkage_only_centres_and_scales() -> None:
     vectors = cloud()
-    np.testing.assert_allclose(cosines(whitened(vectors, shrinkage=1.0)), cosines(vectors - vectors.mean(axis=0)), atol=1e-9)
+    np.testing.assert_allclose(
+        cosines(whitened(vectors, shrinkage=1.0)), cosines(vectors - vectors.mean(axis=0)), atol=1e-9
+    )
 
 
 def test_many_texts_are_not_shrunk(recwarn: pytest.WarningsRecorder) -> None:

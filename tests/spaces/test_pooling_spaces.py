@@ -8,10 +8,11 @@ import torch
 
 import isotrope
 from isotrope.encoders.encoder import Encoder
-from isotrope.encoders.heads import Normalise, tanh_head
-from isotrope.encoders.layer_walk import LayerWalk, bend, layer_weights
+from isotrope.encoders.parts.dense import Normalise
+from isotrope.encoders.parts.layer_walk import LayerWalk, bend, layer_weights
 from isotrope.errors import InputError
 from isotrope.spaces.sif import token_frequencies
+from isotrope.towers.heads import tanh_head
 
 
 def states_by_hand(encoder: Encoder, text: str) -> tuple[np.ndarray, np.ndarray]:
@@ -21,7 +22,8 @@ def states_by_hand(encoder: Encoder, text: str) -> tuple[np.ndarray, np.ndarray]
         return tokens.ids[0].numpy(), np.stack([layer[0].double().numpy() for layer in encoder.layers(tokens)])
 
 
-# ------------------------------------------------------------------------------------------------------------------------------- sif
+# -------------------------------------------------------------------------------------------------------------------------------
+# sif
 
 
 def sif_by_hand(encoder: Encoder, texts: list[str], smoothing: float) -> np.ndarray:
@@ -67,7 +69,8 @@ def test_sif_needs_a_mean(tiny: object, texts: list[str]) -> None:
     assert first_last.encode(texts[:3]).shape == (3, 32)
 
 
-# -------------------------------------------------------------------------------------------------------------------------- sbert-wk
+# --------------------------------------------------------------------------------------------------------------------------
+# sbert-wk
 
 
 def walk_by_hand(states: np.ndarray, window: int = 2) -> np.ndarray:
@@ -129,7 +132,9 @@ def test_padding_and_batches_change_nothing(encoder: Encoder, texts: list[str]) 
     for name in ("sif", "sbert-wk"):
         mapped = isotrope.fit_space(name, encoder, texts)
         some = ["", "salt", *texts[:9], "the pianist"]
-        assert mapped.encode(some, batch_size=3) == pytest.approx(np.array([mapped.encode(text) for text in some]), abs=1e-5)
+        assert mapped.encode(some, batch_size=3) == pytest.approx(
+            np.array([mapped.encode(text) for text in some]), abs=1e-5
+        )
 
 
 def test_a_head_behind_the_pooling_is_in_the_way(encoder: Encoder, texts: list[str]) -> None:

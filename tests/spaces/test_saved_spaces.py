@@ -1,4 +1,6 @@
-"""A mapped encoder loads here and in sentence-transformers with the same vectors; what is no stock module must be trusted by name."""
+"""A mapped encoder loads here and in sentence-transformers with the same vectors; what is no stock module must be
+trusted by name.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +44,9 @@ def test_the_same_vectors_everywhere(name: str, pooling: str, tiny: Path, texts:
 
 
 @pytest.mark.parametrize("name", OWN)
-def test_our_own_modules_are_refused_where_they_are_not_trusted(name: str, encoder: Encoder, texts: list[str], tmp_path: Path) -> None:
+def test_our_own_modules_are_refused_where_they_are_not_trusted(
+    name: str, encoder: Encoder, texts: list[str], tmp_path: Path
+) -> None:
     isotrope.fit_space(name, encoder, texts, **FEW.get(name, {})).save(tmp_path / "model")
     with pytest.raises(ValueError, match="trust_remote_code"):
         elsewhere(tmp_path / "model", texts[:1], trust=False)

@@ -1,4 +1,7 @@
-"""Each mistake gets one sentence, from Python and from the command line; nothing is left behind. And what the lists show."""
+"""Each mistake gets one sentence, from Python and from the command line; nothing is left behind.
+
+And what the lists show.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ import isotrope
 from isotrope.cli import main
 from isotrope.encoders.encoder import Encoder
 from isotrope.errors import InputError
-from isotrope.spaces.base import SpaceWarning
+from isotrope.spaces.space import SpaceWarning
 
 FITTED = ("whitening", "remove-components", "standardise", "sif", "flow")
 EVERY = (*FITTED, "sbert-wk")
@@ -23,7 +26,12 @@ EVERY = (*FITTED, "sbert-wk")
 @pytest.mark.parametrize("name", EVERY)
 @pytest.mark.parametrize(
     ("texts", "sentence"),
-    [([], "none was given"), (["one"], "one was given"), (["same"] * 50, "50 that are all the same"), ([1, 2], "a list of texts")],
+    [
+        ([], "none was given"),
+        (["one"], "one was given"),
+        (["same"] * 50, "50 that are all the same"),
+        ([1, 2], "a list of texts"),
+    ],
 )
 def test_too_few_texts(name: str, texts: list[str], sentence: str, encoder: Encoder) -> None:
     with pytest.raises(InputError, match=sentence):
@@ -85,7 +93,11 @@ def test_which_map_may_follow_which(before: str, name: str, encoder: Encoder, te
     ("name", "settings", "sentence"),
     [
         ("whitening", {"k": 0}, "k must be at least 1"),
-        ("whitening", {"k": 33}, "k is 33, but the vectors of 600 texts vary in 31 of 32 dimensions; choose at most 31"),
+        (
+            "whitening",
+            {"k": 33},
+            "k is 33, but the vectors of 600 texts vary in 31 of 32 dimensions; choose at most 31",
+        ),
         ("whitening", {"shrinkage": 1.5}, "shrinkage must lie between 0 and 1"),
         ("whitening", {"colour": 1}, "No setting is called 'colour'"),
         ("whitening", {"k": "many"}, "k takes a value of type whole number"),
@@ -96,12 +108,15 @@ def test_which_map_may_follow_which(before: str, name: str, encoder: Encoder, te
         ("simcse", {}, "is trained, not fitted: isotrope train simcse"),
     ],
 )
-def test_names_and_settings(name: str, settings: dict[str, object], sentence: str, encoder: Encoder, texts: list[str]) -> None:
+def test_names_and_settings(
+    name: str, settings: dict[str, object], sentence: str, encoder: Encoder, texts: list[str]
+) -> None:
     with pytest.raises(InputError, match=sentence):
         isotrope.fit_space(name, encoder, texts, **settings)
 
 
-# ------------------------------------------------------------------------------------------------------------------- the command line
+# -------------------------------------------------------------------------------------------------------------------
+# the command line
 
 Command = Callable[..., tuple[int, str, str]]
 
@@ -118,7 +133,9 @@ def command(capsys: pytest.CaptureFixture[str]) -> Command:
 
 
 def test_from_a_file_to_a_mapped_model(command: Command, tiny: Path, sentences: Path, tmp_path: Path) -> None:
-    code, out, err = command("fit-space", "whitening", tiny, sentences, "--output", tmp_path / "model", "--k", "7", "--json")
+    code, out, err = command(
+        "fit-space", "whitening", tiny, sentences, "--output", tmp_path / "model", "--k", "7", "--json"
+    )
     assert code == 0, err
     assert json.loads(out) == {"space": "whitening", "output": str(tmp_path / "model"), "texts": 400, "dimension": 7}
     lines = [line for line in sentences.read_text(encoding="utf-8").splitlines() if line]
@@ -133,7 +150,10 @@ def test_from_a_file_to_a_mapped_model(command: Command, tiny: Path, sentences: 
         (["fit-space", "whitening", "{tiny}", "nowhere.txt", "--output", "x"], "no such file"),
         (["fit-space", "whitening", "nowhere/at/all", "{text}", "--output", "x"], "no such model folder"),
         (["fit-space", "t-sne", "{tiny}", "{text}", "--output", "x"], "written as .tsv"),
-        (["fit-space", "t-sne", "{tiny}", "{text}", "--output", "x.tsv", "--perplexity", "200"], "perplexity 200 does not go with 400"),
+        (
+            ["fit-space", "t-sne", "{tiny}", "{text}", "--output", "x.tsv", "--perplexity", "200"],
+            "perplexity 200 does not go with 400",
+        ),
         (["fit-space", "flow", "{tiny}", "{text}", "--output", "x", "--levels", "9"], "no multiple of 512"),
         (["fit-space", "whitening", "{tiny}", "{text}", "--output", "x", "--k", "99"], "choose at most 31"),
         (["fit-space", "whitening", "{tiny}", "{text}", "--output", "{folder}"], "holds something else"),

@@ -17,7 +17,9 @@ def test_a_loss_that_sits_at_log_n_is_reported_once() -> None:
 
 def test_a_falling_loss_is_not_reported() -> None:
     alarm = CollapseAlarm()
-    assert not [s for step in range(10, 400, 10) for s in alarm.after_log(step, math.log(64) * math.exp(-step / 100), 64)]
+    assert not [
+        s for step in range(10, 400, 10) for s in alarm.after_log(step, math.log(64) * math.exp(-step / 100), 64)
+    ]
 
 
 def test_a_falling_rank_and_a_needle_are_reported() -> None:

@@ -1,4 +1,7 @@
-"""Cached gradients, optimiser groups, and what the step must not touch. Dropout is on throughout: for SimCSE it is the view."""
+"""Cached gradients, optimiser groups, and what the step must not touch.
+
+Dropout is on throughout: for SimCSE it is the view.
+"""
 
 from __future__ import annotations
 
@@ -12,11 +15,11 @@ from torch import Tensor, nn
 import isotrope
 from isotrope.data.corpus import Records, open_corpus
 from isotrope.encoders.encoder import Encoder
-from isotrope.encoders.roles import Frozen, Momentum, Role, Trained
-from isotrope.methods.base import Batch, Method, Settings, View
-from isotrope.methods.beside import Beside
+from isotrope.methods.frame.auxiliary import Beside
+from isotrope.methods.frame.method import Batch, Method, Settings, View
+from isotrope.methods.frame.method_registry import find
 from isotrope.methods.mlm import MaskedLanguageModel, MLMSettings
-from isotrope.methods.registry import find
+from isotrope.towers.keeping import Frozen, Momentum, Role, Trained
 from isotrope.training.loop import make_accelerator
 from isotrope.training.optimiser import build_optimiser, build_schedule
 from isotrope.training.settings import LoopSettings
@@ -35,8 +38,8 @@ def build(name: str, folder: Path, mlm: bool = False) -> Method:
 
 
 def batch_of(method: Method, source: Path, needs: tuple[str, ...], count: int = 12) -> Batch:
-    tokeniser = method.encoder.tokeniser
-    corpus = open_corpus(source, needs, tokeniser.flat, tokeniser.fingerprint(), tokeniser.vocabulary)
+    tokenizer = method.encoder.text_tokenizer
+    corpus = open_corpus(source, needs, tokenizer)
     return Batch(method.views(Records(corpus, list(range(count))), np.random.default_rng(0)), count, 7)
 
 
@@ -45,7 +48,8 @@ def gradients(method: Method) -> dict[str, Tensor]:
 
 
 @pytest.mark.parametrize(
-    ("name", "fixture", "mlm"), [("simcse", "sentences", False), ("simcse-supervised", "triples", False), ("simcse", "sentences", True)]
+    ("name", "fixture", "mlm"),
+    [("simcse", "sentences", False), ("simcse-supervised", "triples", False), ("simcse", "sentences", True)],
 )
 def test_cached_gradients_equal_plain_ones_with_dropout_on(
     tiny: Path, name: str, fixture: str, mlm: bool, request: pytest.FixtureRequest

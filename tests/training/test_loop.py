@@ -21,7 +21,14 @@ from isotrope.methods.simcse import SimCSE
 from isotrope.training.checkpoints import RunFolder
 from isotrope.training.loop import Judgement, TrainingWarning
 
-SHORT: dict[str, Any] = {"batch_size": 16, "eval_steps": 4, "logging_steps": 2, "learning_rate": 1e-3, "held_out": 40, "max_length": 32}
+SHORT: dict[str, Any] = {
+    "batch_size": 16,
+    "eval_steps": 4,
+    "logging_steps": 2,
+    "learning_rate": 1e-3,
+    "held_out": 40,
+    "max_length": 32,
+}
 
 
 def weights(folder: Path) -> dict[str, torch.Tensor]:
@@ -40,7 +47,9 @@ unjudged = pytest.mark.filterwarnings("ignore:Training did not improve")
 def rising_judge(monkeypatch: pytest.MonkeyPatch) -> None:
     """Scores that always improve: tests of the loop's mechanics do not hang on what a tiny model learns."""
     count = iter(range(1000))
-    monkeypatch.setattr(trainer, "make_judge", lambda *_: lambda encoder: Judgement({"score": float(next(count))}, "score"))
+    monkeypatch.setattr(
+        trainer, "make_judge", lambda *_: lambda encoder: Judgement({"score": float(next(count))}, "score")
+    )
 
 
 @pytest.mark.usefixtures("rising_judge")
@@ -91,13 +100,25 @@ def test_each_log_line_says_how_many_candidates_an_anchor_saw(tiny: Path, triple
 
 
 @unjudged
-def test_accumulation_is_the_mean_of_batches_and_says_that_it_adds_no_negatives(tiny: Path, sentences: Path, tmp_path: Path) -> None:
+def test_accumulation_is_the_mean_of_batches_and_says_that_it_adds_no_negatives(
+    tiny: Path, sentences: Path, tmp_path: Path
+) -> None:
     with pytest.warns(TrainingWarning, match="adds no negatives"):
-        run = isotrope.train("simcse", sentences, model=tiny, output=tmp_path / "run", max_steps=2, gradient_accumulation_steps=3, **SHORT)
+        run = isotrope.train(
+            "simcse",
+            sentences,
+            model=tiny,
+            output=tmp_path / "run",
+            max_steps=2,
+            gradient_accumulation_steps=3,
+            **SHORT,
+        )
     assert [line["candidates"] for line in run.history if "loss" in line] == [16]
 
 
-def test_the_best_evaluation_is_what_is_kept(tiny: Path, sentences: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_best_evaluation_is_what_is_kept(
+    tiny: Path, sentences: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     scores = iter([0.0, 1.0, 5.0, 2.0, 3.0])
     seen: list[np.ndarray] = []
 
@@ -148,7 +169,9 @@ def test_a_loss_that_is_not_a_number_stops_and_keeps_the_last_good_checkpoint(
     assert all(torch.isfinite(tensor).all() for tensor in kept.values())
 
 
-def test_training_that_does_not_help_is_said(tiny: Path, sentences: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_training_that_does_not_help_is_said(
+    tiny: Path, sentences: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     scores = iter([1.0, 0.5])
     monkeypatch.setattr(trainer, "make_judge", lambda *_: lambda encoder: Judgement({"score": next(scores)}, "score"))
     with pytest.warns(TrainingWarning, match="did not improve"):
@@ -160,20 +183,28 @@ def test_collapse_warns_in_a_real_run(tiny: Path, sentences: Path, tmp_path: Pat
     """A temperature far too high gives no gradient to speak of: the loss stays at log N."""
     settings = {**SHORT, "learning_rate": 1e-6, "logging_steps": 5, "eval_steps": 60}
     with pytest.warns(TrainingWarning, match=r"log\(16\)"):
-        isotrope.train("simcse", sentences, model=tiny, output=tmp_path / "run", max_steps=60, temperature=50.0, **settings)
+        isotrope.train(
+            "simcse", sentences, model=tiny, output=tmp_path / "run", max_steps=60, temperature=50.0, **settings
+        )
 
 
 @pytest.mark.usefixtures("rising_judge")
 def test_tensorboard_by_a_switch(tiny: Path, sentences: Path, tmp_path: Path) -> None:
-    run = isotrope.train("simcse", sentences, model=tiny, output=tmp_path / "run", max_steps=4, report_to="tensorboard", **SHORT)
+    run = isotrope.train(
+        "simcse", sentences, model=tiny, output=tmp_path / "run", max_steps=4, report_to="tensorboard", **SHORT
+    )
     assert list((run.folder / "trackers").rglob("events.out.tfevents*"))
     with pytest.raises(InputError, match="pip install mlflow"):
-        isotrope.train("simcse", sentences, model=tiny, output=tmp_path / "other", max_steps=4, report_to="mlflow", **SHORT)
+        isotrope.train(
+            "simcse", sentences, model=tiny, output=tmp_path / "other", max_steps=4, report_to="mlflow", **SHORT
+        )
 
 
 @pytest.mark.usefixtures("rising_judge")
 def test_the_run_folder_tells_the_whole_story(tiny: Path, sentences: Path, tmp_path: Path) -> None:
-    run = isotrope.train("simcse", sentences, model=tiny, output=tmp_path / "run", max_steps=4, temperature=0.1, **SHORT)
+    run = isotrope.train(
+        "simcse", sentences, model=tiny, output=tmp_path / "run", max_steps=4, temperature=0.1, **SHORT
+    )
     facts = json.loads((run.folder / "run.json").read_text())
     assert facts["method"] == "simcse"
     assert facts["settings"]["temperature"] == 0.1
@@ -192,7 +223,9 @@ def test_a_folder_that_holds_something_else_is_left_alone(tiny: Path, sentences:
 
 
 @pytest.mark.usefixtures("rising_judge")
-def test_a_second_run_or_a_changed_setting_does_not_overwrite_the_first(tiny: Path, sentences: Path, tmp_path: Path) -> None:
+def test_a_second_run_or_a_changed_setting_does_not_overwrite_the_first(
+    tiny: Path, sentences: Path, tmp_path: Path
+) -> None:
     common = {**SHORT, "model": tiny, "output": tmp_path / "run", "max_steps": 4}
     isotrope.train("simcse", sentences, **common)
     with pytest.raises(InputError, match="--resume"):
@@ -257,7 +290,17 @@ def test_a_checkpoint_can_be_chosen_by_the_mean_over_several_files(tiny: Path, s
         files.append(tmp_path / f"part{number}.tsv")
         rows = [f"{a}\t{b}\t{(i * (number + 1)) % 5}" for i, (a, b) in enumerate(itertools.pairwise(lines[:31]))]
         files[-1].write_text("sentence1\tsentence2\tscore\n" + "\n".join(rows) + "\n")
-    run = isotrope.train("simcse", sentences, tiny, tmp_path / "run", eval_data=files, max_steps=2, batch_size=8, eval_steps=1, held_out=50)
+    run = isotrope.train(
+        "simcse",
+        sentences,
+        tiny,
+        tmp_path / "run",
+        eval_data=files,
+        max_steps=2,
+        batch_size=8,
+        eval_steps=1,
+        held_out=50,
+    )
     measures = [line for line in run.history if "evaluation" in line][-1]
     parts = [measures["evaluation"][f"spearman part{number}"] for number in range(2)]
     assert parts[0] != parts[1]

@@ -10,16 +10,16 @@ import torch
 
 import isotrope
 from isotrope.data.corpus import open_corpus
-from isotrope.methods.base import Method
-from isotrope.methods.registry import find
+from isotrope.methods.frame.method import Method
+from isotrope.methods.frame.method_registry import find
 from isotrope.training.loop import Judgement
 from isotrope.training.own_task import own_measures, with_own_task
 
 
 def built(name: str, tiny: Path, text: Path) -> Method:
     encoder = isotrope.load(tiny, device="cpu", language_head=name == "mlm")
-    tokeniser = encoder.tokeniser
-    corpus = open_corpus(text, (find(name).needs,), tokeniser.flat, tokeniser.fingerprint(), tokeniser.vocabulary)
+    tokenizer = encoder.text_tokenizer
+    corpus = open_corpus(text, (find(name).needs,), tokenizer)
     return find(name)(find(name).Settings(), encoder, 64, corpus).train()
 
 
@@ -44,12 +44,16 @@ def test_only_the_rows_kept_aside_are_asked(tiny: Path, sentences: Path, monkeyp
     assert method.corpus is not None
     seen: list[int] = []
     views = type(method).views
-    monkeypatch.setattr(type(method), "views", lambda self, records, rng: seen.extend(records.rows) or views(self, records, rng))
+    monkeypatch.setattr(
+        type(method), "views", lambda self, records, rng: seen.extend(records.rows) or views(self, records, rng)
+    )
     own_measures(method, method.corpus, np.arange(80, 120), 8, 42)
     assert sorted(seen) == list(range(80, 120))
 
 
-def test_the_judge_is_as_before_where_a_method_has_no_task_or_nothing_is_kept_aside(tiny: Path, sentences: Path) -> None:
+def test_the_judge_is_as_before_where_a_method_has_no_task_or_nothing_is_kept_aside(
+    tiny: Path, sentences: Path
+) -> None:
     def judge(encoder: isotrope.Encoder) -> Judgement:
         return Judgement({"score": 1.0}, "score")
 

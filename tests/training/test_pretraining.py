@@ -15,9 +15,9 @@ from isotrope.data.corpus import Records
 from isotrope.data.packing import pack
 from isotrope.data.sources import read_sentences
 from isotrope.errors import InputError
-from isotrope.methods.base import Batch
-from isotrope.training.pretraining_settings import PretrainSettings
-from isotrope.training.pretraining_text import PairedText, RunningText
+from isotrope.methods.frame.method import Batch
+from isotrope.training.pretrain_feeds import PairedText, RunningText
+from isotrope.training.pretrain_settings import PretrainSettings
 from isotrope.training.step import keyed_seed
 
 SMALL: dict[str, Any] = {
@@ -36,15 +36,15 @@ def text(tmp_path: Path, topics: list[str]) -> Path:
 
 
 def test_rows_are_full_and_hold_the_text_in_order(tiny: Path, text: Path) -> None:
-    tokeniser = isotrope.load(tiny).tokeniser
-    start, stop = tokeniser.prefix[0], tokeniser.suffix[0]
-    packed = pack([text], tokeniser.flat, tokeniser.fingerprint(), tokeniser.vocabulary, start, stop, 32)
+    tokenizer = isotrope.load(tiny).text_tokenizer
+    start, stop = tokenizer.prefix[0], tokenizer.suffix[0]
+    packed = pack([text], tokenizer, start, stop, 32)
     assert (packed.documents, packed.sentences) == (600, 1200)
     for rows in (packed.train, packed.held):
         assert rows.shape[1] == 32
         assert (rows[:, 0] == start).all()
         assert (rows[:, -1] == stop).all()
-        assert tokeniser.pad not in rows
+        assert tokenizer.pad not in rows
     body = packed.train[:, 1:-1].flatten()
     expected: list[int] = []
     last = -1
@@ -54,7 +54,7 @@ def test_rows_are_full_and_hold_the_text_in_order(tiny: Path, text: Path) -> Non
         if record.document != last:
             expected.append(stop)
             last = record.document
-        expected.extend(tokeniser.flat([record.texts[0]])[0].tolist())
+        expected.extend(tokenizer.flat([record.texts[0]])[0].tolist())
     assert body.tolist() == expected[: len(body)]
     assert len(expected) - len(body) < 30  # only what fills no row is left out
 
@@ -88,7 +88,9 @@ def test_it_learns_and_the_folder_is_a_plain_masked_language_model(text: Path, t
 def test_a_run_cut_into_pieces_equals_a_run_in_one(text: Path, tmp_path: Path, optimiser: str) -> None:
     settings = {**SMALL, "optimiser": optimiser}
     whole = isotrope.pretrain([text], tmp_path / "whole", **settings)
-    assert isotrope.pretrain([text], tmp_path / "cut", **{**settings, "minutes": 1e-9}) is None  # out of time after one step
+    assert (
+        isotrope.pretrain([text], tmp_path / "cut", **{**settings, "minutes": 1e-9}) is None
+    )  # out of time after one step
     assert not (tmp_path / "cut" / "model").exists()
     resumed = isotrope.pretrain([text], tmp_path / "cut", resume=True, **settings)
     assert whole is not None
@@ -98,10 +100,12 @@ def test_a_run_cut_into_pieces_equals_a_run_in_one(text: Path, tmp_path: Path, o
 
 
 def test_another_models_vocabulary_can_be_taken(text: Path, tiny: Path, tmp_path: Path) -> None:
-    encoder = isotrope.pretrain([text], tmp_path / "run", tokenizer=tiny, **{**SMALL, "vocabulary": 123, "steps": 3, "warmup_steps": 1})
+    encoder = isotrope.pretrain(
+        [text], tmp_path / "run", tokenizer=tiny, **{**SMALL, "vocabulary": 123, "steps": 3, "warmup_steps": 1}
+    )
     assert encoder is not None
-    assert encoder.tokeniser.fingerprint() == isotrope.load(tiny).tokeniser.fingerprint()
-    assert encoder.backbone.config.vocab_size == encoder.tokeniser.vocabulary
+    assert encoder.text_tokenizer.fingerprint() == isotrope.load(tiny).text_tokenizer.fingerprint()
+    assert encoder.backbone.config.vocab_size == encoder.text_tokenizer.vocabulary
 
 
 def test_text_that_will_not_do(text: Path, tmp_path: Path, topics: list[str]) -> None:
@@ -124,14 +128,24 @@ def test_resume_with_another_shape_or_text_is_refused(text: Path, tmp_path: Path
     with pytest.raises(InputError, match="width was 32 and is 64"):
         isotrope.pretrain([text], tmp_path / "run", resume=True, **{**SMALL, "width": 64})
     with pytest.raises(InputError, match="vocabulary was 300 and is 200"):
-        isotrope.pretrain([text], tmp_path / "run", resume=True, **{**SMALL, "steps": 3, "warmup_steps": 1, "vocabulary": 200})
+        isotrope.pretrain(
+            [text], tmp_path / "run", resume=True, **{**SMALL, "steps": 3, "warmup_steps": 1, "vocabulary": 200}
+        )
     with pytest.raises(InputError, match="no run to resume"):
         isotrope.pretrain([text], tmp_path / "nothing", resume=True, **SMALL)
 
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [("heads", 3), ("mask_rate", 1.0), ("warmup_steps", 12), ("learning_rate", 0), ("length", 4), ("steps", 0), ("optimiser", 1)],
+    [
+        ("heads", 3),
+        ("mask_rate", 1.0),
+        ("warmup_steps", 12),
+        ("learning_rate", 0),
+        ("length", 4),
+        ("steps", 0),
+        ("optimiser", 1),
+    ],
 )
 def test_settings_that_cannot_work_are_refused(text: Path, tmp_path: Path, name: str, value: float) -> None:
     with pytest.raises(InputError, match=name):
@@ -144,20 +158,25 @@ def lines_of(folder: Path, name: str) -> list[dict[str, Any]]:
 
 
 def test_masked_language_modelling_alone_is_bit_for_bit_this_loop(text: Path, tmp_path: Path) -> None:
-    """The built-in encoder was made by these lines, written out: what else pre-training learns to do must not change them."""
+    """The built-in encoder was made by these lines, written out:
+
+    what else pre-training learns to do must not change them.
+    """
     trained = isotrope.pretrain([text], tmp_path / "run", **SMALL)
     encoder = isotrope.load(tmp_path / "run" / "start", device="cpu", language_head=True).train()
     model: Any = encoder.language_model
-    tokeniser, length, size, steps = encoder.tokeniser, 32, 16, 12
-    rows = pack([text], tokeniser.flat, tokeniser.fingerprint(), 300, tokeniser.prefix[0], tokeniser.suffix[0], length).train
+    tokenizer, length, size, steps = encoder.text_tokenizer, 32, 16, 12
+    rows = pack([text], tokenizer, tokenizer.prefix[0], tokenizer.suffix[0], length).train
     norms = {p for part in model.modules() if isinstance(part, torch.nn.LayerNorm) for p in part.parameters()}
     groups: dict[float, list[Any]] = {0.01: [], 0.0: []}
     for parameter in model.parameters():
         groups[0.01 if parameter.dim() > 1 and parameter not in norms else 0.0].append(parameter)
-    optimiser = torch.optim.AdamW([{"params": members, "weight_decay": decay} for decay, members in groups.items()], lr=3e-3)
+    optimiser = torch.optim.AdamW(
+        [{"params": members, "weight_decay": decay} for decay, members in groups.items()], lr=3e-3
+    )
     factor = [(step + 1) / 3 if step < 2 else (steps - step) / (steps - 2) for step in range(steps)]
     schedule = torch.optim.lr_scheduler.LambdaLR(optimiser, lambda step: factor[step] if step < steps else 0.0)
-    specials = torch.tensor(sorted(tokeniser.specials))
+    specials = torch.tensor(sorted(tokenizer.specials))
     orders: dict[int, torch.Tensor] = {}
     for step in range(steps):
         torch.manual_seed(keyed_seed(42, step))
@@ -170,7 +189,7 @@ def test_masked_language_modelling_alone_is_bit_for_bit_this_loop(text: Path, tm
         targets = ids.gather(1, positions)
         fate = torch.rand(positions.shape)
         drawn = torch.randint(len(specials), 300, positions.shape)
-        shown = torch.where(fate < 0.1, targets, torch.where(fate < 0.2, drawn, int(tokeniser.mask or 0)))
+        shown = torch.where(fate < 0.1, targets, torch.where(fate < 0.2, drawn, int(tokenizer.mask or 0)))
         states = model.bert(input_ids=ids.scatter(1, positions, shown)).last_hidden_state
         chosen = states.gather(1, positions.unsqueeze(-1).expand(-1, -1, states.shape[-1]))
         torch.nn.functional.cross_entropy(model.cls(chosen.flatten(0, 1)), targets.flatten()).backward()
@@ -180,12 +199,16 @@ def test_masked_language_modelling_alone_is_bit_for_bit_this_loop(text: Path, tm
         optimiser.zero_grad()
     assert trained is not None
     found: Any = trained.language_model
-    assert [name for name, value in model.state_dict().items() if not torch.equal(value, found.state_dict()[name])] == []
+    assert [
+        name for name, value in model.state_dict().items() if not torch.equal(value, found.state_dict()[name])
+    ] == []
 
 
 def test_the_step_compiles_as_one_graph(text: Path, tiny: Path) -> None:
     """On a GPU the step is compiled; a break in it would cost the speed that the built-in encoder was made with."""
-    running = RunningText([text], isotrope.load(tiny, device="cpu", language_head=True), PretrainSettings(length=32, batch_size=8))
+    running = RunningText(
+        [text], isotrope.load(tiny, device="cpu", language_head=True), PretrainSettings(length=32, batch_size=8)
+    )
     running.begin(0, torch.device("cpu"))
     ids = running._batch(0)
     found = []
@@ -203,21 +226,29 @@ TASKS = ["nsp", "sop", "structbert", "mlm,nsp", "sop, mlm"]
 def ordered(tmp_path: Path, topics: list[str]) -> Path:
     """400 documents of four sentences in which words tell the order."""
     path = tmp_path / "ordered.txt"
-    texts = [f"{word} {topics[(4 * number + place) % len(topics)]}" for number in range(400) for place, word in enumerate(ORDER)]
+    texts = [
+        f"{word} {topics[(4 * number + place) % len(topics)]}"
+        for number in range(400)
+        for place, word in enumerate(ORDER)
+    ]
     path.write_text("\n\n".join("\n".join(texts[i : i + 4]) for i in range(0, 1600, 4)) + "\n", encoding="utf-8")
     return path
 
 
 @pytest.mark.parametrize("tasks", TASKS)
 def test_tasks_are_the_methods_and_resume_equals_a_run_in_one(ordered: Path, tmp_path: Path, tasks: str) -> None:
-    """The terms and the figures carry the names that ``isotrope train`` gives them; heads of sentence tasks are not kept."""
+    """The terms and the figures carry the names that ``isotrope train`` gives them; heads of sentence tasks are not
+    kept.
+    """
     settings = {**SMALL, "tasks": tasks, "steps": 4, "warmup_steps": 1, "save_steps": 2, "logging_steps": 1}
     whole = isotrope.pretrain([ordered], tmp_path / "whole", **settings)
     assert isotrope.pretrain([ordered], tmp_path / "cut", **{**settings, "minutes": 1e-9}) is None
     resumed = isotrope.pretrain([ordered], tmp_path / "cut", resume=True, **settings)
     assert whole is not None
     assert resumed is not None
-    assert [name for name, value in whole.state_dict().items() if not torch.equal(value, resumed.state_dict()[name])] == []
+    assert [
+        name for name, value in whole.state_dict().items() if not torch.equal(value, resumed.state_dict()[name])
+    ] == []
     found = [[line["loss"] for line in lines_of(tmp_path / run, "loss")] for run in ("whole", "cut")]
     assert found[0] == found[1]
     names = {name.strip() for name in tasks.split(",")}
@@ -235,7 +266,9 @@ def test_a_sentence_task_and_masked_language_modelling_are_both_learned(tmp_path
     """Two short sentences a document, and their first words tell the order."""
     rng = np.random.default_rng(0)
     words = [f"{a}{b}{c}" for a in "bdfgklmnprst" for b in "aeiou" for c in "nrst"]
-    documents = ["\n".join(" ".join([word, word, *rng.choice(words, 2)]) for word in ("first", "then")) for _ in range(1200)]
+    documents = [
+        "\n".join(" ".join([word, word, *rng.choice(words, 2)]) for word in ("first", "then")) for _ in range(1200)
+    ]
     (tmp_path / "two.txt").write_text("\n\n".join(documents) + "\n", encoding="utf-8")
     settings = {
         **SMALL, "tasks": "mlm,sop", "vocabulary": 100, "length": 24, "batch_size": 32, "steps": 200, "warmup_steps": 5, "save_steps": 20,
@@ -250,7 +283,9 @@ def test_a_sentence_task_and_masked_language_modelling_are_both_learned(tmp_path
 
 def test_one_forward_answers_both_over_masked_pairs(ordered: Path, tmp_path: Path, tiny: Path) -> None:
     """The figures of mlm,sop are those of the two methods over the same masked rows."""
-    text = PairedText([ordered], isotrope.load(tiny, device="cpu", language_head=True), PretrainSettings(tasks="mlm,sop", length=32))
+    text = PairedText(
+        [ordered], isotrope.load(tiny, device="cpu", language_head=True), PretrainSettings(tasks="mlm,sop", length=32)
+    )
     method: Any = text.method.eval()
     views = method.views(Records(text.corpus, text.train[:16].tolist()), np.random.default_rng(3))
     batch = Batch(views, 16, 0)
@@ -259,9 +294,13 @@ def test_one_forward_answers_both_over_masked_pairs(ordered: Path, tmp_path: Pat
     terms = method.loss(method.represent(batch), batch)
     masked = views["masked"]
     alone = Batch({"pairs": masked.tokens, "labels": views["labels"]}, 16, 0)
-    assert terms["sop"].item() == pytest.approx(method.task.loss(method.task.represent(alone), alone)["sop"].item(), rel=1e-5)
+    assert terms["sop"].item() == pytest.approx(
+        method.task.loss(method.task.represent(alone), alone)["sop"].item(), rel=1e-5
+    )
     language = Batch({"masked": masked}, 16, 0)
-    assert terms["mlm"].item() == pytest.approx(method.language.loss(method.language.represent(language), language)["mlm"].item(), rel=1e-5)
+    assert terms["mlm"].item() == pytest.approx(
+        method.language.loss(method.language.represent(language), language)["mlm"].item(), rel=1e-5
+    )
     assert method.total(terms).item() == pytest.approx(terms["sop"].item() + terms["mlm"].item(), rel=1e-6)
     share = masked.labels.ge(0).sum() / (masked.tokens.mask.sum() - 3 * 16)
     assert float(share) == pytest.approx(0.3, abs=0.08)  # the mask rate of pre-training
@@ -276,7 +315,12 @@ def test_held_out_documents_begin_no_pair_of_training(ordered: Path, tiny: Path)
 
 @pytest.mark.parametrize(
     ("tasks", "said"),
-    [("mlm,sopp", "did you mean 'sop'|sop"), ("nsp,sop", "structbert asks in one task"), ("", "tasks are"), ("simcse", "tasks are")],
+    [
+        ("mlm,sopp", "did you mean 'sop'|sop"),
+        ("nsp,sop", "structbert asks in one task"),
+        ("", "tasks are"),
+        ("simcse", "tasks are"),
+    ],
 )
 def test_tasks_that_do_not_go_together_are_refused(ordered: Path, tmp_path: Path, tasks: str, said: str) -> None:
     with pytest.raises(InputError, match=said):
@@ -285,7 +329,9 @@ def test_tasks_that_do_not_go_together_are_refused(ordered: Path, tmp_path: Path
 
 def test_a_sentence_task_needs_documents(tmp_path: Path, topics: list[str]) -> None:
     """Nothing of the run is left behind."""
-    for number, (gap, said) in enumerate((("\n", "The text is one document, and sop needs several"), ("\n\n", "single sentence"))):
+    for number, (gap, said) in enumerate(
+        (("\n", "The text is one document, and sop needs several"), ("\n\n", "single sentence"))
+    ):
         path = tmp_path / f"{number}.txt"
         path.write_text(gap.join(topics[:400]) + "\n", encoding="utf-8")
         with pytest.raises(InputError, match=said):

@@ -10,7 +10,9 @@ from isotrope.training.settings import LoopSettings, resolve
 
 
 def test_words_become_values_of_the_right_kind() -> None:
-    method, loop = resolve({"temperature": "0.1", "batch-size": "32", "max_steps": "1e3", "dropout": "none"}, SimCSESettings, LoopSettings)
+    method, loop = resolve(
+        {"temperature": "0.1", "batch-size": "32", "max_steps": "1e3", "dropout": "none"}, SimCSESettings, LoopSettings
+    )
     assert method == SimCSESettings(temperature=0.1)
     assert (loop.batch_size, loop.max_steps) == (32, 1000)
 
@@ -21,7 +23,8 @@ def test_an_unknown_name_gets_its_nearest() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "value"), [("batch_size", "many"), ("batch_size", 1.5), ("temperature", "warm"), ("epochs", None), ("seed", [1])]
+    ("name", "value"),
+    [("batch_size", "many"), ("batch_size", 1.5), ("temperature", "warm"), ("epochs", None), ("seed", [1])],
 )
 def test_a_value_of_another_kind_is_refused_by_name(name: str, value: object) -> None:
     with pytest.raises(InputError, match=name):

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from isotrope.errors import InputError
+from isotrope.tokens.text_tokenizer import Words
 from isotrope.views.corruption import HideWords, Infill, Rotate, parse_noise, permute_sentences, span_lengths
-from isotrope.views.tokens import Words
 
 MASK = 4
 # Pieces 10 to 59 begin a word, 60 to 99 continue one; 0 to 3 are special.
@@ -23,7 +23,7 @@ PLAIN = np.arange(10, 40, dtype=np.int32)  # thirty words of one piece
 PIECES = np.array([10, 60, 61, 11, 12, 62, 13, 14, 63, 15], dtype=np.int32)  # six words
 
 
-def tokeniser(mask: int | None = MASK) -> Any:
+def tokenizer(mask: int | None = MASK) -> Any:
     class Stub:
         words = Words(STARTS, STOPS, FIXED, mask)
 
@@ -123,16 +123,16 @@ def test_sentences_change_places_and_stay_whole() -> None:
 
 def test_noise_of_nothing_changes_nothing() -> None:
     for text in ("permute:0,infill:0", "mask:0,delete:0,rotate:0", "permute:1"):
-        corruptor = parse_noise(text)(tokeniser())
+        corruptor = parse_noise(text)(tokenizer())
         assert np.array_equal(corruptor([PIECES], rng()), PIECES)
 
 
 def test_noises_are_composed_in_order() -> None:
-    corruptor = parse_noise("permute:1, infill:0.3", infill_length=5.0)(tokeniser())
+    corruptor = parse_noise("permute:1, infill:0.3", infill_length=5.0)(tokenizer())
     assert corruptor.permuted == 1.0
     (edit,) = corruptor.edit.edits  # type: ignore[attr-defined]
     assert (type(edit), edit.share, edit.length) == (Infill, 0.3, 5.0)
-    both = parse_noise("delete:0.5,mask:0.5")(tokeniser())
+    both = parse_noise("delete:0.5,mask:0.5")(tokenizer())
     found = both([PLAIN[:15], PLAIN[15:]], rng(3))
     assert len(found) < 30
     assert (found == MASK).any()
@@ -142,7 +142,7 @@ def test_noises_are_composed_in_order() -> None:
 def test_what_is_given_stays_as_it_is() -> None:
     given = PIECES.copy()
     for text in ("mask:0.9", "infill:0.9", "delete:0.9", "rotate:1", "permute:1,rotate:1"):
-        parse_noise(text)(tokeniser())([given], rng())
+        parse_noise(text)(tokenizer())([given], rng())
         assert np.array_equal(given, PIECES)
 
 
@@ -166,7 +166,7 @@ def test_noise_that_cannot_be_is_refused(noise: str, named: str) -> None:
 def test_a_tokeniser_without_a_mask_is_refused() -> None:
     for noise in ("mask:0.1", "infill:0.1"):
         with pytest.raises(InputError, match="no mask token"):
-            parse_noise(noise)(tokeniser(None))
-    parse_noise("permute:1,delete:0.1,rotate:1")(tokeniser(None))
+            parse_noise(noise)(tokenizer(None))
+    parse_noise("permute:1,delete:0.1,rotate:1")(tokenizer(None))
     with pytest.raises(InputError, match="infill_length"):
         parse_noise("infill:0.3", 0.5)

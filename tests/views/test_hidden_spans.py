@@ -8,7 +8,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from isotrope.views.hidden_spans import draw_fragment, draw_spans, hide_fragment, random_parts, raw_length, span_counts, with_sentinels
+from isotrope.views.hidden_spans import (
+    draw_fragment,
+    draw_spans,
+    hide_fragment,
+    random_parts,
+    raw_length,
+    span_counts,
+    with_sentinels,
+)
 
 T5 = (0.15, 3.0, 100)
 MASK = 4
@@ -58,7 +66,9 @@ def test_splicing_the_target_restores_the_text() -> None:
         hidden = np.roll(draw_spans(len(ids), *T5, rng(seed)), seed if seed % 2 else 0)
         source, target = with_sentinels(ids, hidden, top)
         marks = source[source >= 100]
-        assert marks.tolist() == target[target >= 100].tolist() == list(range(top, top - len(marks), -1))  # counting down
+        assert (
+            marks.tolist() == target[target >= 100].tolist() == list(range(top, top - len(marks), -1))
+        )  # counting down
         parts: dict[int, list[int]] = {}
         for token in target.tolist():
             parts[token if token >= 100 else last] = [*parts.get(last, []), token] if token < 100 else []

@@ -8,19 +8,19 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from isotrope.tokens.text_tokenizer import TextTokenizer, Tokens
 from isotrope.views.masking import Masked, mask_rows, mask_tokens
-from isotrope.views.tokens import Tokeniser, Tokens
 
 
-def rows_of(tokeniser: Tokeniser, *lengths: int, seed: int = 0) -> Tokens:
+def rows_of(tokenizer: TextTokenizer, *lengths: int, seed: int = 0) -> Tokens:
     """Ordinary tokens drawn at random, framed and padded."""
     rng = np.random.default_rng(seed)
-    return tokeniser.frame([rng.integers(5, tokeniser.vocabulary, size=length) for length in lengths], 10_000)
+    return tokenizer.frame([rng.integers(5, tokenizer.vocabulary, size=length) for length in lengths], 10_000)
 
 
 @pytest.fixture(scope="module")
-def large(tokeniser) -> Tokens:
-    return rows_of(tokeniser, *[500] * 400)  # 200,000 ordinary tokens: a share is known to about 0.2 %
+def large(tokenizer) -> Tokens:
+    return rows_of(tokenizer, *[500] * 400)  # 200,000 ordinary tokens: a share is known to about 0.2 %
 
 
 def chosen(masked: Masked) -> torch.Tensor:
@@ -36,45 +36,49 @@ def shares(before: Tokens, masked: Masked, mask: int) -> tuple[float, float, flo
 
 
 @pytest.mark.parametrize("rate", [0.15, 0.4])
-def test_the_rate_is_the_share_of_ordinary_tokens(large, tokeniser, rate):
-    masked = mask_tokens(large, tokeniser, np.random.default_rng(1), rate)
+def test_the_rate_is_the_share_of_ordinary_tokens(large, tokenizer, rate):
+    masked = mask_tokens(large, tokenizer, np.random.default_rng(1), rate)
     assert chosen(masked).sum().item() / 200_000 == pytest.approx(rate, abs=0.005)
 
 
-def test_the_fate_of_the_chosen_is_80_10_10(large, tokeniser):
-    masked = mask_tokens(large, tokeniser, np.random.default_rng(2), rate=0.5)
-    chance = 0.1 / tokeniser.vocabulary  # a random token may be the old one, or [MASK]
-    hidden, kept, replaced = shares(large, masked, tokeniser.mask)
+def test_the_fate_of_the_chosen_is_80_10_10(large, tokenizer):
+    masked = mask_tokens(large, tokenizer, np.random.default_rng(2), rate=0.5)
+    chance = 0.1 / tokenizer.vocabulary  # a random token may be the old one, or [MASK]
+    hidden, kept, replaced = shares(large, masked, tokenizer.mask)
     assert hidden == pytest.approx(0.8 + chance, abs=0.006)
     assert kept == pytest.approx(0.1 + chance, abs=0.006)
     assert replaced == pytest.approx(0.1 - 2 * chance, abs=0.006)
 
 
 @pytest.mark.parametrize(("keep", "replace"), [(0.0, 0.0), (1.0, 0.0), (0.0, 1.0), (0.3, 0.2)])
-def test_other_shares(large, tokeniser, keep, replace):
-    masked = mask_tokens(large, tokeniser, np.random.default_rng(3), 0.3, keep, replace)
-    hidden, kept, replaced = shares(large, masked, tokeniser.mask)
-    chance = 2 / tokeniser.vocabulary
+def test_other_shares(large, tokenizer, keep, replace):
+    masked = mask_tokens(large, tokenizer, np.random.default_rng(3), 0.3, keep, replace)
+    hidden, kept, replaced = shares(large, masked, tokenizer.mask)
+    chance = 2 / tokenizer.vocabulary
     assert hidden == pytest.approx(1 - keep - replace, abs=0.01 + chance)
     assert kept == pytest.approx(keep, abs=0.01 + chance)
     assert replaced == pytest.approx(replace, abs=0.01 + chance)
 
 
-def test_random_tokens_come_from_the_whole_vocabulary(large, tokeniser):
-    masked = mask_tokens(large, tokeniser, np.random.default_rng(4), 0.5, keep=0.0, replace=1.0)
-    seen = torch.bincount(masked.tokens.ids[chosen(masked)], minlength=tokeniser.vocabulary)
-    assert len(seen) == tokeniser.vocabulary
+def test_random_tokens_come_from_the_whole_vocabulary(large, tokenizer):
+    masked = mask_tokens(large, tokenizer, np.random.default_rng(4), 0.5, keep=0.0, replace=1.0)
+    seen = torch.bincount(masked.tokens.ids[chosen(masked)], minlength=tokenizer.vocabulary)
+    assert len(seen) == tokenizer.vocabulary
     assert seen.min() > 0.7 * seen.double().mean()
 
 
 @settings(max_examples=40, deadline=None)
-@given(lengths=st.lists(st.integers(0, 12), min_size=1, max_size=8), seed=st.integers(0, 999), rate=st.sampled_from([0.0, 0.15, 1.0]))
-def test_special_tokens_and_padding_are_never_chosen_and_each_row_is_asked(tokeniser, lengths, seed, rate):
-    tokens = rows_of(tokeniser, *lengths, seed=seed)
+@given(
+    lengths=st.lists(st.integers(0, 12), min_size=1, max_size=8),
+    seed=st.integers(0, 999),
+    rate=st.sampled_from([0.0, 0.15, 1.0]),
+)
+def test_special_tokens_and_padding_are_never_chosen_and_each_row_is_asked(tokenizer, lengths, seed, rate):
+    tokens = rows_of(tokenizer, *lengths, seed=seed)
     before = tokens.ids.clone()
-    masked = mask_tokens(tokens, tokeniser, np.random.default_rng(seed), rate)
+    masked = mask_tokens(tokens, tokenizer, np.random.default_rng(seed), rate)
     asked = chosen(masked)
-    ordinary = (tokens.mask > 0) & ~torch.isin(before, torch.tensor(sorted(tokeniser.specials)))
+    ordinary = (tokens.mask > 0) & ~torch.isin(before, torch.tensor(sorted(tokenizer.specials)))
     assert not (asked & ~ordinary).any()
     assert torch.equal(masked.labels[asked], before[asked])
     assert (masked.labels[~asked] == -100).all()
@@ -87,8 +91,8 @@ def test_special_tokens_and_padding_are_never_chosen_and_each_row_is_asked(token
         assert count >= min(length, 1)
 
 
-def test_asked_are_the_flat_positions_of_the_labels(tokeniser):
-    masked = mask_tokens(rows_of(tokeniser, 9, 3, 0, 6), tokeniser, np.random.default_rng(0), 0.5)
+def test_asked_are_the_flat_positions_of_the_labels(tokenizer):
+    masked = mask_tokens(rows_of(tokenizer, 9, 3, 0, 6), tokenizer, np.random.default_rng(0), 0.5)
     assert len(masked) == 4
     assert torch.equal(masked.asked, torch.nonzero(masked.labels.flatten() != -100).flatten())
     assert len(masked.asked) >= 3
@@ -96,8 +100,8 @@ def test_asked_are_the_flat_positions_of_the_labels(tokeniser):
 
 @settings(max_examples=30, deadline=None)
 @given(lengths=st.lists(st.integers(0, 12), min_size=2, max_size=8), data=st.data())
-def test_a_cut_keeps_labels_beside_their_tokens(tokeniser, lengths, data):
-    masked = mask_tokens(rows_of(tokeniser, *lengths), tokeniser, np.random.default_rng(0), 0.4)
+def test_a_cut_keeps_labels_beside_their_tokens(tokenizer, lengths, data):
+    masked = mask_tokens(rows_of(tokenizer, *lengths), tokenizer, np.random.default_rng(0), 0.4)
     start = data.draw(st.integers(0, len(lengths) - 1))
     end = data.draw(st.integers(start + 1, len(lengths)))
     part = masked.rows(slice(start, end))
@@ -109,23 +113,25 @@ def test_a_cut_keeps_labels_beside_their_tokens(tokeniser, lengths, data):
     assert torch.equal(part.labels.flatten()[part.asked], masked.labels[start:end][masked.labels[start:end] >= 0])
 
 
-def test_cuts_together_ask_what_the_whole_asks(tokeniser):
-    masked = mask_tokens(rows_of(tokeniser, 9, 3, 0, 6, 2), tokeniser, np.random.default_rng(0), 0.5)
+def test_cuts_together_ask_what_the_whole_asks(tokenizer):
+    masked = mask_tokens(rows_of(tokenizer, 9, 3, 0, 6, 2), tokenizer, np.random.default_rng(0), 0.5)
     parts = [masked.rows(slice(start, start + 2)) for start in (0, 2, 4)]
     answers = [part.labels.flatten()[part.asked] for part in parts]
     assert torch.equal(torch.cat(answers), masked.labels.flatten()[masked.asked])
 
 
-def test_the_same_chance_gives_the_same_masks(tokeniser):
-    tokens = rows_of(tokeniser, *[20] * 10)
-    first, again, other = (mask_tokens(tokens, tokeniser, np.random.default_rng(seed)) for seed in (5, 5, 6))
+def test_the_same_chance_gives_the_same_masks(tokenizer):
+    tokens = rows_of(tokenizer, *[20] * 10)
+    first, again, other = (mask_tokens(tokens, tokenizer, np.random.default_rng(seed)) for seed in (5, 5, 6))
     assert torch.equal(first.labels, again.labels)
     assert torch.equal(first.tokens.ids, again.tokens.ids)
     assert not torch.equal(first.labels, other.labels)
 
 
 def test_rows_are_masked_where_they_lie_so_many_of_each():
-    """Exactly k ordinary tokens of every row; 80/10/10; the answers are what stood there; random tokens are ordinary ones."""
+    """Exactly k ordinary tokens of every row; 80/10/10; the answers are what stood there; random tokens are ordinary
+    ones.
+    """
     generator = torch.Generator().manual_seed(0)
     ids = torch.randint(5, 100, (400, 32), generator=generator)
     ids[:, 0], ids[:, -1], ids[:, 7] = 2, 3, 3  # a border of documents inside the row

@@ -18,8 +18,8 @@ def encoder(tiny: Path) -> isotrope.Encoder:
 
 def test_the_visible_tokens_and_the_ngram_make_up_the_sentence(encoder: isotrope.Encoder, topics: list[str]) -> None:
     tokens = encoder.tokenise([*topics[:50], "salt", "the chef"], max_length=16)
-    hidden, ngrams = hide_ngrams(tokens, encoder.tokeniser, np.random.default_rng(0))
-    mask = encoder.tokeniser.mask
+    hidden, ngrams = hide_ngrams(tokens, encoder.text_tokenizer, np.random.default_rng(0))
+    mask = encoder.text_tokenizer.mask
     for row, (before, after, ngram) in enumerate(zip(tokens.ids, hidden.ids, ngrams, strict=True)):
         places = (after == mask).nonzero().squeeze(1)
         assert len(places) == len(ngram) >= 1
@@ -36,15 +36,15 @@ def test_the_visible_tokens_and_the_ngram_make_up_the_sentence(encoder: isotrope
 def test_lengths_have_their_mean_their_spread_and_their_ends(encoder: isotrope.Encoder, topics: list[str]) -> None:
     tokens = encoder.tokenise(topics, max_length=64)
     rng = np.random.default_rng(1)
-    sizes = np.array([len(ngram) for ngram in hide_ngrams(tokens, encoder.tokeniser, rng)[1]])
+    sizes = np.array([len(ngram) for ngram in hide_ngrams(tokens, encoder.text_tokenizer, rng)[1]])
     assert sizes.mean() == pytest.approx(5.0, abs=0.1)
     assert sizes.std() == pytest.approx(np.sqrt(1 + 1 / 12), abs=0.1)  # rounding adds a twelfth
-    wide = np.array([len(ngram) for ngram in hide_ngrams(tokens, encoder.tokeniser, rng, 5.0, 9.0, 8)[1]])
+    wide = np.array([len(ngram) for ngram in hide_ngrams(tokens, encoder.text_tokenizer, rng, 5.0, 9.0, 8)[1]])
     assert set(wide) == set(range(1, 9))
 
 
 def test_a_text_without_tokens_has_an_empty_ngram(encoder: isotrope.Encoder) -> None:
     tokens = encoder.frame([np.array([], dtype=np.int64)])
-    hidden, ngrams = hide_ngrams(tokens, encoder.tokeniser, np.random.default_rng(0))
+    hidden, ngrams = hide_ngrams(tokens, encoder.text_tokenizer, np.random.default_rng(0))
     assert hidden.ids.tolist() == tokens.ids.tolist()
     assert len(ngrams[0]) == 0

@@ -10,17 +10,20 @@ import torch
 
 from isotrope.data.corpus import Corpus, Records, open_corpus
 from isotrope.errors import InputError
+from isotrope.tokens.text_tokenizer import TextTokenizer, join
 from isotrope.views.masking import mask_tokens
 from isotrope.views.segments import cut_in_two, draw_elsewhere, draw_length, fit_pair, ids_of, run_from
-from isotrope.views.tokens import Tokeniser, join
 
 
 @pytest.fixture
-def corpus(tokeniser: Tokeniser, tmp_path: Path) -> Corpus:
+def corpus(tokenizer: TextTokenizer, tmp_path: Path) -> Corpus:
     """Documents of 4, 1 and 3 sentences."""
     path = tmp_path / "text.txt"
-    path.write_text("the fox runs\nthe dog\nthe cat walks\na fox\n\nthe dog walks\n\na cat\nthe fox walks\na dog runs\n", encoding="utf-8")
-    return open_corpus(path, ("documents",), tokeniser.flat, tokeniser.fingerprint(), tokeniser.vocabulary)
+    path.write_text(
+        "the fox runs\nthe dog\nthe cat walks\na fox\n\nthe dog walks\n\na cat\nthe fox walks\na dog runs\n",
+        encoding="utf-8",
+    )
+    return open_corpus(path, ("documents",), tokenizer)
 
 
 def twin(first: list[int], second: list[int], most: int) -> tuple[int, int]:
@@ -86,10 +89,10 @@ def test_elsewhere_is_another_document_of_the_batch_where_there_is_one(corpus: C
     assert {draw_elsewhere(Records(corpus, [4]), 4, rng) for _ in range(200)} == {0, 1, 2, 3, 5, 6, 7}
 
 
-def test_one_document_has_no_elsewhere(tokeniser: Tokeniser, tmp_path: Path) -> None:
+def test_one_document_has_no_elsewhere(tokenizer: TextTokenizer, tmp_path: Path) -> None:
     path = tmp_path / "one.txt"
     path.write_text("the fox\nthe dog\n", encoding="utf-8")
-    corpus = open_corpus(path, ("documents",), tokeniser.flat, tokeniser.fingerprint(), tokeniser.vocabulary)
+    corpus = open_corpus(path, ("documents",), tokenizer)
     with pytest.raises(InputError, match="one document"):
         draw_elsewhere(Records(corpus, [0, 1]), 0, np.random.default_rng(0))
 
@@ -103,37 +106,37 @@ def test_some_pairs_are_short() -> None:
     assert {draw_length(60, 0.0, rng) for _ in range(50)} == {60}
 
 
-@pytest.mark.parametrize("kind", ["tokeniser", "byte_tokeniser"])
+@pytest.mark.parametrize("kind", ["tokenizer", "byte_tokenizer"])
 def test_pairs_are_framed_as_by_the_tokeniser_itself(kind: str, request: pytest.FixtureRequest) -> None:
-    tokeniser: Tokeniser = request.getfixturevalue(kind)
+    tokenizer: TextTokenizer = request.getfixturevalue(kind)
     texts = [("the fox", "the dog walks"), ("a", "a"), ("the cat walks", "fox")]
     sides = [
-        [np.array(ids) for ids in tokeniser.tokenizer(list(side), add_special_tokens=False)["input_ids"]]
+        [np.array(ids) for ids in tokenizer.tokenizer(list(side), add_special_tokens=False)["input_ids"]]
         for side in zip(*texts, strict=True)
     ]
-    found = tokeniser.frame_pairs(*sides)
-    expected = tokeniser.tokenizer(*map(list, zip(*texts, strict=True)), padding=True, return_tensors="pt")
+    found = tokenizer.frame_pairs(*sides)
+    expected = tokenizer.tokenizer(*map(list, zip(*texts, strict=True)), padding=True, return_tensors="pt")
     assert torch.equal(found.ids, expected["input_ids"])
     assert torch.equal(found.mask, expected["attention_mask"])
-    if kind == "tokeniser":
+    if kind == "tokenizer":
         assert found.segments is not None
         assert torch.equal(found.segments, expected["token_type_ids"])
 
 
-def test_segment_ids_go_where_the_rows_go(tokeniser: Tokeniser) -> None:
-    pairs = tokeniser.frame_pairs([np.array([7, 8]), np.array([7])], [np.array([9]), np.array([9, 9, 9, 9])])
+def test_segment_ids_go_where_the_rows_go(tokenizer: TextTokenizer) -> None:
+    pairs = tokenizer.frame_pairs([np.array([7, 8]), np.array([7])], [np.array([9]), np.array([9, 9, 9, 9])])
     assert pairs.segments is not None
     assert pairs.segments.tolist() == [[0, 0, 0, 0, 1, 1, 0, 0], [0, 0, 0, 1, 1, 1, 1, 1]]
     part = pairs.rows(slice(0, 1))
     assert part.segments is not None
     assert part.segments.tolist() == [[0, 0, 0, 0, 1, 1]]
-    plain = tokeniser.frame([np.array([7])], 10)
-    both = join([plain, pairs], tokeniser.pad)
+    plain = tokenizer.frame([np.array([7])], 10)
+    both = join([plain, pairs], tokenizer.pad)
     assert both.segments is not None
     assert both.segments.tolist() == [[0] * 8, *pairs.segments.tolist()]
-    assert plain.segments is None is join([plain, plain], tokeniser.pad).segments
+    assert plain.segments is None is join([plain, plain], tokenizer.pad).segments
     moved = pairs.to(torch.device("cpu"))
     assert moved.segments is not None
-    masked = mask_tokens(pairs, tokeniser, np.random.default_rng(0)).tokens
+    masked = mask_tokens(pairs, tokenizer, np.random.default_rng(0)).tokens
     assert masked.segments is not None
     assert torch.equal(masked.segments, pairs.segments)

@@ -48,7 +48,9 @@ def overlap(one: Span, other: Span) -> int:
 
 
 asked_for = st.builds(
-    lambda anchors, positives, shortest, more, place: SpanSettings(anchors, positives, shortest, shortest + more, place=place),
+    lambda anchors, positives, shortest, more, place: SpanSettings(
+        anchors, positives, shortest, shortest + more, place=place
+    ),
     st.integers(1, 4),
     st.integers(1, 3),
     st.integers(1, 20),
@@ -57,7 +59,8 @@ asked_for = st.builds(
 )
 
 
-# ----------------------------------------------------------------------------------------------------------------------- lengths
+# -----------------------------------------------------------------------------------------------------------------------
+# lengths
 
 
 def test_the_papers_lengths():
@@ -65,19 +68,25 @@ def test_the_papers_lengths():
     assert expected((2, 4), 32, 512)[0] == pytest.approx(192, abs=0.51)
     found = drawn(4096, SpanSettings())
     assert_distributed(lengths_of([anchor for document in found for anchor, _ in document]), (4, 2), 32, 512)
-    assert_distributed(lengths_of([each for document in found for _, positives in document for each in positives]), (2, 4), 32, 512)
+    assert_distributed(
+        lengths_of([each for document in found for _, positives in document for each in positives]), (2, 4), 32, 512
+    )
 
 
 def test_other_shapes_and_bounds():
     asked = SpanSettings(anchors=3, positives=1, shortest=5, longest=25, anchor_shape=(1, 1), positive_shape=(6, 1.5))
     found = drawn(200, asked)
     assert_distributed(lengths_of([anchor for document in found for anchor, _ in document]), (1, 1), 5, 25)
-    assert_distributed(lengths_of([each for document in found for _, positives in document for each in positives]), (6, 1.5), 5, 25)
+    assert_distributed(
+        lengths_of([each for document in found for _, positives in document for each in positives]), (6, 1.5), 5, 25
+    )
 
 
 def test_equal_bounds_give_one_length():
     found = drawn(200, SpanSettings(shortest=10, longest=10), 50)
-    assert {end - start for document in found for anchor, positives in document for start, end in (anchor, *positives)} == {10}
+    assert {
+        end - start for document in found for anchor, positives in document for start, end in (anchor, *positives)
+    } == {10}
 
 
 def test_a_positive_inside_is_bounded_by_its_anchor():
@@ -92,7 +101,8 @@ def test_positives_beside_keep_their_lengths_where_there_is_room():
     assert_distributed(lengths, (2, 4), 32, 512)
 
 
-# ------------------------------------------------------------------------------------------------------------------------ places
+# ------------------------------------------------------------------------------------------------------------------------
+# places
 
 
 @settings(max_examples=300, deadline=None)
@@ -148,7 +158,9 @@ def test_any_place_is_beside_across_or_inside_and_evenly_so():
     assert all(number / (DRAWS * 5) == pytest.approx(1 / 9, abs=0.012) for number in starts.values())
 
 
-@pytest.mark.parametrize(("anchor", "expected_starts"), [((1, 5), range(6)), ((95, 99), range(91, 97)), ((0, 4), range(5))])
+@pytest.mark.parametrize(
+    ("anchor", "expected_starts"), [((1, 5), range(6)), ((95, 99), range(91, 97)), ((0, 4), range(5))]
+)
 def test_the_ends_of_a_document_bound_the_places(anchor, expected_starts):
     asked = SpanSettings(positives=500, shortest=4, longest=4)
     starts = {start for start, _ in sample_positives(100, anchor, asked, np.random.default_rng(0))}
@@ -157,12 +169,19 @@ def test_the_ends_of_a_document_bound_the_places(anchor, expected_starts):
 
 def test_inside_every_place_is_drawn():
     asked = SpanSettings(positives=500, shortest=4, longest=10, positive_shape=(1, 1e6), place="subsumed")
-    assert set(sample_positives(100, (50, 58), asked, np.random.default_rng(0))) == {(start, start + 4) for start in range(50, 55)}
+    assert set(sample_positives(100, (50, 58), asked, np.random.default_rng(0))) == {
+        (start, start + 4) for start in range(50, 55)
+    }
 
 
 def test_beside_is_either_side_where_both_have_room():
     asked = SpanSettings(positives=DRAWS, shortest=4, longest=4, place="adjacent")
-    for anchor, sides in (((50, 54), {(46, 50), (54, 58)}), ((0, 4), {(4, 8)}), ((3, 7), {(7, 11)}), ((4, 8), {(0, 4), (8, 12)})):
+    for anchor, sides in (
+        ((50, 54), {(46, 50), (54, 58)}),
+        ((0, 4), {(4, 8)}),
+        ((3, 7), {(7, 11)}),
+        ((4, 8), {(0, 4), (8, 12)}),
+    ):
         found = Counter(sample_positives(100, anchor, asked, np.random.default_rng(0)))
         assert set(found) == sides
         assert all(number / DRAWS == pytest.approx(1 / len(sides), abs=0.04) for number in found.values())
@@ -176,7 +195,9 @@ def test_beside_is_shorter_where_neither_side_has_room():
 
 
 def test_one_anchor_stands_anywhere_evenly():
-    found = Counter(anchors[0][0][0] for anchors in drawn(30, SpanSettings(anchors=1, shortest=10, longest=10), DRAWS * 2))
+    found = Counter(
+        anchors[0][0][0] for anchors in drawn(30, SpanSettings(anchors=1, shortest=10, longest=10), DRAWS * 2)
+    )
     assert sorted(found) == list(range(21))
     assert all(number / (DRAWS * 2) == pytest.approx(1 / 21, abs=0.012) for number in found.values())
 
@@ -190,7 +211,8 @@ def test_several_anchors_reach_both_ends_of_the_document():
     assert centres[:, 0].mean() + centres[:, 2].mean() == pytest.approx(100, abs=2)
 
 
-# --------------------------------------------------------------------------------------------------------------- short documents
+# --------------------------------------------------------------------------------------------------------------- short
+# documents
 
 
 def test_short_documents_have_shorter_spans():
@@ -217,13 +239,16 @@ def test_fewer_tokens_than_anchors():
     assert sample_anchors(3, SpanSettings(anchors=3), np.random.default_rng(0)) == [(0, 1), (1, 2), (2, 3)]
 
 
-# ---------------------------------------------------------------------------------------------------------------------- settings
+# ----------------------------------------------------------------------------------------------------------------------
+# settings
 
 
 def test_the_same_chance_gives_the_same_spans():
     first, again, other = (sample_anchors(4096, SpanSettings(), np.random.default_rng(seed)) for seed in (1, 1, 2))
     assert first == again != other
-    first, again, other = (sample_positives(4096, (9, 99), SpanSettings(), np.random.default_rng(seed)) for seed in (1, 1, 2))
+    first, again, other = (
+        sample_positives(4096, (9, 99), SpanSettings(), np.random.default_rng(seed)) for seed in (1, 1, 2)
+    )
     assert first == again != other
 
 

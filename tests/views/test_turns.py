@@ -57,7 +57,10 @@ def test_windows_leave_out_greeting_and_farewell_where_they_can():
 
 def test_a_window_holds_something_to_tell_behind_its_context():
     rng = np.random.default_rng(0)
-    assert {draw_window("ayyyyyyz", 2, 0, rng) for _ in range(50)} == {range(2), range(6, 8)}  # the inner ones are all the same
+    assert {draw_window("ayyyyyyz", 2, 0, rng) for _ in range(50)} == {
+        range(2),
+        range(6, 8),
+    }  # the inner ones are all the same
     for _ in range(50):
         window = draw_window("abyyyyyz", 4, 1, rng)
         assert len(set("abyyyyyz"[window.start + 1 : window.stop])) > 1

@@ -9,15 +9,15 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from isotrope.comparison.comparison_table import FILE, Comparison
 from isotrope.comparison.plan import Contestant, Data, Place, Task, Terms, contestants, loop_settings, suites
-from isotrope.comparison.results import FILE, Comparison
 from isotrope.comparison.run import finished, judge, protocol
 from isotrope.comparison.workers import run_all
 from isotrope.encoders.encoder import Encoder
 from isotrope.encoders.loading import load
 from isotrope.errors import InputError
 from isotrope.files import file_digest
-from isotrope.methods.registry import find
+from isotrope.methods.frame.method_registry import find
 from isotrope.progress import bar, hidden
 from isotrope.trainer import Files
 from isotrope.training.settings import LoopSettings, resolve
@@ -44,11 +44,12 @@ def compare(
 ) -> Comparison:
     """Train each method with each seed from one start, for as many steps, chosen alike; judge every encoder alike.
 
-    ``data``: a file, or several of different kinds, of which each method takes the first that it can use (a mapping from kind to file says
-    which is which). ``suite``: sts, transfer, label-free or own (each method's own task), or several; by default STS where
-    there are benchmarks. ``methods``: names, or LABEL=NAME for a method that stands twice. ``own``: by label, settings of one method;
-    ``settings`` are the loop's, for all. ``data_dir`` (or ISOTROPE_DATA) brings the STS tasks; without it the score is label-free. The same
-    call goes on where an earlier one with the same ``output`` was stopped: a finished run is not made again.
+    ``data``: a file, or several of different kinds, of which each method takes the first that it can use (a mapping
+    from kind to file says which is which). ``suite``: sts, transfer, label-free or own (each method's own task), or
+    several; by default STS where there are benchmarks. ``methods``: names, or LABEL=NAME for a method that stands
+    twice. ``own``: by label, settings of one method; ``settings`` are the loop's, for all. ``data_dir`` (or
+    ISOTROPE_DATA) brings the STS tasks; without it the score is label-free. The same call goes on where an earlier one
+    with the same ``output`` was stopped: a finished run is not made again.
     """
     if seeds < 1 or parallel < 1:
         raise InputError(f"seeds and parallel must be at least 1; {seeds} and {parallel} were given.")
@@ -84,7 +85,9 @@ def compare(
         with bar("comparing", len(tasks), start=len(kept)) as advance:
             for task, outcome in run_all(left, parallel):
                 if "failure" in outcome:
-                    found.failures.append({"name": task.contestant.label, "seed": task.seed, "sentence": outcome["failure"]})
+                    found.failures.append(
+                        {"name": task.contestant.label, "seed": task.seed, "sentence": outcome["failure"]}
+                    )
                 else:
                     found.runs.append(outcome)
                 found.write()
@@ -105,14 +108,21 @@ def _facts(terms: Terms, entered: Sequence[Contestant], seeds: list[int], device
         "eval_data": list(terms.eval_data),
         "protocol": protocol(terms),
         "last": [one.label for one in entered if find(one.method).keeps == "last"],
-        "own": {one.label: own for one in entered if (own := _own(one, terms.settings))["settings"] or one.label != one.method},
+        "own": {
+            one.label: own
+            for one in entered
+            if (own := _own(one, terms.settings))["settings"] or one.label != one.method
+        },
         "version": __version__,
         "machine": {"platform": platform.platform(), "device": device, "parallel": parallel},
     }
 
 
 def _own(one: Contestant, common: Mapping[str, Any]) -> dict[str, Any]:
-    """What a method has of its own: its own start, its own defaults of the loop where nothing was said, and what was given for it."""
+    """What a method has of its own:
+
+    its own start, its own defaults of the loop where nothing was said, and what was given for it.
+    """
     method = find(one.method)
     anew = {"from": "nothing"} if method.starts_anew else {}
     loop = {name: value for name, value in method.loop.items() if name not in common}
@@ -128,7 +138,10 @@ def _start(encoder: Encoder, terms: Terms, folder: Path) -> dict[str, float]:
         return {}
     if (folder / FILE).is_file():
         earlier = Comparison.read(folder / FILE)
-        if earlier.start and (earlier.terms["fingerprint"], earlier.terms["protocol"]) == (terms.fingerprint, protocol(terms)):
+        if earlier.start and (earlier.terms["fingerprint"], earlier.terms["protocol"]) == (
+            terms.fingerprint,
+            protocol(terms),
+        ):
             return earlier.start
     with hidden():
         return judge(encoder, terms, {})
@@ -140,5 +153,7 @@ def _folder(output: Place | None) -> Path:
         raise InputError(f"{folder}: a file stands where the comparison's folder should be; choose another --output.")
     holds = {entry.name for entry in folder.iterdir()} if folder.is_dir() else set()
     if holds and FILE not in holds:
-        raise InputError(f"{folder}: the folder holds something else ({min(holds)}); choose a new folder for the comparison.")
+        raise InputError(
+            f"{folder}: the folder holds something else ({min(holds)}); choose a new folder for the comparison."
+        )
     return folder

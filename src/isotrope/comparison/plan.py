@@ -10,13 +10,13 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from isotrope.data.kinds import KINDS
+from isotrope.data.record_types import RECORD_TYPES
 from isotrope.data.sources import fits
 from isotrope.data.tables import check_file, header_of
 from isotrope.encoders.pooling import Pooling
 from isotrope.errors import InputError, nearest
 from isotrope.files import file_digest
-from isotrope.methods.registry import find, registry
+from isotrope.methods.frame.method_registry import find, registry
 from isotrope.training.settings import LoopSettings, resolve
 
 STEPS = 200  # where none are given; an epoch would give each text its own number
@@ -38,7 +38,9 @@ class Terms:
     eval_content: tuple[str, ...] = ()  # digests of them
     data_dir: str | None = None  # None: judged without labels
     aggregation: str = "all"
-    suites: tuple[str, ...] = ()  # what the encoders are judged by; empty: STS where there are benchmarks, else the label-free score
+    suites: tuple[
+        str, ...
+    ] = ()  # what the encoders are judged by; empty: STS where there are benchmarks, else the label-free score
 
     @property
     def judges(self) -> tuple[str, ...]:
@@ -94,12 +96,18 @@ class Task:
         }
 
 
-def contestants(methods: Sequence[str], data: Data, own: Mapping[str, Mapping[str, Any]], common: Mapping[str, Any]) -> list[Contestant]:
-    """``methods`` are names, or LABEL=NAME for a method that stands twice; each takes the first file of a kind it needs."""
+def contestants(
+    methods: Sequence[str], data: Data, own: Mapping[str, Mapping[str, Any]], common: Mapping[str, Any]
+) -> list[Contestant]:
+    """``methods`` are names, or LABEL=NAME for a method that stands twice; each takes the first file of a kind it
+    needs.
+    """
     files = _files(data)
     named = dict(_labelled(name) for name in methods)
     if not named:
-        raise InputError("No method was named; give --methods with names that `isotrope methods` lists, joined by commas.")
+        raise InputError(
+            "No method was named; give --methods with names that `isotrope methods` lists, joined by commas."
+        )
     unknown = next((label for label in own if label not in named), None)
     if unknown is not None:
         raise InputError(f"Settings were given for '{unknown}', which is not compared{nearest(unknown, named)}")
@@ -112,12 +120,14 @@ def contestants(methods: Sequence[str], data: Data, own: Mapping[str, Mapping[st
             Pooling.named(pooling, 1)  # refuses what it does not know
         equal = next((name for name in EQUAL if name in settings), None)
         if equal is not None:
-            raise InputError(f"{equal} is the same for every method that is compared; give it as --{equal.replace('_', '-')}.")
+            raise InputError(
+                f"{equal} is the same for every method that is compared; give it as --{equal.replace('_', '-')}."
+            )
         chosen, loop = resolve({**kind.loop, **common, **settings}, kind.Settings, LoopSettings)
         kind.check(chosen)
         loop.check()
         kind.check_batch(chosen, loop.batch_size)
-        text = _text_for(label, kind.kinds(chosen), files)
+        text = _text_for(label, kind.record_types(chosen), files)
         if text not in digests:
             digests[text] = file_digest(text)
         found.append(Contestant(label, method, text, digests[text], settings, pooling))
@@ -125,7 +135,9 @@ def contestants(methods: Sequence[str], data: Data, own: Mapping[str, Mapping[st
 
 
 def loop_settings(given: Mapping[str, Any], methods: Sequence[str] = ()) -> dict[str, Any]:
-    """The loop's settings for all; a setting that only methods have is refused, for it is one method's (of ``methods``, if it can be)."""
+    """The loop's settings for all; a setting that only methods have is refused, for it is one method's (of ``methods``,
+    if it can be).
+    """
     settings = {name.replace("-", "_"): value for name, value in given.items()}
     if "epochs" in settings:
         raise InputError("Epochs would give each method its own number of steps; give --max-steps, the same for all.")
@@ -133,7 +145,9 @@ def loop_settings(given: Mapping[str, Any], methods: Sequence[str] = ()) -> dict
         owners = [method for method, kind in registry().items() if name in _names(kind.Settings)]
         if owners and name not in _names(LoopSettings):
             owner = next((label for label, method in map(_labelled, methods) if method in owners), owners[0])
-            raise InputError(f"{name} is a setting of single methods; write --set {owner}.{name.replace('_', '-')}=VALUE.")
+            raise InputError(
+                f"{name} is a setting of single methods; write --set {owner}.{name.replace('_', '-')}=VALUE."
+            )
     (checked,) = resolve(settings, LoopSettings)
     checked.check()
     return {"max_steps": STEPS, **settings}
@@ -167,7 +181,10 @@ def _files(data: Data) -> list[tuple[str | None, str]]:
     else:
         given = [data] if isinstance(data, str | os.PathLike) else list(data)
         parts = [str(word).partition("=") for word in given]
-        found = [(kind, path) if equals and kind in KINDS else (None, kind + equals + path) for kind, equals, path in parts]
+        found = [
+            (kind, path) if equals and kind in RECORD_TYPES else (None, kind + equals + path)
+            for kind, equals, path in parts
+        ]
     if not found:
         raise InputError("No data was given: name at least one file.")
     for kind, path in found:
@@ -184,8 +201,10 @@ def _text_for(label: str, kinds: Sequence[str], files: list[tuple[str | None, st
         if named or fitting:
             return (named or fitting)[0]
     given = ", ".join(f"{Path(path).name} ({kind or _described(path)})" for kind, path in files)
-    wanted = "/".join(KINDS[kinds[0]].known[0])
-    raise InputError(f"{label} needs {' or '.join(kinds)}, and none of the files is that: {given}; add one, with columns such as {wanted}.")
+    wanted = "/".join(RECORD_TYPES[kinds[0]].known[0])
+    raise InputError(
+        f"{label} needs {' or '.join(kinds)}, and none of the files is that: {given}; add one, with columns such as {wanted}."
+    )
 
 
 def _described(path: str) -> str:

@@ -20,7 +20,7 @@ from isotrope.evaluation.sts import PROTOCOL, evaluate_sts
 from isotrope.evaluation.transfer import PROTOCOL as TRANSFER
 from isotrope.evaluation.transfer import TASKS, evaluate_transfer
 from isotrope.files import write_json, written_file
-from isotrope.methods.registry import find
+from isotrope.methods.frame.method_registry import find
 from isotrope.progress import hidden
 from isotrope.trainer import train
 from isotrope.training.checkpoints import RunFolder, difference
@@ -40,7 +40,9 @@ def finished(task: Task) -> Finding | None:
     for part, now in task.facts().items():
         if kept["facts"].get(part) != now:
             told = difference(kept["facts"].get(part), now)
-            raise InputError(f"{task.folder}: this run was made under other terms, the {part} differs: {told}; choose another --output.")
+            raise InputError(
+                f"{task.folder}: this run was made under other terms, the {part} differs: {told}; choose another --output."
+            )
     return kept
 
 
@@ -82,7 +84,7 @@ def perform(task: Task) -> Finding:
     finding = {
         "name": contestant.label,
         "seed": task.seed,
-        "data": {"source": contestant.data, "kind": run.corpus.kind.name, "records": len(run.corpus)},
+        "data": {"source": contestant.data, "record_type": run.corpus.record_type.name, "records": len(run.corpus)},
         "measures": {**measures, "seconds": _seconds(run.history, run.folder)},
         "before": _measured(run.history, 0),
         "selected_step": run.selected_step,
@@ -102,7 +104,12 @@ def judge(encoder: Encoder, terms: Terms, measured: dict[str, float]) -> dict[st
 def _by_sts(encoder: Encoder, terms: Terms, measured: dict[str, float]) -> dict[str, float]:
     found = evaluate_sts(encoder, terms.data_dir, terms.aggregation, resamples=1).scores["sts"]  # no interval is shown
     geometry = {name: found["geometry"][name] for name in ("alignment", "uniformity", "effective_rank")}
-    return {"sts_average": found["average"]["spearman"], "sts_b": found["STS-B"]["spearman"], **geometry, **_dev(measured)}
+    return {
+        "sts_average": found["average"]["spearman"],
+        "sts_b": found["STS-B"]["spearman"],
+        **geometry,
+        **_dev(measured),
+    }
 
 
 def _by_transfer(encoder: Encoder, terms: Terms, measured: dict[str, float]) -> dict[str, float]:

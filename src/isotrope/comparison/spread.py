@@ -1,4 +1,7 @@
-"""Over many seeds: median and extremes, the interval of the mean, and how far a method lies from the first, seed by seed."""
+"""Over many seeds:
+
+median and extremes, the interval of the mean, and how far a method lies from the first, seed by seed.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +38,10 @@ class Interval:
 
 @dataclass(frozen=True)
 class Spread:
-    """Of one measure of one method. ``difference``: from the first method, in pairs of the same seed; none for the first itself."""
+    """Of one measure of one method.
+
+    ``difference``: from the first method, in pairs of the same seed; none for the first itself.
+    """
 
     measure: str
     name: str
@@ -47,12 +53,16 @@ class Spread:
     difference: Interval | None = None
 
     @classmethod
-    def of(cls, measure: str, name: str, by_seed: Mapping[int, float], first: Mapping[int, float] | None = None) -> Spread:
+    def of(
+        cls, measure: str, name: str, by_seed: Mapping[int, float], first: Mapping[int, float] | None = None
+    ) -> Spread:
         """``by_seed``: what each seed reached; ``first``: what the first method did."""
         values = list(by_seed.values())
         both = [] if first is None else [value - first[seed] for seed, value in by_seed.items() if seed in first]
         apart = Interval.of(both) if both else None
-        return cls(measure, name, len(values), statistics.median(values), min(values), max(values), Interval.of(values), apart)
+        return cls(
+            measure, name, len(values), statistics.median(values), min(values), max(values), Interval.of(values), apart
+        )
 
     def cells(self, head: str, digits: int) -> list[str]:
         middle = f"{self.median:.{digits}f}"

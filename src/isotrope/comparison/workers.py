@@ -20,7 +20,8 @@ Finding = dict[str, Any]
 def run_all(tasks: Sequence[Task], parallel: int) -> Iterator[tuple[Task, Finding]]:
     """Each task with its outcome, in the order in which they end. One at a time they run in this process.
 
-    Whatever ends this early, processes that are at work are told as by Ctrl-C: they finish their step and write a checkpoint.
+    Whatever ends this early, processes that are at work are told as by Ctrl-C: they finish their step and write a
+    checkpoint.
     """
     if parallel == 1 or len(tasks) < 2:
         from isotrope.comparison.run import attempt
@@ -67,7 +68,9 @@ class _Worker:
         except (EOFError, OSError):
             self.process.join()
             code = self.process.exitcode
-            return {"failure": f"The process of this run ended by itself (code {code}); is there room for so many with --parallel?"}
+            return {
+                "failure": f"The process of this run ended by itself (code {code}); is there room for so many with --parallel?"
+            }
         return found
 
     def interrupt(self) -> None:

@@ -19,13 +19,17 @@ LOOK_AHEAD = 64  # how many classes are asked for one that fills a batch to the 
 def unique(corpus: Corpus, rows: Rows, size: int, seed: int, epoch: int) -> Iterator[Rows]:
     """Shuffled batches in which no text stands twice: a repeated text would be a false negative of itself.
 
-    A record that clashes waits for the next batch. Records that fill no whole batch at the end of the epoch are left out.
+    A record that clashes waits for the next batch. Records that fill no whole batch at the end of the epoch are left
+    out.
     """
     return _without_repeats(rows, size, seed, epoch, lambda row: set(corpus.keys[row].tolist()))
 
 
 def by_document(corpus: Corpus, rows: Rows, size: int, seed: int, epoch: int) -> Iterator[Rows]:
-    """As ``unique``, of whole documents: a row stands for the document that begins with it (``Records.whole``, ``Records.joined``)."""
+    """As ``unique``, of whole documents:
+
+    a row stands for the document that begins with it (``Records.whole``, ``Records.joined``).
+    """
 
     def content(row: int) -> set[int]:
         document = corpus.document(row)
@@ -37,8 +41,9 @@ def by_document(corpus: Corpus, rows: Rows, size: int, seed: int, epoch: int) ->
 def consecutive(corpus: Corpus, rows: Rows, size: int, seed: int, epoch: int) -> Iterator[Rows]:
     """Neighbours stay neighbours: runs of ``size`` records in file order, the runs shuffled.
 
-    A run goes on from one document to the next; ``Records.documents`` and ``Records.positions`` tell who is a neighbour. What fills no
-    whole run stands at the end of the file in the first epoch and elsewhere in later ones, so that all have their turn.
+    A run goes on from one document to the next; ``Records.documents`` and ``Records.positions`` tell who is a
+    neighbour. What fills no whole run stands at the end of the file in the first epoch and elsewhere in later ones, so
+    that all have their turn.
     """
     runs, rest = divmod(len(rows), size)
     first = epoch % (rest + 1)
@@ -47,10 +52,11 @@ def consecutive(corpus: Corpus, rows: Rows, size: int, seed: int, epoch: int) ->
 
 
 def by_class(corpus: Corpus, rows: Rows, size: int, seed: int, epoch: int) -> Iterator[Rows]:
-    """Shuffled batches in which a record has company of its class, its positives, and at least one other class, its negatives.
+    """Shuffled batches in which a record has company of its class, its positives, and at least one other class, its
+    negatives.
 
-    A record is alone only where its class has no other, or where the classes do not come out even. Records that fill no whole batch at the
-    end of the epoch are left out.
+    A record is alone only where its class has no other, or where the classes do not come out even. Records that fill no
+    whole batch at the end of the epoch are left out.
     """
     rng = np.random.default_rng([seed, epoch])
     labels = corpus.numbers("label")[rows]
@@ -96,7 +102,10 @@ def by_class(corpus: Corpus, rows: Rows, size: int, seed: int, epoch: int) -> It
 
 
 def _company(left: int, room: int) -> int:
-    """How many of a class's records to take: two, or three, so that neither one record nor room for one is left over; 0: it cannot be."""
+    """How many of a class's records to take:
+
+    two, or three, so that neither one record nor room for one is left over; 0: it cannot be.
+    """
     for take in (2, 3) if left > 1 else (1,):
         if take <= left and take <= room and left - take != 1 and room - take != 1:
             return take

@@ -1,4 +1,4 @@
-"""Records on disk, tokenised once: memory-mapped, keyed by the content of the file and the tokeniser."""
+"""Records on disk, tokenised once: memory-mapped, keyed by the content of the file and the tokenizer."""
 
 from __future__ import annotations
 
@@ -13,28 +13,33 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 
-from isotrope.data.corpus_files import FORMAT, Counts, Keys, Tokenise, build, layout_of, whole_keys
-from isotrope.data.kinds import KINDS, Kind, Record, kind_named
+from isotrope.data.corpus_files import FORMAT, Counts, Keys, Tokenizer, build, layout_of, whole_keys
+from isotrope.data.record_types import RECORD_TYPES, Record, RecordType, record_type_named
 from isotrope.data.sources import find_records, read_sentences
 from isotrope.errors import InputError
 from isotrope.files import cache_folder, digest, file_digest, written_folder
 
 
 class Corpus:
-    """Records of one kind. Nothing is in memory but what is asked for."""
+    """Records of one record type. Nothing is in memory but what is asked for."""
 
     def __init__(self, folder: Path) -> None:
         facts = json.loads((folder / "corpus.json").read_text(encoding="utf-8"))
         self.folder = folder
         self.fingerprint: str = facts["fingerprint"]
-        self.kind: Kind = kind_named(facts["kind"])
+        self.record_type: RecordType = record_type_named(facts["record_type"])
         self.counts = Counts(**facts["counts"])
-        files = {name: _mapped(folder / name, numbers) for name, numbers in layout_of(self.kind, facts["id_type"]).items()}
+        files = {
+            name: _mapped(folder / name, numbers)
+            for name, numbers in layout_of(self.record_type, facts["id_type"]).items()
+        }
         self._files = files
         self._ids, self._id_ends = files["ids"], files["id_ends"]
         self._text, self._text_ends = files["text"], files["text_ends"]
-        self.field_keys: Keys = cast(Keys, files["keys"].reshape(-1, len(self.kind.fields)))  # of each text
-        self.keys: Keys = whole_keys(self.field_keys, files["values"]) if self.kind.names else self.field_keys  # what it is known by
+        self.field_keys: Keys = cast(Keys, files["keys"].reshape(-1, len(self.record_type.fields)))  # of each text
+        self.keys: Keys = (
+            whole_keys(self.field_keys, files["values"]) if self.record_type.names else self.field_keys
+        )  # what it is known by
         self.documents: npt.NDArray[np.int64] = files["documents"]  # of each record, the document it stands in
         self.starts: npt.NDArray[np.int64] = files["starts"]  # of each document, its first record
 
@@ -58,11 +63,13 @@ class Corpus:
     def document(self, row: int) -> range:
         """The rows of the document that a row stands in."""
         number = int(self.documents[row])
-        return range(int(self.starts[number]), int(self.starts[number + 1]) if number + 1 < len(self.starts) else len(self))
+        return range(
+            int(self.starts[number]), int(self.starts[number + 1]) if number + 1 < len(self.starts) else len(self)
+        )
 
     def document_tokens(self) -> npt.NDArray[np.int64]:
         """How many tokens each document has, without special tokens."""
-        ends = np.append(self.starts[1:], len(self)) * len(self.kind.fields)
+        ends = np.append(self.starts[1:], len(self)) * len(self.record_type.fields)
         return np.diff(self._id_ends[ends - 1], prepend=0)
 
     def lengths(self) -> npt.NDArray[np.int64]:
@@ -75,22 +82,22 @@ class Corpus:
 
     def stretch(self, rows: range) -> npt.NDArray[np.int32]:
         """Token ids of records that follow each other: they lie one after another already."""
-        start, _ = self._span(self._id_ends, rows[0], self.kind.fields[0])
-        _, end = self._span(self._id_ends, rows[-1], self.kind.fields[-1])
+        start, _ = self._span(self._id_ends, rows[0], self.record_type.fields[0])
+        _, end = self._span(self._id_ends, rows[-1], self.record_type.fields[-1])
         return np.asarray(self._ids[start:end], dtype=np.int32)
 
     def reach(self, row: int, tokens: int) -> int:
         """How many records from ``row`` on have so many tokens together; those of its document, where they have fewer."""
-        fields, last = len(self.kind.fields), self.document(row).stop
-        start, _ = self._span(self._id_ends, row, self.kind.fields[0])
+        fields, last = len(self.record_type.fields), self.document(row).stop
+        start, _ = self._span(self._id_ends, row, self.record_type.fields[0])
         ends = self._id_ends[(row + 1) * fields - 1 : last * fields : fields]
         return min(int(np.searchsorted(ends, start + tokens)) + 1, last - row)
 
     @cached_property
     def names(self) -> list[str]:
         """The different labels (or entities, or scores as written), sorted; the place of one is its number."""
-        if self.kind.value is None:
-            raise InputError(f"{self.kind.name} carry no score or label.")
+        if self.record_type.value is None:
+            raise InputError(f"{self.record_type.name} carry no score or label.")
         return (self.folder / "names").read_text(encoding="utf-8").split("\n")
 
     @property
@@ -113,9 +120,13 @@ class Corpus:
 
     def numbers(self, value: str) -> npt.NDArray[np.int32]:
         """Of each record, the number of its "label", "entity" or "score": the place of what it carries in ``names``."""
-        if self.kind.value != value:
-            bring = " or ".join(kind.name for kind in KINDS.values() if kind.value == value and not kind.in_text)
-            raise InputError(f"{self.kind.name} carry no {value}; bring {bring}.")
+        if self.record_type.value != value:
+            bring = " or ".join(
+                record_type.name
+                for record_type in RECORD_TYPES.values()
+                if record_type.value == value and not record_type.in_text
+            )
+            raise InputError(f"{self.record_type.name} carry no {value}; bring {bring}.")
         return self._files["values"]
 
     def hard_entities(self, row: int) -> npt.NDArray[np.int64]:
@@ -142,7 +153,7 @@ class Corpus:
                 pages.madvise(mmap.MADV_DONTNEED)
 
     def _span(self, ends: npt.NDArray[Any], row: int, field: str) -> tuple[int, int]:
-        cell = int(row) * len(self.kind.fields) + (self.kind.fields.index(field) if field else 0)
+        cell = int(row) * len(self.record_type.fields) + (self.record_type.fields.index(field) if field else 0)
         return (int(ends[cell - 1]) if cell else 0), int(ends[cell])
 
 
@@ -158,7 +169,7 @@ class Records:
 
     @property
     def fields(self) -> tuple[str, ...]:
-        return self.corpus.kind.fields
+        return self.corpus.record_type.fields
 
     def tokens(self, field: str = "") -> list[npt.NDArray[np.int32]]:
         return [self.corpus.tokens(row, field) for row in self.rows]
@@ -169,7 +180,7 @@ class Records:
     def values(self) -> list[str]:
         """Labels, entities or scores, as written."""
         names = self.corpus.names
-        return [names[number] for number in self._of(self.corpus.numbers(self.corpus.kind.value or ""))]
+        return [names[number] for number in self._of(self.corpus.numbers(self.corpus.record_type.value or ""))]
 
     def scores(self) -> npt.NDArray[np.float64]:
         names = self.corpus.names
@@ -212,40 +223,40 @@ class Records:
 
 def open_corpus(
     source: str | os.PathLike[str] | Sequence[Any],
-    kinds: Sequence[str],
-    tokenise: Tokenise,
-    tokeniser_digest: str,
-    vocabulary: int,
+    record_types: Sequence[str],
+    tokenizer: Tokenizer,
     columns: Sequence[str] | None = None,
     split: bool = False,
 ) -> Corpus:
     """The tokenised records of a file (or of Python values), built on first use and found again afterwards.
 
-    ``kinds`` are tried in order: the first whose columns the file has is taken.
+    ``record_types`` are tried in order: the first whose columns the file has is taken.
     """
-    where, kind, records, content = find_records(source, kinds, columns, split)
-    settings = json.dumps([kind.name, list(columns or ()), split])
-    fingerprint = digest(FORMAT, content, tokeniser_digest, settings)
-    return _kept(fingerprint, records, kind, tokenise, vocabulary, where)
+    where, record_type, records, content = find_records(source, record_types, columns, split)
+    settings = json.dumps([record_type.name, list(columns or ()), split])
+    fingerprint = digest(FORMAT, content, tokenizer.fingerprint(), settings)
+    return _kept(fingerprint, records, record_type, tokenizer, where)
 
 
-def open_documents(sources: Sequence[str | os.PathLike[str]], tokenise: Tokenise, tokeniser_digest: str, vocabulary: int) -> Corpus:
+def open_documents(sources: Sequence[str | os.PathLike[str]], tokenizer: Tokenizer) -> Corpus:
     """The sentences of several files as one corpus of documents, none of which goes on from one file to the next."""
-    fingerprint = digest(FORMAT, "documents", *(file_digest(source) for source in sources), tokeniser_digest)
+    fingerprint = digest(FORMAT, "documents", *(file_digest(source) for source in sources), tokenizer.fingerprint())
     where = ", ".join(map(str, sources))
-    return _kept(fingerprint, read_sentences(sources), kind_named("documents"), tokenise, vocabulary, where)
+    return _kept(fingerprint, read_sentences(sources), record_type_named("documents"), tokenizer, where)
 
 
-def _kept(fingerprint: str, records: Iterable[Record], kind: Kind, tokenise: Tokenise, vocabulary: int, where: str) -> Corpus:
+def _kept(
+    fingerprint: str, records: Iterable[Record], record_type: RecordType, tokenizer: Tokenizer, where: str
+) -> Corpus:
     """The corpus of that fingerprint; the records are read only where there is none yet."""
     folder = cache_folder() / "corpora" / fingerprint
     if not (folder / "corpus.json").is_file():
         with written_folder(folder, whole="corpus.json") as temporary:
-            build(temporary, records, kind, tokenise, vocabulary, fingerprint, where)
+            build(temporary, records, record_type, tokenizer, fingerprint, where)
     return Corpus(folder)
 
 
-def _mapped(path: Path, kind: str) -> npt.NDArray[Any]:
+def _mapped(path: Path, dtype: str) -> npt.NDArray[Any]:
     if path.stat().st_size == 0:
-        return np.empty(0, dtype=kind)
-    return np.memmap(path, dtype=kind, mode="r")
+        return np.empty(0, dtype=dtype)
+    return np.memmap(path, dtype=dtype, mode="r")

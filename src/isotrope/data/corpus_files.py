@@ -5,24 +5,33 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from isotrope.data.kinds import Kind, Record
+from isotrope.data.record_types import Record, RecordType
 from isotrope.errors import InputError
 from isotrope.progress import bar
 
-FORMAT = "3"  # of the cache; raise it when the layout below changes
+FORMAT = "4"  # of the cache; raise it when the layout below changes
 BLOCK = 16_384  # records tokenised in one call
-Tokenise = Callable[[list[str]], tuple[npt.NDArray[np.int32], npt.NDArray[np.int64]]]  # texts → flat ids, lengths
 Keys = npt.NDArray[np.uint64]
+
+
+class Tokenizer(Protocol):
+    """What a corpus asks of a tokenizer; ``TextTokenizer`` is one."""
+
+    @property
+    def vocabulary(self) -> int: ...
+    def fingerprint(self) -> str: ...
+    def flat(self, texts: list[str]) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int64]]:
+        """All ids one after another, and the length of each text."""
 
 
 @dataclass(frozen=True)
@@ -42,9 +51,11 @@ class Counts:
         )
 
 
-def build(folder: Path, records: Iterable[Record], kind: Kind, tokenise: Tokenise, vocabulary: int, fingerprint: str, where: str) -> None:
-    id_type = "<u2" if vocabulary <= 1 << 16 else "<i4"
-    layout = layout_of(kind, id_type)
+def build(
+    folder: Path, records: Iterable[Record], record_type: RecordType, tokenizer: Tokenizer, fingerprint: str, where: str
+) -> None:
+    id_type = "<u2" if tokenizer.vocabulary <= 1 << 16 else "<i4"
+    layout = layout_of(record_type, id_type)
     empty, row, id_end, text_end, other_end = 0, 0, 0, 0, 0
     documents, last_document = 0, -1
     seen: dict[str, int] = {}  # values in the order in which they come
@@ -62,7 +73,7 @@ def build(folder: Path, records: Iterable[Record], kind: Kind, tokenise: Tokenis
                 texts = [text for record in full for text in record.texts]
                 if not texts:
                     continue
-                ids, lengths = tokenise(texts)
+                ids, lengths = tokenizer.flat(texts)
                 raw = [text.encode("utf-8") for text in texts]
                 write("ids", ids)
                 write("id_ends", id_end + np.cumsum(lengths))
@@ -76,14 +87,16 @@ def build(folder: Path, records: Iterable[Record], kind: Kind, tokenise: Tokenis
                 write("starts", row + np.flatnonzero(begins))
                 documents, last_document = documents + int(begins.sum()), int(of_document[-1])
                 if "values" in files:
-                    write("values", [seen.setdefault(_value(record, kind, where), len(seen)) for record in full])
+                    write("values", [seen.setdefault(_value(record, record_type, where), len(seen)) for record in full])
                 if "others" in files:
                     write("others", [seen.setdefault(name, len(seen)) for record in full for name in record.others])
                     other_ends = other_end + np.cumsum([len(record.others) for record in full])
                     write("other_ends", other_ends)
                     other_end = int(other_ends[-1])
                 if "types" in files:
-                    write("types", [sorts.setdefault(record.type, len(sorts)) if record.type else -1 for record in full])
+                    write(
+                        "types", [sorts.setdefault(record.type, len(sorts)) if record.type else -1 for record in full]
+                    )
                 row, id_end, text_end = row + len(full), id_end + int(lengths.sum()), int(ends[-1])
                 advance(len(block))
 
@@ -93,30 +106,42 @@ def build(folder: Path, records: Iterable[Record], kind: Kind, tokenise: Tokenis
         _sort_names(folder, seen, [file for file in ("values", "others") if file in layout], "names")
     if "types" in layout:
         _sort_names(folder, sorts, ["types"], "type_names")
-    keys = np.fromfile(folder / "keys", dtype="<u8").reshape(-1, len(kind.fields))
-    distinct = len(np.unique(whole_keys(keys, np.fromfile(folder / "values", dtype="<i4")) if kind.names else _combined(keys)))
+    keys = np.fromfile(folder / "keys", dtype="<u8").reshape(-1, len(record_type.fields))
+    distinct = len(
+        np.unique(
+            whole_keys(keys, np.fromfile(folder / "values", dtype="<i4")) if record_type.names else _combined(keys)
+        )
+    )
     counts = Counts(row, empty, row - distinct, distinct, documents)
-    facts = {"fingerprint": fingerprint, "kind": kind.name, "id_type": id_type, "counts": asdict(counts)}
+    facts = {"fingerprint": fingerprint, "record_type": record_type.name, "id_type": id_type, "counts": asdict(counts)}
     (folder / "corpus.json").write_text(json.dumps(facts), encoding="utf-8")
 
 
-def layout_of(kind: Kind, id_type: str) -> dict[str, str]:
+def layout_of(record_type: RecordType, id_type: str) -> dict[str, str]:
     """The files of the cache and the type of the numbers in each."""
-    layout = {"ids": id_type, "id_ends": "<i8", "text": "u1", "text_ends": "<i8", "keys": "<u8", "documents": "<i8", "starts": "<i8"}
-    if kind.value is not None:
+    layout = {
+        "ids": id_type,
+        "id_ends": "<i8",
+        "text": "u1",
+        "text_ends": "<i8",
+        "keys": "<u8",
+        "documents": "<i8",
+        "starts": "<i8",
+    }
+    if record_type.value is not None:
         layout["values"] = "<i4"
-        if kind.extra:
+        if record_type.extra:
             layout |= {"others": "<i4", "other_ends": "<i8"}
-        if kind.types:
+        if record_type.types:
             layout["types"] = "<i4"
     return layout
 
 
-def _value(record: Record, kind: Kind, where: str) -> str:
+def _value(record: Record, record_type: RecordType, where: str) -> str:
     value = record.value or ""
     if not value:
-        raise InputError(f"{where}:{record.line}: the {kind.value} is empty; fill it in, or take the row out.")
-    if kind.value == "score" and not is_number(value):
+        raise InputError(f"{where}:{record.line}: the {record_type.value} is empty; fill it in, or take the row out.")
+    if record_type.value == "score" and not is_number(value):
         raise InputError(f"{where}:{record.line}: the score is '{value}', and a number was expected.")
     if value in record.others:
         raise InputError(f"{where}:{record.line}: '{value}' stands among its own hard negatives; take it out there.")

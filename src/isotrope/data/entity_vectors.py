@@ -40,5 +40,7 @@ def read_vectors(path: str | os.PathLike[str], names: Sequence[str]) -> dict[int
             raise InputError(f"{source}:{line}: {width} finite numbers were expected, {len(vector)} numbers found.")
         found[place] = vector
     if not found:
-        raise InputError(f"{source}: no vector of any of the {len(names):,} entities; names must be written as in the data.")
+        raise InputError(
+            f"{source}: no vector of any of the {len(names):,} entities; names must be written as in the data."
+        )
     return found

@@ -12,11 +12,13 @@ FEWEST = 20  # records that are worth keeping aside
 
 
 def hold_out(corpus: Corpus, count: int, seed: int) -> tuple[Rows, Rows]:
-    """(rows to train on, rows kept aside): at most about ``count`` records, whole documents where there are some, of each class its share.
+    """(rows to train on, rows kept aside): at most about ``count`` records, whole documents where there are some, of
+    each class its share.
 
-    No text stands on both sides: a record drawn to be kept aside that shares a text with the rest is left out of both. A document or
-    dialogue that has to stay whole is left out where all of its texts are shared. A small corpus keeps a tenth aside; where fewer
-    than 20 records could be kept, none are. Relations are few: any number of them is kept aside.
+    No text stands on both sides: a record drawn to be kept aside that shares a text with the rest is left out of both.
+    A document or dialogue that has to stay whole is left out where all of its texts are shared. A small corpus keeps a
+    tenth aside; where fewer than 20 records could be kept, none are. Relations are few: any number of them is kept
+    aside.
     """
     total = len(corpus)
     nothing = np.arange(total, dtype=np.int64), np.empty(0, dtype=np.int64)
@@ -27,33 +29,37 @@ def hold_out(corpus: Corpus, count: int, seed: int) -> tuple[Rows, Rows]:
     for start, end in _blocks(len(rest)):
         shared |= np.isin(texts, corpus.keys[rest[start:end]])
     kept = ~np.isin(corpus.keys[drawn], texts[shared]).any(axis=1)
-    if corpus.kind.whole:
+    if corpus.record_type.whole:
         documents = corpus.documents[drawn]
         kept = np.isin(documents, documents[kept])
     aside = drawn[kept]
-    return (rest, aside) if len(aside) >= (1 if corpus.kind.names else FEWEST) else nothing
+    return (rest, aside) if len(aside) >= (1 if corpus.record_type.names else FEWEST) else nothing
 
 
 def _draw(corpus: Corpus, count: int, seed: int) -> Rows:
-    if corpus.kind.names:
+    if corpus.record_type.names:
         return _draw_known(corpus, count, seed)
-    if corpus.kind.value in ("label", "entity"):
+    if corpus.record_type.value in ("label", "entity"):
         return _draw_evenly(corpus, count, seed)
     drawn = _draw_documents(corpus, count, seed)
-    if len(drawn) >= count // 2 or (corpus.kind.whole and corpus.counts.documents > 1):
+    if len(drawn) >= count // 2 or (corpus.record_type.whole and corpus.counts.documents > 1):
         return drawn
     return _draw_rows(len(corpus), count, seed)
 
 
 def _draw_documents(corpus: Corpus, count: int, seed: int) -> Rows:
-    """Rows of documents taken in random order until ``count`` is reached; a document too long for what is left is passed over.
+    """Rows of documents taken in random order until ``count`` is reached; a document too long for what is left is
+    passed over.
 
-    Where that gives too little and documents have to stay whole, the shortest that is enough is taken, if it is no more than a tenth.
+    Where that gives too little and documents have to stay whole, the shortest that is enough is taken, if it is no more
+    than a tenth.
     """
     if corpus.counts.documents < 2:
         return np.empty(0, dtype=np.int64)
     starts, ends = borders(corpus)
-    candidates = _drawn(len(starts), (2 * count + 1000) / len(starts), seed)  # more than enough, and not millions to sort
+    candidates = _drawn(
+        len(starts), (2 * count + 1000) / len(starts), seed
+    )  # more than enough, and not millions to sort
     taken: list[Rows] = []
     left = count
     for document in candidates[np.argsort(_dice(candidates, seed), kind="stable")]:
@@ -63,7 +69,7 @@ def _draw_documents(corpus: Corpus, count: int, seed: int) -> Rows:
             left -= size
         if left <= 0:
             break
-    if corpus.kind.whole and count and count - left < FEWEST:
+    if corpus.record_type.whole and count and count - left < FEWEST:
         sizes = ends - starts
         fitting = np.flatnonzero((sizes >= FEWEST) & (sizes <= len(corpus) // 10))
         taken = [np.arange(starts[d], ends[d]) for d in fitting[np.argsort(sizes[fitting])][:1]]
@@ -71,10 +77,10 @@ def _draw_documents(corpus: Corpus, count: int, seed: int) -> Rows:
 
 
 def _draw_evenly(corpus: Corpus, count: int, seed: int) -> Rows:
-    """``count`` rows, of each class its share. Chance goes by the first text: the hypotheses of a premise, the entities of a sentence
-    are drawn together, or else hardly one could be kept aside."""
+    """``count`` rows, of each class its share. Chance goes by the first text: the hypotheses of a premise, the entities
+    of a sentence are drawn together, or else hardly one could be kept aside."""
     total = len(corpus)
-    labels = corpus.numbers("label") if corpus.kind.value == "label" else np.broadcast_to(np.int32(0), total)
+    labels = corpus.numbers("label") if corpus.record_type.value == "label" else np.broadcast_to(np.int32(0), total)
     quota = np.diff(np.cumsum(np.bincount(labels)) * count // total, prepend=0)
     drawn = np.empty(0, dtype=np.int64)
     for start, end in _blocks(total):
@@ -95,7 +101,9 @@ def _draw_known(corpus: Corpus, count: int, seed: int) -> Rows:
     for row in np.argsort(_dice(np.arange(len(corpus)), seed), kind="stable"):
         if len(drawn) == count:
             break
-        if left_relations[relations[row]] > 1 and left_names[names[row]].min() > (2 if names[row][0] == names[row][-1] else 1):
+        if left_relations[relations[row]] > 1 and left_names[names[row]].min() > (
+            2 if names[row][0] == names[row][-1] else 1
+        ):
             left_relations[relations[row]] -= 1
             np.subtract.at(left_names, names[row], 1)
             drawn.append(int(row))
@@ -108,7 +116,9 @@ def _draw_rows(total: int, count: int, seed: int) -> Rows:
 
 def _drawn(total: int, share: float, seed: int) -> Rows:
     """About this share of the numbers below ``total``."""
-    return np.concatenate([start + np.flatnonzero(_dice(np.arange(start, end), seed) < share) for start, end in _blocks(total)])
+    return np.concatenate(
+        [start + np.flatnonzero(_dice(np.arange(start, end), seed) < share) for start, end in _blocks(total)]
+    )
 
 
 def _blocks(total: int, size: int = 1 << 18) -> list[tuple[int, int]]:

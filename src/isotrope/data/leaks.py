@@ -1,7 +1,7 @@
 """Which lines of a training text hold a sentence that an encoder will be judged by.
 
-Texts are compared without case, accents and punctuation. A line leaks when it equals a protected sentence, or a part of one that is a
-sentence itself; a long protected sentence counts wherever it stands in a line.
+Texts are compared without case, accents and punctuation. A line leaks when it equals a protected sentence, or a part of
+one that is a sentence itself; a long protected sentence counts wherever it stands in a line.
 """
 
 from __future__ import annotations
@@ -89,7 +89,9 @@ class LeakReport:
         return {**counts, "examples": self.examples}
 
     def rows(self) -> list[dict[str, Any]]:
-        return [{"text": name, "lines": f"{self.lines[name]:,}", "leaks": f"{self.leaks[name]:,}"} for name in self.lines]
+        return [
+            {"text": name, "lines": f"{self.lines[name]:,}", "leaks": f"{self.leaks[name]:,}"} for name in self.lines
+        ]
 
 
 def cells_of(path: str | os.PathLike[str]) -> Iterator[tuple[str, list[str]]]:
@@ -105,11 +107,15 @@ def cells_of(path: str | os.PathLike[str]) -> Iterator[tuple[str, list[str]]]:
 def protect(files: Sequence[str | os.PathLike[str]]) -> Protected:
     """The sentences of all columns of some files; scores and labels are too short to be one."""
     if not files:
-        raise InputError("No file to protect was given or found; name some with --against, or a folder with --data-dir.")
+        raise InputError(
+            "No file to protect was given or found; name some with --against, or a folder with --data-dir."
+        )
     return Protected((_plain_name(file), (cell for _, cells in cells_of(file) for cell in cells)) for file in files)
 
 
-def find_leaks(sources: Sequence[str | os.PathLike[str]], protected: Protected, output: str | os.PathLike[str] | None = None) -> LeakReport:
+def find_leaks(
+    sources: Sequence[str | os.PathLike[str]], protected: Protected, output: str | os.PathLike[str] | None = None
+) -> LeakReport:
     """Look through ``sources``; with ``output``, write each of them without its leaking lines into that folder."""
     report = LeakReport(dict(protected.sizes))
     for source in map(Path, sources):

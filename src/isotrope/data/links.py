@@ -15,7 +15,7 @@ TRIES = 10  # at an entity of the same type that the sentence does not link to
 
 
 class Links:
-    """Looked up by row; built once from a corpus of the kind ``linked``."""
+    """Looked up by row; built once from a corpus of the record_type ``linked``."""
 
     def __init__(self, corpus: Corpus) -> None:
         self.corpus = corpus

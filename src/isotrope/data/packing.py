@@ -12,15 +12,17 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from isotrope.data.corpus_files import BLOCK, Tokenise
-from isotrope.data.kinds import Record
+from isotrope.data.corpus_files import BLOCK, Tokenizer
+from isotrope.data.record_types import Record
 from isotrope.data.sources import read_sentences
 from isotrope.errors import InputError
 from isotrope.files import cache_folder, digest, file_digest, written_folder
 from isotrope.progress import bar
 
 HELD_EVERY = 200  # one document in so many is kept aside
-TOO_FEW = f"The text has {{}} documents, too few to hold one out; put a blank line between documents and bring {HELD_EVERY}."
+TOO_FEW = (
+    f"The text has {{}} documents, too few to hold one out; put a blank line between documents and bring {HELD_EVERY}."
+)
 Ids = npt.NDArray[np.int32]
 
 
@@ -33,7 +35,8 @@ class PackedText:
         self.documents: int = facts["documents"]
         self.sentences: int = facts["sentences"]
         self.train, self.held = (
-            np.memmap(folder / name, dtype=facts["type"], mode="r").reshape(-1, facts["length"]) for name in ("train", "held")
+            np.memmap(folder / name, dtype=facts["type"], mode="r").reshape(-1, facts["length"])
+            for name in ("train", "held")
         )
 
 
@@ -47,35 +50,43 @@ def held_documents(documents: npt.NDArray[np.int64], count: int) -> npt.NDArray[
 
 def pack(
     sources: Sequence[str | os.PathLike[str]],
-    tokenise: Tokenise,
-    tokeniser_digest: str,
-    vocabulary: int,
+    tokenizer: Tokenizer,
     start: int,
     stop: int,
     length: int,
 ) -> PackedText:
-    """Tokenise once: documents one after another, ``stop`` between them, cut into rows of ``length`` with ``start`` and ``stop`` around."""
-    fingerprint = digest("packed-1", *(file_digest(source) for source in sources), tokeniser_digest, str(length))
+    """Tokenise once:
+
+    documents one after another, ``stop`` between them, cut into rows of ``length`` with ``start`` and ``stop`` around.
+    """
+    fingerprint = digest("packed-1", *(file_digest(source) for source in sources), tokenizer.fingerprint(), str(length))
     folder = cache_folder() / "packed" / fingerprint
     if not (folder / "packed.json").is_file():
-        kind = "<u2" if vocabulary <= 1 << 16 else "<i4"
+        dtype = "<u2" if tokenizer.vocabulary <= 1 << 16 else "<i4"
         with written_folder(folder, whole="packed.json") as temporary:
-            counts = _write(temporary, read_sentences(sources), tokenise, start, stop, length, kind)
-            facts = {"fingerprint": fingerprint, "length": length, "type": kind, **counts}
+            counts = _write(temporary, read_sentences(sources), tokenizer, start, stop, length, dtype)
+            facts = {"fingerprint": fingerprint, "length": length, "type": dtype, **counts}
             (temporary / "packed.json").write_text(json.dumps(facts), encoding="utf-8")
     return PackedText(folder)
 
 
-def _write(folder: Path, records: Iterable[Record], tokenise: Tokenise, start: int, stop: int, length: int, kind: str) -> dict[str, Any]:
+def _write(
+    folder: Path, records: Iterable[Record], tokenizer: Tokenizer, start: int, stop: int, length: int, dtype: str
+) -> dict[str, Any]:
     documents, sentences, last = 0, 0, -1
     with open(folder / "train", "wb") as train, open(folder / "held", "wb") as held, bar("packing", None) as advance:
-        rows = {False: _Rows(train.write, start, stop, length, kind), True: _Rows(held.write, start, stop, length, kind)}
+        rows = {
+            False: _Rows(train.write, start, stop, length, dtype),
+            True: _Rows(held.write, start, stop, length, dtype),
+        }
         iterator = iter(records)
         while block := list(islice(iterator, BLOCK)):
-            ids, lengths = tokenise([record.texts[0] for record in block])
+            ids, lengths = tokenizer.flat([record.texts[0] for record in block])
             ends = np.cumsum(lengths)
             first = 0
-            for document, members in groupby(record.document for record in block):  # a block at a time, a document in one piece
+            for document, members in groupby(
+                record.document for record in block
+            ):  # a block at a time, a document in one piece
                 count = sum(1 for _ in members)
                 target = rows[document % HELD_EVERY == HELD_EVERY - 1]
                 if document != last:
@@ -88,15 +99,17 @@ def _write(folder: Path, records: Iterable[Record], tokenise: Tokenise, start: i
                 target.flush()
             advance(len(block))
         if rows[False].written < 2:
-            raise InputError(f"The text gives {rows[False].written} rows of {length} tokens; pre-training needs far more of it.")
+            raise InputError(
+                f"The text gives {rows[False].written} rows of {length} tokens; pre-training needs far more of it."
+            )
         if documents < 2 or not rows[True].written:
             raise InputError(TOO_FEW.format(documents))
     return {"documents": documents, "sentences": sentences}
 
 
 class _Rows:
-    def __init__(self, write: Callable[[bytes], Any], start: int, stop: int, length: int, kind: str) -> None:
-        self.write, self.start, self.stop, self.body, self.kind = write, start, stop, length - 2, kind
+    def __init__(self, write: Callable[[bytes], Any], start: int, stop: int, length: int, dtype: str) -> None:
+        self.write, self.start, self.stop, self.body, self.dtype = write, start, stop, length - 2, dtype
         self.waiting: list[Ids] = []
         self.written = 0
 
@@ -108,7 +121,7 @@ class _Rows:
             return
         flat = np.concatenate(self.waiting)
         count = len(flat) // self.body
-        rows = np.empty((count, self.body + 2), dtype=self.kind)
+        rows = np.empty((count, self.body + 2), dtype=self.dtype)
         rows[:, 0], rows[:, -1] = self.start, self.stop
         rows[:, 1:-1] = flat[: count * self.body].reshape(count, self.body)
         self.write(rows.tobytes())

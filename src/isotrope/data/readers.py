@@ -7,25 +7,28 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from isotrope.data.kinds import Kind, Record, choose_columns, type_columns
+from isotrope.data.record_types import Record, RecordType, choose_columns, type_columns
 from isotrope.data.sentences import split_sentences
 from isotrope.data.tables import Rows, check_file, format_of, lines_of, table_of, unpacking
 from isotrope.errors import InputError
 
 
-def read(path: str | os.PathLike[str], kind: Kind, columns: Sequence[str] | None = None, split: bool = False) -> Iterator[Record]:
-    """Records of ``kind`` in file order; blank texts are given too, for the caller to count.
+def read(
+    path: str | os.PathLike[str], record_type: RecordType, columns: Sequence[str] | None = None, split: bool = False
+) -> Iterator[Record]:
+    """Records of ``record_type`` in file order; blank texts are given too, for the caller to count.
 
-    ``split`` cuts each text into sentences (kinds with one text field only). Documents of a table are always cut.
+    ``split`` cuts each text into sentences (record_types with one text field only). Documents of a table are always
+    cut.
     """
     source = check_file(path)
     with unpacking(source):
         if format_of(source) == ".txt":
-            records = _from_lines(source, kind)
+            records = _from_lines(source, record_type)
             yield from _split(records) if split else records
         else:
             header, rows = table_of(source)
-            yield from from_rows(rows, header, kind, columns, str(source), split)
+            yield from from_rows(rows, header, record_type, columns, str(source), split)
 
 
 def column(path: str | os.PathLike[str], name: str) -> list[str]:
@@ -36,30 +39,39 @@ def column(path: str | os.PathLike[str], name: str) -> list[str]:
 
 
 def from_rows(
-    rows: Rows, header: Sequence[str], kind: Kind, columns: Sequence[str] | None, where: str, split: bool = False
+    rows: Rows,
+    header: Sequence[str],
+    record_type: RecordType,
+    columns: Sequence[str] | None,
+    where: str,
+    split: bool = False,
 ) -> Iterator[Record]:
     """Records of a table. A list in the only column is a document or a dialogue already cut."""
-    names = choose_columns(header, kind, columns, where)
-    if split and len(kind.fields) != 1:
-        raise InputError(f"{where}: splitting into sentences works for one text column; {kind.name} have {len(kind.fields)}.")
+    names = choose_columns(header, record_type, columns, where)
+    if split and len(record_type.fields) != 1:
+        raise InputError(
+            f"{where}: splitting into sentences works for one text column; {record_type.name} have {len(record_type.fields)}."
+        )
     # Without --columns the names stay open: a .jsonl file may bring the extra column later than in its first row.
-    extra = names[kind.width :] or tuple(name for name in kind.extra if columns is None and name not in names)
-    typed = type_columns(header, kind, columns) or (kind.types if columns is None else ())
-    if kind.name == "dialogues":
+    extra = names[record_type.width :] or tuple(
+        name for name in record_type.extra if columns is None and name not in names
+    )
+    typed = type_columns(header, record_type, columns) or (record_type.types if columns is None else ())
+    if record_type.name == "dialogues":
         utterances = _utterances(rows, names[0], extra, where)
         yield from _split(utterances) if split else utterances
         return
     for number, (line, row) in enumerate(rows):
-        cells = [row.get(name) for name in names[: kind.width]]
-        value = None if kind.value is None or kind.in_text else _folded(_text(cells[-1], where, line))
+        cells = [row.get(name) for name in names[: record_type.width]]
+        value = None if record_type.value is None or record_type.in_text else _folded(_text(cells[-1], where, line))
         others = _listed(_first(row, extra), where, line) if extra else ()
         sort = _folded(_text(_first(row, typed), where, line)) if typed else ""
-        if kind.width == 1 and isinstance(cells[0], list | tuple):
+        if record_type.width == 1 and isinstance(cells[0], list | tuple):
             sentences = [_folded(_text(part, where, line)) for part in cells[0]]
-        elif split or kind.name == "documents":
+        elif split or record_type.name == "documents":
             sentences = split_sentences(_text(cells[0], where, line))
         else:
-            texts = tuple(_folded(_text(cell, where, line)) for cell in cells[: len(kind.fields)])
+            texts = tuple(_folded(_text(cell, where, line)) for cell in cells[: len(record_type.fields)])
             yield Record(texts, value, number, line, others, sort)
             continue
         for sentence in sentences or [""]:
@@ -84,7 +96,9 @@ def _utterances(rows: Rows, column: str, named_by: Sequence[str], where: str) ->
             )
         if text and name != last:
             if name in seen:
-                raise InputError(f"{where}:{line}: dialogue '{name}' goes on here after another one began; sort the rows by dialogue.")
+                raise InputError(
+                    f"{where}:{line}: dialogue '{name}' goes on here after another one began; sort the rows by dialogue."
+                )
             seen.add(name)
             number, last = number + 1, name
         yield Record((text,), None, number, line)
@@ -107,9 +121,11 @@ def _text(cell: Any, where: str, line: int) -> str:
         raise InputError(f"{where}:{line}: a text was expected, and a {type(cell).__name__} found.")
     try:
         text = cell.decode("utf-8") if isinstance(cell, bytes) else str(cell)
-        text.encode("utf-8")  # JSON can spell half a character (\ud83d), which no tokeniser takes
+        text.encode("utf-8")  # JSON can spell half a character (\ud83d), which no tokenizer takes
     except (UnicodeDecodeError, UnicodeEncodeError) as error:
-        raise InputError(f"{where}:{line}: the text holds half a character or bytes that are not UTF-8 ({error.reason}).") from error
+        raise InputError(
+            f"{where}:{line}: the text holds half a character or bytes that are not UTF-8 ({error.reason})."
+        ) from error
     return text
 
 
@@ -123,11 +139,11 @@ def _split(records: Iterable[Record]) -> Iterator[Record]:
             yield record._replace(texts=(sentence,))
 
 
-def _from_lines(path: Path, kind: Kind) -> Iterator[Record]:
-    if kind.width != 1:
-        wanted = "/".join(kind.known[0])
+def _from_lines(path: Path, record_type: RecordType) -> Iterator[Record]:
+    if record_type.width != 1:
+        wanted = "/".join(record_type.known[0])
         raise InputError(
-            f"{path}: a .txt file holds one sentence a line, and {kind.name} were asked for; "
+            f"{path}: a .txt file holds one sentence a line, and {record_type.name} were asked for; "
             f"give a .tsv, .csv, .jsonl or .parquet file with columns {wanted}."
         )
     document = 0

@@ -26,8 +26,8 @@ _OPENERS = "\"'“‘(［[「『（"
 def split_sentences(text: str) -> list[str]:
     """Sentences of ``text`` in order, white space folded; nothing but white space is lost.
 
-    A blank line always ends a sentence. A full stop does not after an abbreviation, an initial or before a lower-case word;
-    nor does a quoted question before one ("Why?" she asked).
+    A blank line always ends a sentence. A full stop does not after an abbreviation, an initial or before a lower-case
+    word; nor does a quoted question before one ("Why?" she asked).
     """
     sentences: list[str] = []
     for paragraph in re.split(r"\n\s*\n", text):
@@ -49,7 +49,9 @@ def _split_wide(text: str) -> list[str]:
 def _split_spaced(text: str) -> list[str]:
     pieces, start = [], 0
     for match in _END.finditer(text):
-        before = text[max(start, match.start() - 24) : match.start()]  # a few letters are enough, and the text may be a book
+        before = text[
+            max(start, match.start() - 24) : match.start()
+        ]  # a few letters are enough, and the text may be a book
         if not _ends_here(before, match.group(), text[match.end() + 1 : match.end() + 9]):
             continue
         pieces.append(text[start : match.end()].strip())

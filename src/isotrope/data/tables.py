@@ -1,4 +1,7 @@
-"""Data files → lines of text or rows of a table: .txt, .tsv, .csv, .jsonl and .parquet, plain or packed with gzip or xz."""
+"""Data files → lines of text or rows of a table:
+
+.txt, .tsv, .csv, .jsonl and .parquet, plain or packed with gzip or xz.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +30,9 @@ def format_of(path: Path) -> str:
     if suffixes and suffixes[-1] in PACKED:
         suffixes.pop()
     if not suffixes or suffixes[-1] not in FORMATS:
-        raise InputError(f"{path}: unknown file type; give one of {', '.join(FORMATS)}, or one of these with .gz or .xz.")
+        raise InputError(
+            f"{path}: unknown file type; give one of {', '.join(FORMATS)}, or one of these with .gz or .xz."
+        )
     return suffixes[-1]
 
 
@@ -91,7 +96,9 @@ def table_of(path: Path) -> tuple[tuple[str, ...], Rows]:
 
 def _tsv(path: Path) -> tuple[tuple[str, ...], Rows]:
     """Fields are split at tabs and nowhere else: quotes are text."""
-    return _headed(path, ((number, line.split("\t")) for number, line in lines_of(path) if line.strip() or "\t" in line))
+    return _headed(
+        path, ((number, line.split("\t")) for number, line in lines_of(path) if line.strip() or "\t" in line)
+    )
 
 
 def _csv(path: Path) -> tuple[tuple[str, ...], Rows]:
@@ -146,7 +153,9 @@ def _jsonl(path: Path) -> tuple[tuple[str, ...], Rows]:
             if isinstance(row, str):
                 row = {"text": row}
             if not isinstance(row, dict):
-                raise InputError(f'{path}:{number}: an object such as {{"text": …}} was expected, {type(row).__name__} found.')
+                raise InputError(
+                    f'{path}:{number}: an object such as {{"text": …}} was expected, {type(row).__name__} found.'
+                )
             yield number, row
 
     first = next(rows(), None)

@@ -8,12 +8,13 @@ from typing import Any
 import torch
 
 from isotrope.encoders.encoder import Encoder
-from isotrope.encoders.roles import evaluating
+from isotrope.encoders.modes import evaluating
 from isotrope.errors import InputError
 
 
 def make_causal(encoder: Encoder) -> None:
-    """From now on the backbone reads from left to right, also after it is saved: config.json says ``is_decoder``, which readers obey.
+    """From now on the backbone reads from left to right, also after it is saved: config.json says ``is_decoder``, which
+    readers obey.
 
     A backbone that could do so here and not in the hands of another reader is refused.
     """
@@ -21,7 +22,9 @@ def make_causal(encoder: Encoder) -> None:
     for model in filter(None, (backbone, encoder.language_model)):
         _turn(model)
     if not (sees_only_the_past(backbone) and sees_only_the_past(_as_others_build_it(backbone))):
-        raise InputError(f"A {type(backbone).__name__} has no causal form; take a BERT or RoBERTa, such as builtin-base.")
+        raise InputError(
+            f"A {type(backbone).__name__} has no causal form; take a BERT or RoBERTa, such as builtin-base."
+        )
 
 
 def _turn(model: Any) -> None:
@@ -50,6 +53,8 @@ def sees_only_the_past(backbone: Any) -> bool:
         mask = (torch.arange(6, device=ids.device) < length).long().expand_as(ids)
         with evaluating(backbone):
             states = backbone(input_ids=ids, attention_mask=mask).last_hidden_state
-        if not torch.allclose(states[0, :3], states[1, :3], atol=1e-5) or torch.allclose(states[0, 3], states[1, 3], atol=1e-5):
+        if not torch.allclose(states[0, :3], states[1, :3], atol=1e-5) or torch.allclose(
+            states[0, 3], states[1, 3], atol=1e-5
+        ):
             return False
     return True

@@ -7,8 +7,9 @@ from typing import NamedTuple
 import torch
 
 from isotrope.encoders.encoder import Encoder
-from isotrope.encoders.static import SPECIALS, Concepts
+from isotrope.encoders.word_vectors import Concepts
 from isotrope.errors import InputError, nearest
+from isotrope.tokens.word_vocabulary import SPECIALS
 
 
 class Completion(NamedTuple):

@@ -12,16 +12,16 @@ import numpy.typing as npt
 import torch
 from torch import nn
 
-from isotrope.encoders.attention import Attention
-from isotrope.encoders.heads import Dense
+from isotrope.encoders.modes import evaluating
+from isotrope.encoders.parts.attention import Attention
+from isotrope.encoders.parts.dense import Dense
+from isotrope.encoders.parts.token_weights import TokenWeights
 from isotrope.encoders.pooling import Pooling
-from isotrope.encoders.roles import evaluating
-from isotrope.encoders.static import StaticVectors
-from isotrope.encoders.token_weights import TokenWeights
+from isotrope.encoders.word_vectors import StaticVectors
 from isotrope.errors import InputError
 from isotrope.files import digest
 from isotrope.progress import bar
-from isotrope.views.tokens import Lengths, Tokeniser, Tokens, join
+from isotrope.tokens.text_tokenizer import Lengths, TextTokenizer, Tokens, join
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -43,7 +43,7 @@ def plan(lengths: Lengths, budget: int, rows: int | None = None) -> Iterator[npt
 
 
 def _checked(texts: str | Iterable[str]) -> list[str]:
-    """A list of texts that the tokeniser takes."""
+    """A list of texts that the tokenizer takes."""
     if isinstance(texts, Mapping) or not isinstance(texts, Iterable):
         raise InputError(f"encode takes a text or a list of texts, not {type(texts).__name__}.")
     rows = [texts] if isinstance(texts, str) else list(texts)
@@ -51,7 +51,9 @@ def _checked(texts: str | Iterable[str]) -> list[str]:
         if not isinstance(text, str):
             raise InputError(f"encode takes texts; item {number} is {type(text).__name__}.")
         if not text.isascii() and any("\ud800" <= letter <= "\udfff" for letter in text):
-            raise InputError(f"encode takes texts; item {number} holds half a character (a lone surrogate), which is no text.")
+            raise InputError(
+                f"encode takes texts; item {number} holds half a character (a lone surrogate), which is no text."
+            )
     return rows
 
 
@@ -62,7 +64,9 @@ def _inputs(tokens: Tokens) -> dict[str, torch.Tensor]:
 
 
 class Encoder(nn.Module):
-    """A Hugging Face backbone or a table of word vectors, a pooling (of weighted tokens, where there are such), and what follows it."""
+    """A Hugging Face backbone or a table of word vectors, a pooling (of weighted tokens, where there are such), and
+    what follows it.
+    """
 
     token_weights: TokenWeights | Attention | None
 
@@ -81,8 +85,10 @@ class Encoder(nn.Module):
         super().__init__()
         self.backbone = cast("PreTrainedModel", backbone)  # a table has the shape of one
         self.tokenizer = tokenizer
-        self.tokeniser = Tokeniser(tokenizer)
-        self.pooling = Pooling.named(pooling, backbone.config.num_hidden_layers) if isinstance(pooling, str) else pooling
+        self.text_tokenizer = TextTokenizer(tokenizer)
+        self.pooling = (
+            Pooling.named(pooling, backbone.config.num_hidden_layers) if isinstance(pooling, str) else pooling
+        )
         self.register_module("token_weights", token_weights)  # one that comes later takes the same place
         self.after = nn.ModuleList(modules)
         positions = self._positions()
@@ -120,9 +126,12 @@ class Encoder(nn.Module):
 
     def fingerprint(self) -> str:
         """Of everything that decides the vectors."""
-        state = [digest(name, value.detach().cpu().contiguous().numpy().tobytes()) for name, value in self.state_dict().items()]
+        state = [
+            digest(name, value.detach().cpu().contiguous().numpy().tobytes())
+            for name, value in self.state_dict().items()
+        ]
         pooling = f"{self.pooling} {[type(part).__name__ for part in self.after]} {self.max_length} {self.prompt}"
-        return digest(self.tokeniser.fingerprint(), pooling + " causal" * self.causal, *state)
+        return digest(self.text_tokenizer.fingerprint(), pooling + " causal" * self.causal, *state)
 
     @property
     def causal(self) -> bool:
@@ -151,14 +160,17 @@ class Encoder(nn.Module):
         return self.layers(tokens) if self.pooling.needs_all_layers else (self.states(tokens),)
 
     def _pool(self, layers: Sequence[torch.Tensor], tokens: Tokens) -> torch.Tensor:
-        return self.pooling(layers, tokens.mask, None if self.token_weights is None else self.token_weights(tokens, layers[-1]))
+        return self.pooling(
+            layers, tokens.mask, None if self.token_weights is None else self.token_weights(tokens, layers[-1])
+        )
 
     def embed(self, *views: Tokens) -> tuple[torch.Tensor, ...]:
         """Vectors of each view, as ``encode`` gives them, all views together, with gradient.
 
-        Rows run in groups of like length where one forward would be mostly padding: rows do not see each other, so this only saves work.
+        Rows run in groups of like length where one forward would be mostly padding: rows do not see each other, so this
+        only saves work.
         """
-        tokens = join(views, self.tokeniser.pad)
+        tokens = join(views, self.text_tokenizer.pad)
         on_cpu = tokens.ids.device.type == "cpu"
         groups = list(plan(tokens.lengths, 2 * TOKEN_BUDGET["cpu"] if on_cpu else TOKEN_BUDGET["cuda"]))
         if on_cpu or len(groups) > 1:
@@ -178,17 +190,20 @@ class Encoder(nn.Module):
 
     def frame(self, sequences: Sequence[npt.NDArray[Any]], max_length: int | None = None) -> Tokens:
         """Token ids → a padded view, on the host."""
-        return self.tokeniser.frame(sequences, min(max_length or self.max_length, self.max_length))
+        return self.text_tokenizer.frame(sequences, min(max_length or self.max_length, self.max_length))
 
     def frame_pairs(self, firsts: Sequence[npt.NDArray[Any]], seconds: Sequence[npt.NDArray[Any]]) -> Tokens:
         """Pairs of segments → a padded view, on the host; with segment ids where the model has embeddings for them."""
-        tokens = self.tokeniser.frame_pairs(firsts, seconds)
+        tokens = self.text_tokenizer.frame_pairs(firsts, seconds)
         typed = int(getattr(self.backbone.config, "type_vocab_size", 0) or 0) > 1
         return tokens if typed else replace(tokens, segments=None)
 
     def tokenise(self, texts: list[str], max_length: int | None = None) -> Tokens:
-        """Texts → a padded view, the prompt before each, on the host: for a tower whose vocabulary is not the corpus's."""
-        flat, lengths = self.tokeniser.flat([self.prompt + text for text in texts])
+        """Texts → a padded view, the prompt before each, on the host:
+
+        for a tower whose vocabulary is not the corpus's.
+        """
+        flat, lengths = self.text_tokenizer.flat([self.prompt + text for text in texts])
         ends = np.cumsum(lengths)
         return self.frame([flat[end - length : end] for end, length in zip(ends, lengths, strict=True)], max_length)
 
@@ -203,8 +218,8 @@ class Encoder(nn.Module):
     ) -> Any:
         """Vectors of ``texts``, float32, in the order given; one text gives one vector.
 
-        Everything is tokenised first, sorted by true length and cut into batches of about equal work; ``batch_size`` only caps the
-        rows of one. The result does not depend on batch or order beyond rounding (1e-5).
+        Everything is tokenised first, sorted by true length and cut into batches of about equal work; ``batch_size``
+        only caps the rows of one. The result does not depend on batch or order beyond rounding (1e-5).
         """
         single = isinstance(texts, str)
         rows = _checked(texts)
@@ -212,10 +227,10 @@ class Encoder(nn.Module):
             raise InputError(f"batch_size must be at least 1, not {batch_size}.")
         vectors = np.empty((len(rows), self.dimension), dtype=np.float32)
         prompted = [self.prompt + text for text in rows] if self.prompt else rows
-        flat, lengths = self.tokeniser.flat(prompted)
+        flat, lengths = self.text_tokenizer.flat(prompted)
         ends = np.cumsum(lengths)
         budget = TOKEN_BUDGET.get(self.device.type, TOKEN_BUDGET["cuda"])
-        extra = len(self.tokeniser.prefix) + len(self.tokeniser.suffix)
+        extra = len(self.text_tokenizer.prefix) + len(self.text_tokenizer.suffix)
         show = len(rows) > 2000 and None if show_progress_bar is None else show_progress_bar
         with evaluating(self), bar("encoding", len(rows), show=show) as advance:
             for group in plan(np.minimum(lengths + extra, self.max_length), budget, batch_size):
@@ -234,7 +249,9 @@ class Encoder(nn.Module):
         return left @ right.T
 
     def _unit(self, side: Any) -> npt.NDArray[np.float32]:
-        is_text = isinstance(side, str) or (isinstance(side, list | tuple) and all(isinstance(item, str) for item in side))
+        is_text = isinstance(side, str) or (
+            isinstance(side, list | tuple) and all(isinstance(item, str) for item in side)
+        )
         vectors = np.atleast_2d(np.asarray(self.encode(side) if is_text else side, dtype=np.float32))
         return vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
 

@@ -61,8 +61,8 @@ def _learned_tokenizer(texts: Iterable[str], vocabulary: int, max_length: int) -
 def _word_pieces(texts: list[str], size: int) -> dict[str, int]:
     """The vocabulary of some texts, the same each time.
 
-    The trainer numbers the inner letters (##a) in the order of a hash table, and that number decides between pieces of equal count;
-    given as if they were special tokens, they are numbered in our order.
+    The trainer numbers the inner letters (##a) in the order of a hash table, and that number decides between pieces of
+    equal count; given as if they were special tokens, they are numbered in our order.
     """
     from tokenizers.implementations import BertWordPieceTokenizer
 
@@ -74,12 +74,19 @@ def _word_pieces(texts: list[str], size: int) -> dict[str, int]:
     letters = sorted(sorted(first | inner), key=lambda letter: -(first[letter] + inner[letter]))[:ALPHABET]
     pinned = [*SPECIALS, *(f"##{letter}" for letter in sorted(letters) if letter in inner)]
     trainer.train_from_iterator(
-        texts, vocab_size=size, special_tokens=pinned, initial_alphabet=letters, limit_alphabet=len(letters), show_progress=False
+        texts,
+        vocab_size=size,
+        special_tokens=pinned,
+        initial_alphabet=letters,
+        limit_alphabet=len(letters),
+        show_progress=False,
     )
     return trainer.get_vocab()
 
 
-def _letters(chunks: Counter[str], split: Callable[[str], list[tuple[str, tuple[int, int]]]]) -> tuple[Counter[str], Counter[str]]:
+def _letters(
+    chunks: Counter[str], split: Callable[[str], list[tuple[str, tuple[int, int]]]]
+) -> tuple[Counter[str], Counter[str]]:
     """How often each letter begins a word, and how often it stands inside one."""
     first: Counter[str] = Counter()
     inner: Counter[str] = Counter()

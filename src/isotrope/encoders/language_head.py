@@ -20,5 +20,7 @@ def vocabulary_scores(model: Any) -> tuple[Callable[[Tensor], Tensor], nn.Module
         return lambda states: model.decoder(model.head(states)), nn.ModuleList([model.head, model.decoder])
     if hasattr(model, "vocab_transform"):  # DistilBERT
         parts = nn.ModuleList([model.vocab_transform, model.vocab_layer_norm, model.vocab_projector])
-        return lambda s: model.vocab_projector(model.vocab_layer_norm(model.activation(model.vocab_transform(s)))), parts
+        return lambda s: model.vocab_projector(
+            model.vocab_layer_norm(model.activation(model.vocab_transform(s)))
+        ), parts
     raise InputError(f"A {type(model).__name__} has no masked-language head that isotrope knows.")

@@ -9,18 +9,25 @@ from typing import Any
 
 import torch
 
-from isotrope.encoders.attention import ATTENTION, Attention
 from isotrope.encoders.encoder import Encoder
 from isotrope.encoders.modules import after_backbone, gist, modules_of, prompt_of, read_facts
 from isotrope.encoders.packed import WEIGHTS, read_packed
+from isotrope.encoders.parts.attention import ATTENTION, Attention
 from isotrope.encoders.pooling import Pooling
 from isotrope.encoders.quiet import quiet
-from isotrope.encoders.static import NAME as STATIC
-from isotrope.encoders.static import read_static
+from isotrope.encoders.word_vectors import NAME as STATIC
+from isotrope.encoders.word_vectors import read_static
 from isotrope.errors import InputError
 
 BUILTIN = ("builtin", "builtin-base")
-TOKENIZER_FILES = ("tokenizer.json", "vocab.txt", "vocab.json", "spiece.model", "sentencepiece.bpe.model", "tokenizer.model")
+TOKENIZER_FILES = (
+    "tokenizer.json",
+    "vocab.txt",
+    "vocab.json",
+    "spiece.model",
+    "sentencepiece.bpe.model",
+    "tokenizer.model",
+)
 WEIGHT_FILES = ("model.safetensors", "model.safetensors.index.json")
 HUB_FILES = ["*.json", "*.safetensors", "*.txt", "*.model"]
 
@@ -33,8 +40,8 @@ def load(
 ) -> Encoder:
     """An encoder ready to use.
 
-    ``pooling`` replaces the one stored with the model; a plain Hugging Face folder, which stores none, gets mean pooling.
-    ``language_head`` keeps the masked-language head, for methods that train it.
+    ``pooling`` replaces the one stored with the model; a plain Hugging Face folder, which stores none, gets mean
+    pooling. ``language_head`` keeps the masked-language head, for methods that train it.
     """
     encoder = _read(find_folder(str(name_or_path)), pooling, language_head)
     return encoder.to(torch.device(device) if device is not None else default_device()).eval()
@@ -59,22 +66,30 @@ def _read(folder: Path, pooling: str | None, language_head: bool) -> Encoder:
         token_weights = None  # another pooling asks no weights
     if pooling is not None and stored is not None and (facts.get("spaces") or token_weights is not None):
         if pooling != stored.name:
-            raise InputError(f"{folder}: a space was fitted to this model's pooling, '{stored.name}'; load it without another pooling.")
+            raise InputError(
+                f"{folder}: a space was fitted to this model's pooling, '{stored.name}'; load it without another pooling."
+            )
         pooling = None
     chosen = Pooling.named(pooling, layers) if pooling is not None else stored or Pooling.named("mean", layers)
-    return Encoder(backbone, tokenizer, chosen, after, max_length, prompt_of(folder), facts, language_model, token_weights)
+    return Encoder(
+        backbone, tokenizer, chosen, after, max_length, prompt_of(folder), facts, language_model, token_weights
+    )
 
 
 def _static(folder: Path, parts: list[tuple[str, Path]], pooling: str | None, language_head: bool) -> Encoder:
     """A table of word vectors: no layers, no language head, and a mean."""
     if language_head:
-        raise InputError(f"{folder}: a table of word vectors has no language head; start from a transformer, such as builtin-base.")
+        raise InputError(
+            f"{folder}: a table of word vectors has no language head; start from a transformer, such as builtin-base."
+        )
     if pooling not in (None, "mean"):
         raise InputError(f"{folder}: a table of word vectors is read out by its mean; '{pooling}' was asked for.")
     backbone, tokenizer = read_static(parts[0][1])
     stored, token_weights, after = after_backbone(folder, parts[1:], backbone.config, "")
     if stored is not None or token_weights is not None:
-        raise InputError(f"{folder}: modules.json has a pooling behind a table of word vectors, which isotrope does not know.")
+        raise InputError(
+            f"{folder}: modules.json has a pooling behind a table of word vectors, which isotrope does not know."
+        )
     return Encoder(backbone, tokenizer, "mean", after, None, prompt_of(folder), read_facts(folder / "isotrope.json"))
 
 
@@ -89,7 +104,9 @@ def find_folder(name: str) -> Path:
     if name in BUILTIN:
         folder = Path(__file__).parent / "builtin" / name
         if not folder.is_dir():
-            raise InputError(f"This version of isotrope ships no '{name}' yet; give a model folder or a hub id with --model.")
+            raise InputError(
+                f"This version of isotrope ships no '{name}' yet; give a model folder or a hub id with --model."
+            )
         return folder
     folder = Path(name).expanduser()
     if name and folder.is_dir():  # an empty name would be the folder one stands in
@@ -103,7 +120,12 @@ def find_folder(name: str) -> Path:
 
 def _from_hub(name: str) -> Path:
     from huggingface_hub import snapshot_download
-    from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError, RepositoryNotFoundError
+    from huggingface_hub.errors import (
+        HfHubHTTPError,
+        HFValidationError,
+        LocalEntryNotFoundError,
+        RepositoryNotFoundError,
+    )
 
     try:
         return Path(snapshot_download(name, allow_patterns=HUB_FILES))
@@ -123,10 +145,14 @@ def _check(folder: Path) -> None:
         raise InputError(f"{folder}: no config.json; this is not a model folder.")
     if not files & set(WEIGHT_FILES):
         pickled = "pytorch_model.bin" in files
-        hint = "only pytorch_model.bin, which is not read for safety; convert it to safetensors" if pickled else "no model.safetensors"
+        hint = (
+            "only pytorch_model.bin, which is not read for safety; convert it to safetensors"
+            if pickled
+            else "no model.safetensors"
+        )
         raise InputError(f"{folder}: the weights are missing: {hint}.")
     if not files & set(TOKENIZER_FILES):
-        raise InputError(f"{folder}: the tokeniser is missing; one of {', '.join(TOKENIZER_FILES)} was expected.")
+        raise InputError(f"{folder}: the tokenizer is missing; one of {', '.join(TOKENIZER_FILES)} was expected.")
 
 
 def _tokenizer(folder: Path) -> Any:
@@ -136,7 +162,7 @@ def _tokenizer(folder: Path) -> Any:
         with quiet():
             return AutoTokenizer.from_pretrained(folder, local_files_only=True)
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise InputError(f"{folder}: the tokeniser cannot be loaded ({gist(error)}).") from error
+        raise InputError(f"{folder}: the tokenizer cannot be loaded ({gist(error)}).") from error
 
 
 def _backbone(folder: Path, language_head: bool) -> tuple[Any, Any]:
@@ -147,13 +173,16 @@ def _backbone(folder: Path, language_head: bool) -> tuple[Any, Any]:
     settings = {"local_files_only": True, "use_safetensors": True, "dtype": torch.float32}
     try:
         with quiet():
-            model, report = choose.from_pretrained(folder, ignore_mismatched_sizes=True, output_loading_info=True, **settings)
+            model, report = choose.from_pretrained(
+                folder, ignore_mismatched_sizes=True, output_loading_info=True, **settings
+            )
     except (OSError, ValueError, KeyError, TypeError, RuntimeError, SafetensorError) as error:
         raise InputError(f"{folder}: the model cannot be loaded ({gist(error)}).") from error
     _check_weights(folder, model, report, language_head)
     if language_head and any(not name.startswith(f"{model.base_model_prefix}.") for name in report["missing_keys"]):
         warnings.warn(
-            f"{folder}: the folder holds no masked-language head; a new one is drawn at random and learns from here on.", stacklevel=5
+            f"{folder}: the folder holds no masked-language head; a new one is drawn at random and learns from here on.",
+            stacklevel=5,
         )
     return (model.base_model, model) if language_head else (model, None)
 
@@ -174,7 +203,9 @@ def _check_weights(folder: Path, model: Any, report: dict[str, Any], language_he
 
 
 def _fit_to_config(tokenizer: Any, folder: Path) -> int | None:
-    """What sentence_bert_config.json (or sentence_roberta_config.json …) says of the tokeniser; gives the length to cut at."""
+    """What sentence_bert_config.json (or sentence_roberta_config.json …) says of the tokenizer; gives the length to cut
+    at.
+    """
     configs = [read_facts(file) for file in sorted(folder.glob("sentence_*_config.json"))]
     if any(config.get("do_lower_case") for config in configs):
         _lower_case(tokenizer)
@@ -182,7 +213,7 @@ def _fit_to_config(tokenizer: Any, folder: Path) -> int | None:
     limit = lengths[0] if lengths else tokenizer.model_max_length
     if not isinstance(limit, int | float) or limit < 1:
         raise InputError(f"{folder}: max_seq_length must be a number above 0, not {limit!r}.")
-    return int(limit) if limit < 1 << 20 else None  # a tokeniser without a limit says 10³⁰
+    return int(limit) if limit < 1 << 20 else None  # a tokenizer without a limit says 10³⁰
 
 
 def _lower_case(tokenizer: Any) -> None:

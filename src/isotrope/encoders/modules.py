@@ -1,4 +1,7 @@
-"""What a sentence-transformers folder says beside the backbone: its modules in their order, each from its own folder."""
+"""What a sentence-transformers folder says beside the backbone:
+
+its modules in their order, each from its own folder.
+"""
 
 from __future__ import annotations
 
@@ -11,13 +14,13 @@ import torch
 from safetensors.torch import load_file
 from torch import nn
 
-from isotrope.encoders.attention import ATTENTION, Attention
-from isotrope.encoders.flow import Flow
-from isotrope.encoders.heads import Dense, Norm, Normalise
-from isotrope.encoders.layer_walk import LayerWalk
+from isotrope.encoders.parts.attention import ATTENTION, Attention
+from isotrope.encoders.parts.dense import Dense, Norm, Normalise
+from isotrope.encoders.parts.invertible_flow import Flow
+from isotrope.encoders.parts.layer_walk import LayerWalk
+from isotrope.encoders.parts.token_weights import TokenWeights
 from isotrope.encoders.pooling import Pooling
 from isotrope.encoders.saving import OLD_KEYS
-from isotrope.encoders.token_weights import TokenWeights
 from isotrope.errors import InputError
 
 ModuleT = TypeVar("ModuleT", bound=nn.Module)
@@ -86,14 +89,19 @@ def _pooling(place: Path, config: dict[str, Any], layers: int, prompted: bool) -
 def _dense(place: Path, config: dict[str, Any]) -> Dense:
     if config.get("use_residual"):
         raise InputError(f"{place}: a Dense module with a residual connection is not supported.")
-    if {config.get(f"module_{end}_name") or "sentence_embedding" for end in ("input", "output")} != {"sentence_embedding"}:
+    if {config.get(f"module_{end}_name") or "sentence_embedding" for end in ("input", "output")} != {
+        "sentence_embedding"
+    }:
         raise InputError(f"{place}: a Dense module on anything but the sentence embedding is not supported.")
     path = str(config.get("activation_function", "torch.nn.modules.activation.Tanh"))
     activation = getattr(nn, path.rsplit(".", 1)[-1], None) if path.startswith("torch.nn.") else None
     if activation is None or not issubclass(activation, nn.Module):
         raise InputError(f"{place}: the activation '{path}' is not one of torch.nn.")
     return _filled(
-        place, lambda: Dense(int(config["in_features"]), int(config["out_features"]), bool(config.get("bias", True)), activation())
+        place,
+        lambda: Dense(
+            int(config["in_features"]), int(config["out_features"]), bool(config.get("bias", True)), activation()
+        ),
     )
 
 
@@ -124,7 +132,9 @@ def _token_weights(place: Path) -> TokenWeights:
 def _layer_weights(place: Path, config: dict[str, Any], layers: int) -> list[float]:
     weights = [0.0] * int(config.get("layer_start", 4)) + _weights(place)["layer_weights"].tolist()
     if len(weights) != layers + 1:
-        raise InputError(f"{place}: weights of {len(weights)} layers were found; the backbone has {layers + 1}, the embeddings included.")
+        raise InputError(
+            f"{place}: weights of {len(weights)} layers were found; the backbone has {layers + 1}, the embeddings included."
+        )
     return weights
 
 

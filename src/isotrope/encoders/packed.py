@@ -1,4 +1,5 @@
-"""Weights at a quarter of their size: rows of whole numbers with a scale each, for the encoders that ship in the package.
+"""Weights at a quarter of their size: rows of whole numbers with a scale each, for the encoders that ship in the
+package.
 
     w ≈ scale_row · q,   q ∈ {−127 … 127},   scale_row = max |w_row| / 127
 
@@ -39,14 +40,18 @@ def pack_weights(weights: dict[str, Tensor]) -> dict[str, Tensor]:
 
 def unpack_weights(packed: dict[str, Tensor]) -> dict[str, Tensor]:
     return {
-        name: tensor.float() * packed[name + SCALE].float().unsqueeze(1) if tensor.dtype == torch.int8 else tensor.float()
+        name: tensor.float() * packed[name + SCALE].float().unsqueeze(1)
+        if tensor.dtype == torch.int8
+        else tensor.float()
         for name, tensor in packed.items()
         if not name.endswith(SCALE)
     }
 
 
 def write_packed(encoder: Encoder, folder: Path) -> None:
-    """A folder with packed weights, the tokeniser, and the facts; the masked-language head goes along where there is one."""
+    """A folder with packed weights, the tokenizer, and the facts; the masked-language head goes along where there is
+    one.
+    """
     model = encoder.language_model or encoder.backbone
     weights = {name: tensor for name, tensor in model.state_dict().items() if name not in _tied(model)}
     with written_folder(folder) as temporary:
@@ -79,12 +84,19 @@ def read_packed(folder: Path, pooling: str | None, language_head: bool) -> Encod
     model.tie_weights()
     drawn = {name for name in report.missing_keys if not name.startswith("pooler.")} - _tied(model)
     if drawn or report.unexpected_keys:
-        raise InputError(f"{folder}: the packed weights do not fit config.json, such as {min(drawn or report.unexpected_keys)}.")
+        raise InputError(
+            f"{folder}: the packed weights do not fit config.json, such as {min(drawn or report.unexpected_keys)}."
+        )
     if getattr(model.base_model, "pooler", None) is not None:
         model.base_model.pooler = None  # nobody reads it, and it was drawn at random
     kept = model if facts["head"] and language_head else None
     return Encoder(
-        model.base_model, tokenizer, pooling or facts["pooling"], max_length=facts["max_length"], facts=facts, language_model=kept
+        model.base_model,
+        tokenizer,
+        pooling or facts["pooling"],
+        max_length=facts["max_length"],
+        facts=facts,
+        language_model=kept,
     )
 
 

@@ -1,4 +1,7 @@
-"""Paraphrases for want of real ones: some words of a text give way to what a masked-language model would say in their place."""
+"""Paraphrases for want of real ones:
+
+some words of a text give way to what a masked-language model would say in their place.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ import torch
 
 from isotrope.encoders.encoder import TOKEN_BUDGET, Encoder, plan
 from isotrope.encoders.language_head import vocabulary_scores
-from isotrope.encoders.roles import evaluating
+from isotrope.encoders.modes import evaluating
 from isotrope.errors import InputError
 
 BLOCK = 2048  # texts whose order is changed for the sake of equal lengths
@@ -40,10 +43,12 @@ class Draft:
 
 
 class Paraphraser:
-    """Each word that is one token is replaced with probability ``share``, one at least; by one of the ten likeliest others.
+    """Each word that is one token is replaced with probability ``share``, one at least; by one of the ten likeliest
+    others.
 
-    The model reads the text as it stands, nothing hidden: it then offers words near the one that is there, where a [MASK] would let it
-    say anything that fits. A text's chance hangs on ``seed`` and its number alone, so the batch does not matter. Names are not spared.
+    The model reads the text as it stands, nothing hidden: it then offers words near the one that is there, where a
+    [MASK] would let it say anything that fits. A text's chance hangs on ``seed`` and its number alone, so the batch
+    does not matter. Names are not spared.
     """
 
     def __init__(self, encoder: Encoder, share: float = 0.15, seed: int = 42) -> None:
@@ -53,28 +58,35 @@ class Paraphraser:
             raise InputError("Paraphrases need a model with a masked-language head, such as builtin-base.")
         self.backend: Any = getattr(encoder.tokenizer, "backend_tokenizer", None)
         if self.backend is None:
-            raise InputError("Paraphrases need a fast tokeniser, which knows where in the text its tokens stand.")
+            raise InputError("Paraphrases need a fast tokenizer, which knows where in the text its tokens stand.")
         self.backend.no_truncation()
         self.backend.no_padding()
         self.encoder, self.share, self.seed = encoder, share, seed
         self.scores, head = vocabulary_scores(encoder.language_model)
         head.to(encoder.device)
-        self.specials = list(encoder.tokeniser.specials)
-        vocabulary = range(encoder.tokeniser.vocabulary)
+        self.specials = list(encoder.text_tokenizer.specials)
+        vocabulary = range(encoder.text_tokenizer.vocabulary)
         self.spelled = [piece.strip() for piece in encoder.tokenizer.batch_decode([[number] for number in vocabulary])]
-        fit = [is_word(word) and encoder.tokeniser.words.starts[number] == 1 for number, word in enumerate(self.spelled)]
+        fit = [
+            is_word(word) and encoder.text_tokenizer.words.starts[number] == 1
+            for number, word in enumerate(self.spelled)
+        ]
         number_of = {word: place for place, word in enumerate(dict.fromkeys(word.lower() for word in self.spelled))}
         self.unfit = ~torch.tensor(fit)
         self.form = torch.tensor([number_of[word.lower()] for word in self.spelled])  # "Dog" and "dog" are one word
         if len(self.form[~self.unfit].unique()) < 2:
-            raise InputError("Paraphrases need a vocabulary of words; the pieces of this one are parts of words or single letters.")
+            raise InputError(
+                "Paraphrases need a vocabulary of words; the pieces of this one are parts of words or single letters."
+            )
 
     def pairs(self, texts: Iterable[str]) -> Iterator[tuple[str, str | None]]:
         """Each text and its paraphrase, in order; None where no word can be replaced."""
         numbered = iter(enumerate(texts))
         while block := list(islice(numbered, BLOCK)):
             encodings = self.backend.encode_batch([text for _, text in block], add_special_tokens=False)
-            drafts = [self._draft(text, number, encoding) for (number, text), encoding in zip(block, encodings, strict=True)]
+            drafts = [
+                self._draft(text, number, encoding) for (number, text), encoding in zip(block, encodings, strict=True)
+            ]
             asked = [draft for draft in drafts if draft.places]
             lengths = np.array([len(draft.ids) for draft in asked], dtype=np.int64)
             found: dict[int, str] = {}
@@ -84,28 +96,32 @@ class Paraphraser:
             yield from ((draft.text, found.get(id(draft))) for draft in drafts)
 
     def _draft(self, text: str, number: int, encoding: Any) -> Draft:
-        tokeniser = self.encoder.tokeniser
+        tokenizer = self.encoder.text_tokenizer
         ids = np.array(encoding.ids, dtype=np.int64)
-        room = self.encoder.max_length - len(tokeniser.prefix) - len(tokeniser.suffix)
-        starts, words = tokeniser.words.split(ids)
+        room = self.encoder.max_length - len(tokenizer.prefix) - len(tokenizer.suffix)
+        starts, words = tokenizer.words.split(ids)
         lengths = np.diff(starts, append=ids.size)
         single = starts[words[lengths[words] == 1]]
         single = single[(single < room) & ~np.isin(ids[single], self.specials)]  # what is unknown stays
-        known = [place for token in single.tolist() if (place := _place(text, token, *encoding.offsets[token])) is not None]
+        known = [
+            place for token in single.tolist() if (place := _place(text, token, *encoding.offsets[token])) is not None
+        ]
         rng = np.random.default_rng([self.seed, number])
         dice = rng.random(len(known))
         chosen = dice <= max(self.share, dice.min(initial=1.0))
         return Draft(text, ids[:room], [place for place, fell in zip(known, chosen, strict=True) if fell], rng)
 
     def _rewrite(self, drafts: list[Draft]) -> list[str]:
-        before = len(self.encoder.tokeniser.prefix)
+        before = len(self.encoder.text_tokenizer.prefix)
         rows = [row for row, draft in enumerate(drafts) for _ in draft.places]
         columns = [place.token for draft in drafts for place in draft.places]
         originals = torch.tensor([int(drafts[row].ids[column]) for row, column in zip(rows, columns, strict=True)])
         tokens = self.encoder.frame([draft.ids for draft in drafts]).to(self.encoder.device)
         with evaluating(self.encoder):
             states = self.encoder.states(tokens)
-            scores = self.scores(states[rows, [before + column for column in columns]]).float().cpu()[:, : len(self.spelled)]
+            scores = (
+                self.scores(states[rows, [before + column for column in columns]]).float().cpu()[:, : len(self.spelled)]
+            )
         scores = scores.masked_fill(self.unfit | (self.form == self.form[originals].unsqueeze(1)), -torch.inf)
         best = scores.topk(min(CHOICES, scores.shape[1]))
         chances = best.values.double().softmax(dim=1).cumsum(dim=1).numpy()
@@ -136,4 +152,8 @@ def shaped(word: str, like: str) -> str:
 def _place(text: str, token: int, start: int, end: int) -> Place | None:
     """Where a word stands; None for what is no word, and for the end of one, such as "ll" in "we'll"."""
     start += len(text[start:end]) - len(text[start:end].lstrip())  # some vocabularies count the blank before a word in
-    return Place(token, start, end) if is_word(text[start:end]) and text[max(start - 1, 0) : start] not in ("'", "’") else None
+    return (
+        Place(token, start, end)
+        if is_word(text[start:end]) and text[max(start - 1, 0) : start] not in ("'", "’")
+        else None
+    )

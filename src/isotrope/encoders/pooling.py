@@ -8,8 +8,8 @@ Special tokens count as tokens everywhere; padding never does. H_0 is the embedd
     embed_last   mean over the tokens of (H_0 + H_L) / 2      (what SimCSE's printed BERT baseline really used)
     last2        mean over the tokens of (H_{L-1} + H_L) / 2
 
-and what sentence-transformers folders may name besides: lasttoken, weightedmean, mean_sqrt_len_tokens, and several joined by "+".
-With weights of tokens (token_weights.py, attention.py) a mean is a weighted one.
+and what sentence-transformers folders may name besides: lasttoken, weightedmean, mean_sqrt_len_tokens, and several
+joined by "+". With weights of tokens (token_weights.py, attention.py) a mean is a weighted one.
 """
 
 from __future__ import annotations
@@ -48,7 +48,10 @@ class Pooling:
 
     @classmethod
     def weighted(cls, modes: tuple[str, ...], weights: Sequence[float], called: str = "") -> Pooling:
-        """Any mix of layers; takes the plain name where it is one of ours, ``called`` before others: with two layers, two names fit."""
+        """Any mix of layers; takes the plain name where it is one of ours, ``called`` before others:
+
+        with two layers, two names fit.
+        """
         layers = len(weights) - 1
         for name in sorted(LAYERED, key=lambda name: name != called):
             known = cls.named(name, layers)
@@ -60,20 +63,27 @@ class Pooling:
     def needs_all_layers(self) -> bool:
         return self.layer_weights is not None
 
-    def __call__(self, layers: Sequence[torch.Tensor], mask: torch.Tensor, weights: torch.Tensor | None = None) -> torch.Tensor:
-        """``layers``: H_0 … H_L, or H_L alone; each [rows, width, d]. ``weights`` [rows, width] make a mean a weighted one.
+    def __call__(
+        self, layers: Sequence[torch.Tensor], mask: torch.Tensor, weights: torch.Tensor | None = None
+    ) -> torch.Tensor:
+        """``layers``: H_0 … H_L, or H_L alone; each [rows, width, d]. ``weights`` [rows, width] make a mean a weighted
+        one.
 
         Result [rows, d × modes].
         """
         states = layers[-1]
         if self.layer_weights is not None:
             pairs = [(weight, layer) for weight, layer in zip(self.layer_weights, layers, strict=True) if weight]
-            states = sum((weight * layer for weight, layer in pairs), torch.zeros_like(states)) / sum(self.layer_weights)
+            states = sum((weight * layer for weight, layer in pairs), torch.zeros_like(states)) / sum(
+                self.layer_weights
+            )
         pooled = [pool(mode, states, mask, weights) for mode in self.modes]
         return pooled[0] if len(pooled) == 1 else torch.cat(pooled, dim=-1)
 
 
-def pool(mode: str, states: torch.Tensor, mask: torch.Tensor, token_weights: torch.Tensor | None = None) -> torch.Tensor:
+def pool(
+    mode: str, states: torch.Tensor, mask: torch.Tensor, token_weights: torch.Tensor | None = None
+) -> torch.Tensor:
     """Rows are padded on the right: the first token is token 0."""
     if mode == "cls":
         return states[:, 0]

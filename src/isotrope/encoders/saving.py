@@ -1,7 +1,7 @@
 """Write a folder in the sentence-transformers format, with stock modules wherever there is one.
 
-Three parts have none, a flow, the pooling of SBERT-WK and that of DeepMoji: modules.json then names a class of ours, which other readers
-load only where they are told to trust it.
+Three parts have none, a flow, the pooling of SBERT-WK and that of DeepMoji: modules.json then names a class of ours,
+which other readers load only where they are told to trust it.
 """
 
 from __future__ import annotations
@@ -15,23 +15,23 @@ import torch
 from safetensors.torch import save_file
 from torch import nn
 
-from isotrope.encoders.attention import Attention
 from isotrope.encoders.encoder import Encoder
-from isotrope.encoders.flow import Flow
-from isotrope.encoders.heads import Dense, Norm, Normalise
-from isotrope.encoders.layer_walk import LayerWalk
+from isotrope.encoders.parts.attention import Attention
+from isotrope.encoders.parts.dense import Dense, Norm, Normalise
+from isotrope.encoders.parts.invertible_flow import Flow
+from isotrope.encoders.parts.layer_walk import LayerWalk
+from isotrope.encoders.parts.token_weights import TokenWeights
 from isotrope.encoders.pooling import MODES
 from isotrope.encoders.quiet import quiet
-from isotrope.encoders.static import NAME as STATIC
-from isotrope.encoders.static import StaticVectors, write_static
-from isotrope.encoders.token_weights import TokenWeights
+from isotrope.encoders.word_vectors import NAME as STATIC
+from isotrope.encoders.word_vectors import StaticVectors, write_static
 from isotrope.errors import InputError
 from isotrope.files import write_json, written_folder
 from isotrope.version import __version__
 
 # The old class paths and the old pooling keys stand beside the new ones: old and new readers both find what they know.
 STOCK = "sentence_transformers.models."
-OWN = "isotrope.encoders.elsewhere."
+OWN = "isotrope.encoders.parts.st_modules."
 OLD_KEYS = {
     "cls": "pooling_mode_cls_token",
     "max": "pooling_mode_max_tokens",
@@ -59,9 +59,13 @@ def check_target(folder: str | os.PathLike[str]) -> Path:
     target = Path(folder)
     if target.exists() and not target.is_dir():
         raise InputError(f"{target}: a file stands where the model's folder should be; choose another name.")
-    strange = sorted(entry.name for entry in target.iterdir() if not OURS.fullmatch(entry.name)) if target.is_dir() else []
+    strange = (
+        sorted(entry.name for entry in target.iterdir() if not OURS.fullmatch(entry.name)) if target.is_dir() else []
+    )
     if strange:
-        raise InputError(f"{target}: the folder holds something else ({strange[0]}); choose a new folder for the model.")
+        raise InputError(
+            f"{target}: the folder holds something else ({strange[0]}); choose a new folder for the model."
+        )
     return target
 
 
@@ -106,7 +110,12 @@ def _write(encoder: Encoder, folder: Path) -> None:
             "similarity_fn_name": "cosine",
         },
     )
-    facts = {**encoder.facts, "pooling": encoder.pooling.name, "max_length": encoder.max_length, "isotrope": __version__}
+    facts = {
+        **encoder.facts,
+        "pooling": encoder.pooling.name,
+        "max_length": encoder.max_length,
+        "isotrope": __version__,
+    }
     facts |= {"causal": True} if encoder.causal else {}  # config.json has it as is_decoder; here it is said to a person
     write_json(folder / "isotrope.json", facts)
 
@@ -171,13 +180,19 @@ def _write_after(part: nn.Module, add: Any) -> None:
             "activation_function": f"{type(part.activation).__module__}.{type(part.activation).__qualname__}",
         }
         write_json(place / "config.json", config)
-        save_file({f"linear.{n}": p.detach().cpu().contiguous() for n, p in part.linear.named_parameters()}, place / "model.safetensors")
+        save_file(
+            {f"linear.{n}": p.detach().cpu().contiguous() for n, p in part.linear.named_parameters()},
+            place / "model.safetensors",
+        )
     elif isinstance(part, Normalise):
         write_json(add("Normalize") / "config.json", {})
     elif isinstance(part, Norm):
         place = add("LayerNorm")
         write_json(place / "config.json", {"dimension": part.norm.normalized_shape[0]})
-        save_file({f"norm.{n}": p.detach().cpu().contiguous() for n, p in part.norm.named_parameters()}, place / "model.safetensors")
+        save_file(
+            {f"norm.{n}": p.detach().cpu().contiguous() for n, p in part.norm.named_parameters()},
+            place / "model.safetensors",
+        )
     elif isinstance(part, Flow):
         place = add("IsotropeFlow", OWN)
         write_json(place / "config.json", part.config)

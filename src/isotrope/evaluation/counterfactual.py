@@ -1,11 +1,13 @@
-"""Small changes that keep or turn the meaning: synonym against antonym, and counterfactual pairs of natural language inference.
+"""Small changes that keep or turn the meaning: synonym against antonym, and counterfactual pairs of natural language
+inference.
 
-Triples. One word of a sentence is replaced by a synonym, and by an antonym. Hit: the sentence with the synonym is the nearer one, by
-cosine; by dot product it is counted beside it. The words come from WordNet, the most frequent sense alone, in the inflection of the word
-they stand for.
+Triples. One word of a sentence is replaced by a synonym, and by an antonym. Hit: the sentence with the synonym is the
+nearer one, by cosine; by dot product it is counted beside it. The words come from WordNet, the most frequent sense
+alone, in the inflection of the word they stand for.
 
-Counterfactual pairs (Kaushik et al. 2020). Two items that share a premise or a hypothesis, the other side edited so that the label turned.
-A logistic regression on [u, v, |u − v|, u·v] of frozen vectors learns the labels; its strength is chosen on the dev part.
+Counterfactual pairs (Kaushik et al. 2020). Two items that share a premise or a hypothesis, the other side edited so
+that the label turned. A logistic regression on [u, v, |u − v|, u·v] of frozen vectors learns the labels; its strength
+is chosen on the dev part.
 """
 
 from __future__ import annotations
@@ -26,8 +28,8 @@ from isotrope.evaluation.folds import by_dev
 from isotrope.evaluation.linear import numbered, read_labelled, standardised
 from isotrope.evaluation.results import Results, read_out
 from isotrope.evaluation.sts import data_folder
-from isotrope.views.lexicon import WORD, open_lexicon
-from isotrope.views.wordnet import wordnet_folder
+from isotrope.lexicon.replacements import WORD, open_lexicon
+from isotrope.lexicon.wordnet import wordnet_folder
 
 PROTOCOL = "counterfactual-v1"
 STRENGTHS = (0.0001, 0.001, 0.01)  # inverse of the penalty
@@ -47,7 +49,10 @@ def evaluate_counterfactual(
     encoder: Encoder, texts: Texts | None = None, data_dir: str | os.PathLike[str] | None = None, seed: int = 0,
     columns: Sequence[str] | None = None,
 ) -> Results:  # fmt: skip
-    """Both measures. ``texts`` are the sentences that triples are made of; without them, those of the movie reviews (MR), as in CLINE."""
+    """Both measures.
+
+    ``texts`` are the sentences that triples are made of; without them, those of the movie reviews (MR), as in CLINE.
+    """
     folder = data_folder(data_dir)
     source = folder / "transfer" / "mr.tsv.gz" if texts is None else texts
     triples = make_triples(_sentences(source, columns), seed)
@@ -75,7 +80,9 @@ def evaluate_counterfactual(
 
 
 def make_triples(texts: Sequence[str], seed: int = 0) -> Triples:
-    """(sentence, with a synonym, with an antonym) of each sentence that has a word with both; which word and which others, by chance."""
+    """(sentence, with a synonym, with an antonym) of each sentence that has a word with both; which word and which
+    others, by chance.
+    """
     table = open_lexicon(wordnet_folder(), 1)
     rng = np.random.default_rng(seed)
     triples: Triples = []
@@ -89,17 +96,23 @@ def make_triples(texts: Sequence[str], seed: int = 0) -> Triples:
             place = int(rng.choice(np.flatnonzero(there)))
             slot, dice = slots[place : place + 1], rng.random((2, 1))
             synonym, antonym = (
-                int(table.choices[kind].pick(slot, die)[0]) for kind, die in zip(("synonyms", "antonyms"), dice, strict=True)
+                int(table.choices[kind].pick(slot, die)[0])
+                for kind, die in zip(("synonyms", "antonyms"), dice, strict=True)
             )
             span = found[place].span()
-            triples.append((text, _replaced(text, span, table.words[synonym]), _replaced(text, span, table.words[antonym])))
+            triples.append(
+                (text, _replaced(text, span, table.words[synonym]), _replaced(text, span, table.words[antonym]))
+            )
     if not triples:
-        raise InputError("No sentence with a word that has both a synonym and an antonym was found; the text must be English.")
+        raise InputError(
+            "No sentence with a word that has both a synonym and an antonym was found; the text must be English."
+        )
     return triples
 
 
 def hit_rates(encoder: Encoder, triples: Triples) -> dict[str, float]:
-    """Share of the triples in which the sentence with the synonym is nearer, by cosine and by dot product; a tie is no hit.
+    """Share of the triples in which the sentence with the synonym is nearer, by cosine and by dot product; a tie is no
+    hit.
 
     CLINE trains dot products, and can do that by the length of vectors alone, which a cosine does not see.
     """
@@ -111,12 +124,18 @@ def hit_rates(encoder: Encoder, triples: Triples) -> dict[str, float]:
 
 
 def counterfactual_accuracy(encoder: Encoder, train: Items, dev: Items, test: Items) -> dict[str, Any]:
-    """Accuracy of the classifier, how often it is right on both of a pair, and how often the entailed side of a pair is the nearer one."""
+    """Accuracy of the classifier, how often it is right on both of a pair, and how often the entailed side of a pair is
+    the nearer one.
+    """
     texts = sorted({text for items in (train, dev, test) for side in items[:2] for text in side})
     vectors, index = encoder.encode(texts), {text: number for number, text in enumerate(texts)}
     sides = [[vectors[[index[text] for text in side]] for side in items[:2]] for items in (train, dev, test)]
-    features = torch.from_numpy(np.concatenate([np.concatenate([u, v, np.abs(u - v), u * v], axis=1) for u, v in sides]))
-    parts = standardised(features.to(encoder.device), len(train[2])).split([len(items[2]) for items in (train, dev, test)])
+    features = torch.from_numpy(
+        np.concatenate([np.concatenate([u, v, np.abs(u - v), u * v], axis=1) for u, v in sides])
+    )
+    parts = standardised(features.to(encoder.device), len(train[2])).split(
+        [len(items[2]) for items in (train, dev, test)]
+    )
     labels = [torch.from_numpy(side).to(encoder.device) for side in numbered(train[2], dev[2], test[2])]
     judged = by_dev(parts[0], labels[0], parts[1], labels[1], parts[2], labels[2], STRENGTHS)
     right = (judged.found == judged.wanted).cpu().numpy()

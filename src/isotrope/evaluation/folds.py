@@ -1,4 +1,7 @@
-"""Choose the penalty of a logistic regression on some texts and judge it on others: by folds in folds, folds and a test, or a dev part."""
+"""Choose the penalty of a logistic regression on some texts and judge it on others:
+
+by folds in folds, folds and a test, or a dev part.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,10 @@ STRENGTHS = tuple(4.0**power for power in range(-6, 2))  # C of scikit-learn
 
 @dataclass(frozen=True)
 class Outcome:
-    """``found`` and ``wanted``: the classes of the judged texts. ``accuracy``: of folds the mean, which SentEval reports."""
+    """``found`` and ``wanted``:
+
+    the classes of the judged texts. ``accuracy``: of folds the mean, which SentEval reports.
+    """
 
     accuracy: float
     found: Tensor
@@ -29,7 +35,10 @@ class Outcome:
 
 
 def judge(features: Tensor, labels: list[Tensor], rng: np.random.Generator) -> Outcome:
-    """``features`` are those of all parts, one after another: one part alone, train and test, or train, dev and test."""
+    """``features`` are those of all parts, one after another:
+
+    one part alone, train and test, or train, dev and test.
+    """
     if len(labels) == 1:
         return by_folds(features, labels[0], rng)
     learn, *judge = features.split([len(side) for side in labels])
@@ -72,7 +81,13 @@ def by_test(learn: Tensor, labels: Tensor, judge: Tensor, wanted: Tensor, rng: n
 
 
 def by_dev(
-    learn: Tensor, labels: Tensor, dev: Tensor, dev_labels: Tensor, judge: Tensor, wanted: Tensor, strengths: Sequence[float] = STRENGTHS
+    learn: Tensor,
+    labels: Tensor,
+    dev: Tensor,
+    dev_labels: Tensor,
+    judge: Tensor,
+    wanted: Tensor,
+    strengths: Sequence[float] = STRENGTHS,
 ) -> Outcome:
     whole = torch.ones(len(labels), len(strengths), dtype=torch.bool, device=labels.device)
     fits = fit_many(learn, labels, whole, torch.tensor(strengths, device=labels.device))
@@ -82,7 +97,10 @@ def by_dev(
 
 
 def stratified(labels: npt.NDArray[np.int64], rng: np.random.Generator) -> npt.NDArray[np.int64]:
-    """Of each row its fold: each class is shuffled and dealt out in turn, so that folds differ by a row of a class at most."""
+    """Of each row its fold:
+
+    each class is shuffled and dealt out in turn, so that folds differ by a row of a class at most.
+    """
     order = rng.permutation(len(labels))
     order = order[np.argsort(labels[order], kind="stable")]
     folds = np.empty(len(labels), dtype=np.int64)

@@ -1,6 +1,7 @@
 """The geometry of an array of vectors: float arrays in, floats out.
 
-Up to ``EXACT`` rows everything is float64. Beyond, products are float32 and sums float64: the results differ by less than 1e-5.
+Up to ``EXACT`` rows everything is float64. Beyond, products are float32 and sums float64: the results differ by less
+than 1e-5.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import numpy.typing as npt
 import torch
 
 from isotrope.errors import InputError
-from isotrope.objectives import geometry
+from isotrope.measures import isotropy as geometry
 
 EXACT = 8192
 SHARES = (1, 2, 5, 10)
@@ -22,7 +23,9 @@ def alignment(x: Any, y: Any) -> float:
     """E ‖x − x⁺‖² of positive pairs (row i of ``x`` with row i of ``y``), unit vectors."""
     first, second = cloud(x, 1), cloud(y, 1)
     if first.shape != second.shape:
-        raise InputError(f"alignment takes two arrays of one shape; {tuple(first.shape)} and {tuple(second.shape)} were given.")
+        raise InputError(
+            f"alignment takes two arrays of one shape; {tuple(first.shape)} and {tuple(second.shape)} were given."
+        )
     return float(geometry.alignment(first, second))
 
 
@@ -62,7 +65,8 @@ def hubness(x: Any, k: int = 10, block: int = 1024) -> float:
 
         S = E(N_k − k)³ / σ³
 
-    0 is even; above about 1 a few hubs are everybody's neighbours. It grows with the number of rows, so name that beside it.
+    0 is even; above about 1 a few hubs are everybody's neighbours. It grows with the number of rows, so name that
+    beside it.
     """
     vectors = cloud(x, 2)
     if not 1 <= k < len(vectors):
@@ -96,4 +100,6 @@ def check_spread(vectors: torch.Tensor) -> None:
     square = float(vectors.pow(2).sum(dtype=torch.float64)) / len(vectors)
     spread = max(float((vectors - mean.to(vectors.dtype)).abs().max()), 0.0)
     if spread <= 1e-6 * square**0.5:
-        raise InputError("All vectors are the same: the texts are equal, or the encoder has collapsed and must be trained anew.")
+        raise InputError(
+            "All vectors are the same: the texts are equal, or the encoder has collapsed and must be trained anew."
+        )

@@ -29,7 +29,9 @@ def evaluate_geometry(
     columns: Sequence[str] | None = None,
     run: str | os.PathLike[str] | None = None,
 ) -> Results:
-    """The space on a text, on the pairs of STS-B where the data folder has them, and along a run where the model came from one."""
+    """The space on a text, on the pairs of STS-B where the data folder has them, and along a run where the model came
+    from one.
+    """
     pairs, splits = _stsb(data_dir)
     if texts is None and not splits:
         raise InputError("Geometry needs sentences: give --text FILE, or --data-dir with sts/stsb.test.tsv.gz.")
@@ -42,7 +44,11 @@ def evaluate_geometry(
         scores["trail"] = steps
     protocol = {
         "protocol": PROTOCOL,
-        "text": "STS-B" if texts is None else Path(texts).name if isinstance(texts, str | os.PathLike) else "the given list",
+        "text": "STS-B"
+        if texts is None
+        else Path(texts).name
+        if isinstance(texts, str | os.PathLike)
+        else "the given list",
         "sentences": f"{len(read):,} different, {repeats:,} repeats left out",
         "hubness": f"10 nearest by cosine among {found['hubness_sentences']:,}",
         "uniformity": f"t = 2, {_pairs_taken(len(read))}",
@@ -50,8 +56,12 @@ def evaluate_geometry(
         "seed": seed,
     }
     if splits:
-        protocol["STS-B"] = f"{' + '.join(splits)}, positive above 4, edit distance of {scores['pairs']['lexical']['unit']}"
-    return Results({"geometry": scores}, protocol, ("measure", "value", "to read it"), _overview(scores), _sections(scores))
+        protocol["STS-B"] = (
+            f"{' + '.join(splits)}, positive above 4, edit distance of {scores['pairs']['lexical']['unit']}"
+        )
+    return Results(
+        {"geometry": scores}, protocol, ("measure", "value", "to read it"), _overview(scores), _sections(scores)
+    )
 
 
 def run_of(model: str | os.PathLike[str]) -> Path | None:
@@ -75,7 +85,9 @@ def _stsb(data_dir: str | os.PathLike[str] | None) -> tuple[Pairs, list[str]]:
     if not (data_dir or os.environ.get("ISOTROPE_DATA")):
         return ([], [], []), []
     folder = data_folder(data_dir) / "sts"
-    files = {split: file for split in ("train", "dev", "test") if (file := find_task(folder, f"stsb.{split}", needed=False))}
+    files = {
+        split: file for split in ("train", "dev", "test") if (file := find_task(folder, f"stsb.{split}", needed=False))
+    }
     first: list[str] = []
     second: list[str] = []
     gold: list[float] = []
@@ -86,7 +98,11 @@ def _stsb(data_dir: str | os.PathLike[str] | None) -> tuple[Pairs, list[str]]:
 
 
 def _pairs_taken(sentences: int) -> str:
-    return "all pairs" if sentences * (sentences - 1) // 2 <= MOST_PAIRS else f"about {MOST_PAIRS:.0e} pairs, each sentence in as many"
+    return (
+        "all pairs"
+        if sentences * (sentences - 1) // 2 <= MOST_PAIRS
+        else f"about {MOST_PAIRS:.0e} pairs, each sentence in as many"
+    )
 
 
 def _overview(scores: dict[str, Any]) -> list[tuple[str, ...]]:
@@ -103,7 +119,11 @@ def _overview(scores: dict[str, Any]) -> list[tuple[str, ...]]:
             "of the first; flat is open",
         ),
         *(
-            (f"variance in the first {count}", f"{share:.1%}", f"even would be {min(int(count) / text['dimension'], 1):.1%}")
+            (
+                f"variance in the first {count}",
+                f"{share:.1%}",
+                f"even would be {min(int(count) / text['dimension'], 1):.1%}",
+            )
             for count, share in text["top_shares"].items()
         ),
         ("hubness", _number(text["hubness"], 2), "0 even; above 1 a few are near to everybody"),
@@ -111,10 +131,18 @@ def _overview(scores: dict[str, Any]) -> list[tuple[str, ...]]:
     if pairs:
         lexical = pairs["lexical"]
         rows += [
-            ("STS-B alignment", _number(pairs["alignment"]), f"{pairs['positive_pairs']:,} positive pairs; 0 is perfect"),
+            (
+                "STS-B alignment",
+                _number(pairs["alignment"]),
+                f"{pairs['positive_pairs']:,} positive pairs; 0 is perfect",
+            ),
             ("STS-B uniformity", _number(pairs["uniformity"]), f"{2 * pairs['pairs']:,} sentences"),
             ("STS-B Spearman of cosine and gold", _number(pairs["spearman"], 2), f"{pairs['pairs']:,} pairs"),
-            ("STS-B Spearman of cosine and edits", _number(lexical["edit_cosine"], 2), f"gold has {_number(lexical['edit_gold'], 2)}"),
+            (
+                "STS-B Spearman of cosine and edits",
+                _number(lexical["edit_cosine"], 2),
+                f"gold has {_number(lexical['edit_gold'], 2)}",
+            ),
         ]
     return rows
 
@@ -126,29 +154,54 @@ def _sections(scores: dict[str, Any]) -> list[Section]:
         for row in text["layers"]
     ]
     found = [Section("Tokens by layer, cosine", ("layer", "in one sentence", "of two sentences", "difference"), layers)]
-    titles = {"input": "Words by frequency, input embeddings", "last_layer": "Words by frequency, mean of their last states"}
+    titles = {
+        "input": "Words by frequency, input embeddings",
+        "last_layer": "Words by frequency, mean of their last states",
+    }
     for name, title in titles.items():
-        columns = ("rank of frequency", "words", "norm", *(f"distance {k}" for k in (3, 5, 7)), *(f"dot {k}" for k in (3, 5, 7)))
+        columns = (
+            "rank of frequency",
+            "words",
+            "norm",
+            *(f"distance {k}" for k in (3, 5, 7)),
+            *(f"dot {k}" for k in (3, 5, 7)),
+        )
         found.append(Section(title, columns, [_word_row(row) for row in text["words"][name] if row["words"]]))
     if "pairs" in scores:
         bins = [
-            (f"{row['low']} – {row['high']}", f"{row['count']:,}", _number(row["mean"]), *(_number(q) for q in row["quantiles"].values()))
+            (
+                f"{row['low']} – {row['high']}",
+                f"{row['count']:,}",
+                _number(row["mean"]),
+                *(_number(q) for q in row["quantiles"].values()),
+            )
             for row in scores["pairs"]["density"]
             if row["count"]
         ]
-        found.append(Section("STS-B cosine by gold score", ("gold", "pairs", "mean", "5 %", "25 %", "median", "75 %", "95 %"), bins))
+        found.append(
+            Section(
+                "STS-B cosine by gold score", ("gold", "pairs", "mean", "5 %", "25 %", "median", "75 %", "95 %"), bins
+            )
+        )
     if "trail" in scores:
         steps = [
             (str(row["step"]), _number(row["alignment"]), _number(row["uniformity"]), _number(row.get("mean_cosine")))
             for row in scores["trail"]
         ]
-        found.append(Section("The run, on its held-out pairs", ("step", "alignment", "uniformity", "mean cosine"), steps))
+        found.append(
+            Section("The run, on its held-out pairs", ("step", "alignment", "uniformity", "mean cosine"), steps)
+        )
     return found
 
 
 def _word_row(row: dict[str, Any]) -> tuple[str, ...]:
     near = [*row["distance"].values(), *row["dot_product"].values()]
-    return (f"{row['low']:,} – {row['high']:,}", f"{row['words']:,}", _number(row["norm"], 2), *(_number(value, 2) for value in near))
+    return (
+        f"{row['low']:,} – {row['high']:,}",
+        f"{row['words']:,}",
+        _number(row["norm"], 2),
+        *(_number(value, 2) for value in near),
+    )
 
 
 def _number(value: float | None, digits: int = 4) -> str:

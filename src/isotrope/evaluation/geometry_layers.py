@@ -1,4 +1,7 @@
-"""What the layers do while texts are encoded: watched from a hook, so that the one pass that gives the vectors gives this too."""
+"""What the layers do while texts are encoded:
+
+watched from a hook, so that the one pass that gives the vectors gives this too.
+"""
 
 from __future__ import annotations
 
@@ -16,10 +19,11 @@ from torch.nn.functional import normalize
 class LayerSums:
     """Cosines of token states, layer by layer, from sums alone.
 
-        within one sentence      Σ_i (‖s_i‖² − n_i) / Σ_i n_i (n_i − 1)       s_i: sum of the n_i unit states of sentence i
-        between two sentences    (‖Σ_i s_i‖² − Σ_i ‖s_i‖²) / (n² − Σ_i n_i²)  n = Σ_i n_i
+        within one sentence      Σ_i (‖s_i‖² − n_i) / Σ_i n_i (n_i − 1) between two sentences    (‖Σ_i s_i‖² − Σ_i
+        ‖s_i‖²) / (n² − Σ_i n_i²),  n = Σ_i n_i,  s_i: sum of the n_i unit states of sentence i
 
-    Every pair of tokens counts once, so long sentences weigh more (the measure of TaCL); special tokens count, padding does not.
+    Every pair of tokens counts once, so long sentences weigh more (the measure of TaCL); special tokens count, padding
+    does not.
     """
 
     def __init__(self) -> None:
@@ -41,7 +45,10 @@ class LayerSums:
             self.squares[number] += float(sentences.pow(2).sum())
 
     def rows(self) -> list[dict[str, Any]]:
-        """``adjusted`` is what a sentence adds: its tokens' similarity less that of tokens of two sentences (Ethayarajh 2019)."""
+        """``adjusted`` is what a sentence adds:
+
+        its tokens' similarity less that of tokens of two sentences (Ethayarajh 2019).
+        """
         inside = self.tokens_squared - self.tokens
         between = self.tokens**2 - self.tokens_squared
         found: list[dict[str, Any]] = []
@@ -81,16 +88,23 @@ class WordStates:
 
 @contextmanager
 def watching(backbone: nn.Module, layers: LayerSums, words: WordStates) -> Iterator[None]:
-    """Every forward of the backbone inside gives its hidden states to ``layers`` and ``words``; its result stays as it is."""
+    """Every forward of the backbone inside gives its hidden states to ``layers`` and ``words``; its result stays as it
+    is.
+    """
 
-    def ask(module: nn.Module, inputs: tuple[Any, ...], named: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    def ask(
+        module: nn.Module, inputs: tuple[Any, ...], named: dict[str, Any]
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
         return inputs, {**named, "output_hidden_states": True}
 
     def see(module: nn.Module, inputs: tuple[Any, ...], named: dict[str, Any], output: Any) -> None:
         layers.add(tuple(output.hidden_states or ()), named["attention_mask"])
         words.add(output.last_hidden_state.float(), named["input_ids"], named["attention_mask"])
 
-    hooks = (backbone.register_forward_pre_hook(ask, with_kwargs=True), backbone.register_forward_hook(see, with_kwargs=True))
+    hooks = (
+        backbone.register_forward_pre_hook(ask, with_kwargs=True),
+        backbone.register_forward_hook(see, with_kwargs=True),
+    )
     try:
         yield
     finally:

@@ -19,9 +19,11 @@ GRID = 101
 
 
 def density(cosine: Floats, gold: Floats) -> list[dict[str, Any]]:
-    """Cosines in five bins of the gold score, [0, 1) … [4, 5]: count, mean, quantiles, and a smoothed curve on one grid for all bins.
+    """Cosines in five bins of the gold score, [0, 1) … [4, 5]: count, mean, quantiles, and a smoothed curve on one grid
+    for all bins.
 
-    The curve is a Gaussian kernel density, Scott's bandwidth; it is empty where a bin has fewer than two different cosines.
+    The curve is a Gaussian kernel density, Scott's bandwidth; it is empty where a bin has fewer than two different
+    cosines.
     """
     from scipy import stats
 
@@ -33,24 +35,32 @@ def density(cosine: Floats, gold: Floats) -> list[dict[str, Any]]:
         line["mean"] = float(part.mean()) if len(part) else None
         line["quantiles"] = {str(q): float(np.percentile(part, q)) for q in QUANTILES} if len(part) else {}
         smooth = len(part) > 1 and float(np.ptp(part)) > 1e-9
-        line["curve"] = [[float(x), float(y)] for x, y in zip(grid, stats.gaussian_kde(part)(grid), strict=True)] if smooth else []
+        line["curve"] = (
+            [[float(x), float(y)] for x, y in zip(grid, stats.gaussian_kde(part)(grid), strict=True)] if smooth else []
+        )
         table.append(line)
     return table
 
 
-def edit_distance(first: Sequence[str], second: Sequence[str], unit: str = "words", rows: int = 256) -> npt.NDArray[np.int64]:
-    """Levenshtein's distance of each pair: insertions, deletions and substitutions at cost 1, of words or of characters.
+def edit_distance(
+    first: Sequence[str], second: Sequence[str], unit: str = "words", rows: int = 256
+) -> npt.NDArray[np.int64]:
+    """Levenshtein's distance of each pair: insertions, deletions and substitutions at cost 1, of words or of
+    characters.
 
-    Case is no difference. A word is a run of letters and digits, or one mark; for a script without blanks take characters.
-    All pairs of a group go through the table together, a row of it at a time. Within a row d_j = min(c_j, d_{j−1} + 1), which is
-    j + min_{i ≤ j} (c_i − i).
+    Case is no difference. A word is a run of letters and digits, or one mark; for a script without blanks take
+    characters. All pairs of a group go through the table together, a row of it at a time. Within a row d_j = min(c_j,
+    d_{j−1} + 1), which is j + min_{i ≤ j} (c_i − i).
     """
     if unit not in UNITS:
         raise InputError(f"Edit distance is not counted in '{unit}'{nearest(unit, UNITS)}")
     numbers: dict[str, int] = {}
 
     def spell(text: str) -> list[int]:
-        return [numbers.setdefault(part, len(numbers)) for part in (text.lower() if unit == "characters" else WORD.findall(text.lower()))]
+        return [
+            numbers.setdefault(part, len(numbers))
+            for part in (text.lower() if unit == "characters" else WORD.findall(text.lower()))
+        ]
 
     spelled = [(spell(a), spell(b)) for a, b in zip(first, second, strict=True)]
     order = sorted(range(len(spelled)), key=lambda pair: max(map(len, spelled[pair])))
@@ -70,7 +80,9 @@ def _padded(sequences: list[list[int]]) -> npt.NDArray[np.int32]:
     return table
 
 
-def _distances(left: npt.NDArray[np.int32], right: npt.NDArray[np.int32], ends: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+def _distances(
+    left: npt.NDArray[np.int32], right: npt.NDArray[np.int32], ends: npt.NDArray[np.int64]
+) -> npt.NDArray[np.int64]:
     """A pair's distance stands in row ``ends[:, 0]``, column ``ends[:, 1]``; padding lies behind and cannot reach it."""
     columns = np.arange(right.shape[1] + 1, dtype=np.int32)
     above = np.broadcast_to(columns, (len(left), len(columns))).copy()

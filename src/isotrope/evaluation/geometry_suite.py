@@ -21,7 +21,7 @@ from isotrope.evaluation.geometry_layers import LayerSums, WordStates, watching
 from isotrope.evaluation.geometry_pairs import density, edit_distance
 from isotrope.evaluation.geometry_words import by_frequency, frequency_table
 from isotrope.evaluation.sts import POSITIVE_ABOVE
-from isotrope.objectives import geometry
+from isotrope.measures import isotropy as geometry
 from isotrope.progress import bar
 from isotrope.training.checkpoints import RunFolder
 
@@ -42,11 +42,11 @@ def describe_encoded(encoder: Encoder, texts: Sequence[str], seed: int = 42) -> 
     if isinstance(texts, str) or len(texts) < 2:
         found = "one text" if isinstance(texts, str) or len(texts) == 1 else "none"
         raise InputError(f"Geometry needs at least two texts; {found} was given.")
-    tokeniser = encoder.tokeniser
-    flat, _ = tokeniser.flat(list(texts))
-    ids, counts = by_frequency(flat, tokeniser.vocabulary, tokeniser.specials)
+    tokenizer = encoder.text_tokenizer
+    flat, _ = tokenizer.flat(list(texts))
+    ids, counts = by_frequency(flat, tokenizer.vocabulary, tokenizer.specials)
     table = encoder.backbone.get_input_embeddings().weight.detach().cpu().float()
-    layers, words = LayerSums(), WordStates(ids, max(tokeniser.vocabulary, len(table)))
+    layers, words = LayerSums(), WordStates(ids, max(tokenizer.vocabulary, len(table)))
     with watching(encoder.backbone, layers, words):
         vectors = encoder.encode(list(texts))
     means, norms = words.means()
@@ -88,14 +88,23 @@ def describe_vectors(vectors: npt.ArrayLike, seed: int = 42) -> dict[str, Any]:
     }
 
 
-def describe_pairs(encoder: Encoder, first: Sequence[str], second: Sequence[str], scores: Sequence[float]) -> dict[str, Any]:
+def describe_pairs(
+    encoder: Encoder, first: Sequence[str], second: Sequence[str], scores: Sequence[float]
+) -> dict[str, Any]:
     """What the space does with pairs that people scored from 0 to 5; correlations are Spearman × 100."""
     texts = list(dict.fromkeys([*first, *second]))
-    return describe_scored(encoder.encode(texts) if texts else np.empty((0, 1), np.float32), texts, first, second, scores)
+    return describe_scored(
+        encoder.encode(texts) if texts else np.empty((0, 1), np.float32), texts, first, second, scores
+    )
 
 
 def describe_scored(
-    vectors: Vectors, texts: Sequence[str], first: Sequence[str], second: Sequence[str], scores: Sequence[float], unit: str = "words"
+    vectors: Vectors,
+    texts: Sequence[str],
+    first: Sequence[str],
+    second: Sequence[str],
+    scores: Sequence[float],
+    unit: str = "words",
 ) -> dict[str, Any]:
     """As ``describe_pairs``, where row i of ``vectors`` is the vector of ``texts[i]``."""
     gold = np.asarray(scores, dtype=np.float64)
@@ -123,14 +132,18 @@ def describe_scored(
 def trail(run: str | os.PathLike[str]) -> list[dict[str, Any]]:
     """Alignment and uniformity of a run at each of its evaluations, from its own history: nothing is encoded again.
 
-    The pairs are the run's held-out natural ones (``docs/evaluation.md``), not STS-B. For a curve that shows the first fall, train with
-    --eval-steps 10.
+    The pairs are the run's held-out natural ones (``docs/evaluation.md``), not STS-B. For a curve that shows the first
+    fall, train with --eval-steps 10.
     """
     folder = Path(run)
     if not (folder / "metrics.jsonl").is_file():
         raise InputError(f"{folder}: no run is here (no metrics.jsonl); give the folder that training wrote.")
-    lines = [line for line in RunFolder(folder).history() if {"alignment", "uniformity"} <= set(line.get("evaluation", {}))]
-    return [{"step": line["step"], **{name: float(value) for name, value in line["evaluation"].items()}} for line in lines]
+    lines = [
+        line for line in RunFolder(folder).history() if {"alignment", "uniformity"} <= set(line.get("evaluation", {}))
+    ]
+    return [
+        {"step": line["step"], **{name: float(value) for name, value in line["evaluation"].items()}} for line in lines
+    ]
 
 
 def _spearman(a: npt.NDArray[Any], b: npt.NDArray[Any]) -> float | None:
@@ -150,4 +163,6 @@ def _check_pairs(first: Sequence[str], second: Sequence[str], gold: npt.NDArray[
     if not ((gold >= 0) & (gold <= 5)).all():
         raise InputError("Gold scores from 0 to 5 were expected; scale them to that range.")
     if not (gold > POSITIVE_ABOVE).any():
-        raise InputError("No pair has a gold score above 4, so there are no positive pairs to align; scores run from 0 to 5.")
+        raise InputError(
+            "No pair has a gold score above 4, so there are no positive pairs to align; scores run from 0 to 5."
+        )

@@ -1,6 +1,7 @@
 """Word frequency against the place of word vectors: the tables of BERT-flow (Li et al. 2020, table 1).
 
-Words are tokens of the vocabulary without the special ones, ranked by how often the text has them; bins are bins of that rank.
+Words are tokens of the vocabulary without the special ones, ranked by how often the text has them; bins are bins of
+that rank.
 """
 
 from __future__ import annotations
@@ -29,9 +30,9 @@ def by_frequency(flat: npt.NDArray[Any], vocabulary: int, specials: frozenset[in
 def frequency_table(vectors: Tensor, own: Ids, counts: Ids, norms: Tensor | None = None) -> list[dict[str, Any]]:
     """For each bin of rank: mean ℓ2 norm, mean distance to the k nearest, mean of the k largest dot products.
 
-    ``vectors`` [n, d] are all that may be neighbours; ``own`` are the rows of the ranked words, commonest first. A word is no neighbour of
-    itself. Nearest is by distance for the distance and by dot product for the dot product: the published pairs of norm, distance and dot
-    product cannot come from one set of neighbours.
+    ``vectors`` [n, d] are all that may be neighbours; ``own`` are the rows of the ranked words, commonest first. A word
+    is no neighbour of itself. Nearest is by distance for the distance and by dot product for the dot product: the
+    published pairs of norm, distance and dot product cannot come from one set of neighbours.
     """
     norms = vectors[torch.from_numpy(own)].norm(dim=-1) if norms is None else norms
     most = min(NEIGHBOURS[-1], len(vectors) - 1)

@@ -16,12 +16,15 @@ Pairs = tuple[str, list[str], list[str]]  # what the pairs are, first sides, sec
 
 
 def natural_pairs(corpus: Corpus, rows: Rows, most: int = 1000) -> Pairs:
-    """Pairs that the text itself offers: positives where there are some, neighbours in a document, or the two halves of a sentence."""
+    """Pairs that the text itself offers:
+
+    positives where there are some, neighbours in a document, or the two halves of a sentence.
+    """
     rows = rows[: 20 * most]
-    if len(corpus.kind.fields) > 1:
-        first, second = corpus.kind.fields[:2]
+    if len(corpus.record_type.fields) > 1:
+        first, second = corpus.record_type.fields[:2]
         alike = _alike(corpus, rows)[:most]
-        if corpus.kind.value is None or len(alike) >= 20:
+        if corpus.record_type.value is None or len(alike) >= 20:
             return "pairs", [corpus.text(row, first) for row in alike], [corpus.text(row, second) for row in alike]
     neighbours = rows[:-1][(np.diff(rows) == 1) & (np.diff(corpus.documents[rows]) == 0)]
     if len(neighbours) >= 20 and corpus.counts.documents > 1:
@@ -39,11 +42,14 @@ def natural_pairs(corpus: Corpus, rows: Rows, most: int = 1000) -> Pairs:
 
 
 def _alike(corpus: Corpus, rows: Rows) -> Rows:
-    """Pairs that mean the same: all, or those labelled entailment, or those scored above four fifths of the highest score."""
+    """Pairs that mean the same:
+
+    all, or those labelled entailment, or those scored above four fifths of the highest score.
+    """
     records = Records(corpus, rows.tolist())
-    if corpus.kind.value == "label":
+    if corpus.record_type.value == "label":
         return rows[[name.lower() == "entailment" for name in records.values()]]
-    if corpus.kind.value == "score":
+    if corpus.record_type.value == "score":
         scores = records.scores()
         return rows[scores > 0.8 * scores.max(initial=0)]
     return rows
@@ -69,7 +75,10 @@ def partner_ranks(first: npt.NDArray[Any], second: npt.NDArray[Any]) -> npt.NDAr
 
 
 def retrieval(first: npt.NDArray[Any], second: npt.NDArray[Any]) -> dict[str, float]:
-    """How row i of ``first`` ranks row i of ``second`` among all of them: mean reciprocal rank, and the share ranked first."""
+    """How row i of ``first`` ranks row i of ``second`` among all of them:
+
+    mean reciprocal rank, and the share ranked first.
+    """
     ranks = partner_ranks(first, second)
     return {"mrr": float((1 / ranks).mean()), "first": float((ranks < 1.5).mean())}
 

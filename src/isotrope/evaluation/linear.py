@@ -11,7 +11,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from isotrope.data.kinds import kind_named
+from isotrope.data.record_types import record_type_named
 from isotrope.data.sources import find_records
 from isotrope.encoders.encoder import Encoder
 from isotrope.errors import InputError
@@ -23,7 +23,10 @@ Texts = tuple[list[str], ...]  # one list a column
 
 @dataclass(frozen=True)
 class LinearAccuracy:
-    """``majority``: what the commonest class of the training texts would reach; an encoder that says nothing stands there."""
+    """``majority``:
+
+    what the commonest class of the training texts would reach; an encoder that says nothing stands there.
+    """
 
     accuracy: float
     majority: float
@@ -31,12 +34,19 @@ class LinearAccuracy:
 
 
 def linear_accuracy(
-    encoder: Encoder, train: Labelled, test: Labelled, strength: float = 1.0, standardise: bool = True, columns: Sequence[str] | None = None
+    encoder: Encoder,
+    train: Labelled,
+    test: Labelled,
+    strength: float = 1.0,
+    standardise: bool = True,
+    columns: Sequence[str] | None = None,
 ) -> LinearAccuracy:
-    """Share of the held-out texts whose class a logistic regression on frozen vectors finds; the second stage of SupCon and SimCLR.
+    """Share of the held-out texts whose class a logistic regression on frozen vectors finds; the second stage of SupCon
+    and SimCLR.
 
-    ``train`` and ``test`` are files of labelled text, or lists of (text, label). ``strength`` is the inverse of the penalty, C of
-    scikit-learn. ``standardise``: each dimension to mean 0 and spread 1, measured on ``train``. Both move the result: say them beside it.
+    ``train`` and ``test`` are files of labelled text, or lists of (text, label). ``strength`` is the inverse of the
+    penalty, C of scikit-learn. ``standardise``: each dimension to mean 0 and spread 1, measured on ``train``. Both move
+    the result: say them beside it.
     """
     if not strength > 0:
         raise InputError(f"strength must be above 0; {strength} was given.")
@@ -47,8 +57,14 @@ def linear_accuracy(
         vectors = standardised(vectors, len(texts))
     seen, (learned, tested) = len(texts), (torch.from_numpy(side).to(encoder.device) for side in numbers)
     whole = torch.ones(seen, 1, dtype=torch.bool, device=encoder.device)
-    found = fit_many(vectors[:seen], learned, whole, torch.tensor([strength], device=encoder.device)).classes(vectors[seen:])[:, 0]
-    return LinearAccuracy(float((found == tested).float().mean()), float((tested == learned.bincount().argmax()).float().mean()), len(held))
+    found = fit_many(vectors[:seen], learned, whole, torch.tensor([strength], device=encoder.device)).classes(
+        vectors[seen:]
+    )[:, 0]
+    return LinearAccuracy(
+        float((found == tested).float().mean()),
+        float((tested == learned.bincount().argmax()).float().mean()),
+        len(held),
+    )
 
 
 def standardised(vectors: Tensor, seen: int) -> Tensor:
@@ -70,13 +86,17 @@ def numbered(labels: Sequence[str], *judged: Sequence[str]) -> list[npt.NDArray[
     return [np.array([place[label] for label in side], dtype=np.int64) for side in (labels, *judged)]
 
 
-def read_labelled(source: Labelled, columns: Sequence[str] | None = None, kind: str = "labelled") -> tuple[Texts, list[str]]:
+def read_labelled(
+    source: Labelled, columns: Sequence[str] | None = None, kind: str = "labelled"
+) -> tuple[Texts, list[str]]:
     """The texts of a file or list, column by column, and the labels; rows with an empty text are left out."""
-    where, _, records, _ = find_records(source, (kind_named(kind).name,), columns, split=False)
+    where, _, records, _ = find_records(source, (record_type_named(kind).name,), columns, split=False)
     full = [record for record in records if all(record.texts)]
     if not full:
         raise InputError(f"{where}: no labelled texts found.")
     empty = next((record for record in full if not record.value), None)
     if empty is not None:
         raise InputError(f"{where}:{empty.line}: the label is empty; fill it in, or take the row out.")
-    return tuple(map(list, zip(*(record.texts for record in full), strict=True))), [str(record.value) for record in full]
+    return tuple(map(list, zip(*(record.texts for record in full), strict=True))), [
+        str(record.value) for record in full
+    ]

@@ -1,11 +1,14 @@
 """Many logistic regressions at once: the same vectors, other parts of them, other penalties.
 
-    min_w  mean over the part of CE(x·w + b, label) + ‖w‖² / (2·C·n)        C: the strength of scikit-learn, n: the size of the part
+    min_w  mean over the part of CE(x·w + b, label) + ‖w‖² / (2·C·n)
 
-The search for a penalty by cross-validation takes hundreds of fits that differ by a tenth of the data. Together they are one product of
-matrices a step, for torch's L-BFGS. The vectors are turned to their principal directions, and in each direction each problem's weight is
-counted in the unit in which its loss is about equally steep. This changes the steps and not the solution: some tens instead of
-hundreds. Two classes have one score, as in scikit-learn; more have one each.
+C is the strength of scikit-learn, n the size of the part.
+
+The search for a penalty by cross-validation takes hundreds of fits that differ by a tenth of the data. Together they
+are one product of matrices a step, for torch's L-BFGS. The vectors are turned to their principal directions, and in
+each direction each problem's weight is counted in the unit in which its loss is about equally steep. This changes the
+steps and not the solution: some tens instead of hundreds. Two classes have one score, as in scikit-learn; more have one
+each.
 """
 
 from __future__ import annotations
@@ -33,8 +36,8 @@ class Fits:
 
 
 def fit_many(vectors: Tensor, labels: Tensor, parts: Tensor, strengths: Tensor) -> Fits:
-    """``vectors`` [rows, dimensions]; ``labels`` [rows], 0 …; ``parts`` [rows, problems]: bool, the rows that each problem has;
-    ``strengths`` [problems]."""
+    """``vectors`` [rows, dimensions]; ``labels`` [rows], 0 …; ``parts`` [rows, problems]: bool, the rows that each
+    problem has; ``strengths`` [problems]."""
     classes = int(labels.max()) + 1
     outputs = 1 if classes <= 2 else classes
     dimensions, problems = vectors.shape[1], parts.shape[1]
@@ -47,7 +50,12 @@ def fit_many(vectors: Tensor, labels: Tensor, parts: Tensor, strengths: Tensor) 
     free = vectors.new_zeros(dimensions, problems, outputs).requires_grad_()
     biases = vectors.new_zeros(problems, outputs).requires_grad_()
     solver = torch.optim.LBFGS(
-        [free, biases], max_iter=STEPS, history_size=20, line_search_fn="strong_wolfe", tolerance_grad=TOLERANCE, tolerance_change=0
+        [free, biases],
+        max_iter=STEPS,
+        history_size=20,
+        line_search_fn="strong_wolfe",
+        tolerance_grad=TOLERANCE,
+        tolerance_change=0,
     )
     wanted = labels[:, None]
 

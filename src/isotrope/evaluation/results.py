@@ -48,7 +48,9 @@ class Results:
         console = Console(file=text, width=110, no_color=True)
         for section in tables:
             last = section is tables[-1]
-            table = Table(*section.columns, title=section.title or None, title_justify="left", caption=protocol if last else None)
+            table = Table(
+                *section.columns, title=section.title or None, title_justify="left", caption=protocol if last else None
+            )
             for number, column in enumerate(table.columns[1:], 1):
                 words = any(letter.isalpha() for row in section.rows for letter in row[number])
                 column.justify = "left" if words else "right"

@@ -1,7 +1,8 @@
 """Semantic textual similarity: STS12–16, STS-B, SICK-R; cosine against people's scores, no regressor.
 
-For STS12–16 three aggregations are in use, and they differ by up to twenty points for one encoder, so every number carries its name:
-``all`` concatenates a year's subsets (SBERT, SimCSE), ``mean`` averages over subsets, ``wmean`` weighs them by size (BERT-flow, whitening).
+For STS12–16 three aggregations are in use, and they differ by up to twenty points for one encoder, so every number
+carries its name: ``all`` concatenates a year's subsets (SBERT, SimCSE), ``mean`` averages over subsets, ``wmean``
+weighs them by size (BERT-flow, whitening).
 """
 
 from __future__ import annotations
@@ -14,8 +15,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from isotrope.data.kinds import kind_named
 from isotrope.data.readers import column, read
+from isotrope.data.record_types import record_type_named
 from isotrope.encoders.encoder import Encoder
 from isotrope.errors import InputError, nearest
 from isotrope.evaluation.geometry import alignment, effective_rank, uniformity
@@ -38,15 +39,23 @@ POSITIVE_ABOVE = 4.0  # gold score from which an STS-B pair counts as a positive
 
 
 def evaluate_sts(
-    encoder: Encoder, data_dir: str | os.PathLike[str] | None = None, aggregation: str = "all", seed: int = 0, resamples: int = 500
+    encoder: Encoder,
+    data_dir: str | os.PathLike[str] | None = None,
+    aggregation: str = "all",
+    seed: int = 0,
+    resamples: int = 500,
 ) -> Results:
-    """Spearman and Pearson × 100 of the seven tasks, their average, a 95 % bootstrap interval each, and the geometry of STS-B."""
+    """Spearman and Pearson × 100 of the seven tasks, their average, a 95 % bootstrap interval each, and the geometry of
+    STS-B.
+    """
     if aggregation not in AGGREGATIONS:
         raise InputError(f"No aggregation is called '{aggregation}'{nearest(aggregation, AGGREGATIONS)}")
     folder = data_folder(data_dir) / "sts"
     files = {task: find_task(folder, name) for task, name in TASKS.items()}
     pairs = {task: read_pairs(file) for task, file in files.items()}
-    splits = [read_pairs(file) for split in ("train", "dev") if (file := find_task(folder, f"stsb.{split}", needed=False))]
+    splits = [
+        read_pairs(file) for split in ("train", "dev") if (file := find_task(folder, f"stsb.{split}", needed=False))
+    ]
     whole_stsb = [pairs["STS-B"], *splits]
 
     texts = sorted({text for task in [*pairs.values(), *splits] for side in task[:2] for text in side})
@@ -71,10 +80,17 @@ def evaluate_sts(
             "pairs": len(gold),
         }
     low, high = middle(np.mean(draws, axis=0))  # pairs of different tasks are drawn apart
-    average = {measure: float(np.mean([scores[task][measure] for task in TASKS])) for measure in ("spearman", "pearson")}
+    average = {
+        measure: float(np.mean([scores[task][measure] for task in TASKS])) for measure in ("spearman", "pearson")
+    }
     average |= {"low": 100 * low, "high": 100 * high}
 
-    positives = [(a, b) for first, second, gold, _ in whole_stsb for a, b, g in zip(first, second, gold, strict=True) if g > POSITIVE_ABOVE]
+    positives = [
+        (a, b)
+        for first, second, gold, _ in whole_stsb
+        for a, b, g in zip(first, second, gold, strict=True)
+        if g > POSITIVE_ABOVE
+    ]
     everything = [text for first, second, _, _ in whole_stsb for text in (*first, *second)]
     cloud = at(everything)
     geometry = {
@@ -97,7 +113,9 @@ def evaluate_sts(
     ]
     interval = f"{average['low']:.1f} – {average['high']:.1f}"
     rows.append(("average of seven", f"{average['spearman']:.2f}", interval, f"{average['pearson']:.2f}", ""))
-    rows.append((f"STS-B alignment {geometry['alignment']:.4f}, uniformity {geometry['uniformity']:.4f}", "", "", "", ""))
+    rows.append(
+        (f"STS-B alignment {geometry['alignment']:.4f}, uniformity {geometry['uniformity']:.4f}", "", "", "", "")
+    )
     columns = (f"task ({aggregation})", "Spearman", "95 % interval", "Pearson", "pairs")
     return Results({"sts": {**scores, "average": average, "geometry": geometry}}, protocol, columns, rows)
 
@@ -118,7 +136,9 @@ def correlate(measure: str, predicted: Floats, gold: Floats, subsets: Sequence[s
 def bootstrap(
     predicted: Floats, gold: Floats, subsets: Sequence[str], aggregation: str, rng: np.random.Generator, resamples: int
 ) -> Floats:
-    """Spearman over pairs drawn again with replacement, subset by subset where they are averaged; one for each resample."""
+    """Spearman over pairs drawn again with replacement, subset by subset where they are averaged; one for each
+    resample.
+    """
     names = np.asarray(subsets if aggregation != "all" else [""] * len(gold))
     parts = [np.flatnonzero(names == name) for name in dict.fromkeys(names.tolist())]
     draws = [_resampled(predicted[part], gold[part], rng, resamples) for part in parts]
@@ -175,7 +195,7 @@ def find_task(folder: Path, name: str, needed: bool = True) -> Any:
 
 def read_pairs(path: Path) -> tuple[list[str], list[str], Floats, list[str]]:
     """First sides, second sides, scores and subsets of a file of scored pairs."""
-    rows = list(zip(read(path, kind_named("scored-pairs")), column(path, "subset"), strict=True))
+    rows = list(zip(read(path, record_type_named("scored-pairs")), column(path, "subset"), strict=True))
     rows = [(record, subset) for record, subset in rows if all(record.texts) and record.value]
     if len(rows) < 2:
         raise InputError(f"{path}: at least two scored pairs were expected, {len(rows)} found.")

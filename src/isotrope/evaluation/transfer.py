@@ -1,6 +1,8 @@
-"""Transfer: how much of a task's classes does a logistic regression find in vectors that stay as they are? SentEval's protocol.
+"""Transfer: how much of a task's classes does a logistic regression find in vectors that stay as they are? SentEval's
+protocol.
 
-    MR, CR, SUBJ, MPQA    no split: ten folds, each judged by a fit on the other nine; C chosen among these nine by leaving out one more
+    MR, CR, SUBJ, MPQA    no split: ten folds, each judged by a fit on the other nine;
+                          C chosen among these nine by leaving out one more
     TREC, MRPC            C by ten folds of the training part, then a fit on all of it, judged on the test part
     SST2                  C on the dev part, judged on the test part; trained on phrases, as in SentEval
 
@@ -24,7 +26,7 @@ from isotrope.evaluation.folds import FOLDS, STRENGTHS, Outcome, judge
 from isotrope.evaluation.linear import Texts, numbered, read_labelled, standardised
 from isotrope.evaluation.results import Results, read_out
 from isotrope.evaluation.sts import data_folder, find_task
-from isotrope.objectives.classes import f1_of_classes
+from isotrope.measures.classification import f1_of_classes
 from isotrope.progress import bar
 
 PROTOCOL = "transfer-logistic-v1"
@@ -47,9 +49,15 @@ class Part:
 
 
 def evaluate_transfer(
-    encoder: Encoder, data_dir: str | os.PathLike[str] | None = None, seeds: Sequence[int] = (0,), standardise: bool = True
+    encoder: Encoder,
+    data_dir: str | os.PathLike[str] | None = None,
+    seeds: Sequence[int] = (0,),
+    standardise: bool = True,
 ) -> Results:
-    """Accuracy × 100 of the seven tasks, their average, and a 95 % interval each. Each seed cuts the folds anew; scores are their mean."""
+    """Accuracy × 100 of the seven tasks, their average, and a 95 % interval each.
+
+    Each seed cuts the folds anew; scores are their mean.
+    """
     folder = data_folder(data_dir) / "transfer"
     files = {task: [_file(folder, names) for names in parts] for task, parts in TASKS.items()}
     parts = {task: [_read(file, task) for file in found] for task, found in files.items()}
@@ -89,7 +97,9 @@ def evaluate_transfer(
         )
         for task, s in scores.items()
     ]
-    rows.append(("average of seven", f"{average['accuracy']:.2f}", f"{average['low']:.1f} – {average['high']:.1f}", "", "", ""))
+    rows.append(
+        ("average of seven", f"{average['accuracy']:.2f}", f"{average['low']:.1f} – {average['high']:.1f}", "", "", "")
+    )
     columns = ("task", "accuracy", "95 % interval", "F1", "commonest class", "judged")
     return Results({"transfer": {**scores, "average": average}}, protocol, columns, rows)
 
@@ -111,7 +121,11 @@ def _features(vectors: Tensor, index: dict[str, int], texts: Texts) -> Tensor:
 def _average(scores: Sequence[dict[str, Any]]) -> dict[str, float]:
     """The mean over tasks; the interval is that of a sum of independent binomials, taken as normal."""
     mean = float(np.mean([score["accuracy"] for score in scores]))
-    reach = 1.96 * float(np.sqrt(sum(score["accuracy"] * (100 - score["accuracy"]) / score["texts"] for score in scores))) / len(scores)
+    reach = (
+        1.96
+        * float(np.sqrt(sum(score["accuracy"] * (100 - score["accuracy"]) / score["texts"] for score in scores)))
+        / len(scores)
+    )
     return {"accuracy": mean, "low": mean - reach, "high": mean + reach}
 
 
@@ -120,7 +134,9 @@ def _summary(outcomes: Sequence[Outcome], with_f1: bool) -> dict[str, Any]:
 
     accuracies = [outcome.accuracy for outcome in outcomes]
     accuracy, wanted = float(np.mean(accuracies)), outcomes[0].wanted
-    low, high = stats.binom.ppf([0.025, 0.975], len(wanted), accuracy) / len(wanted)  # what endless resampling would give
+    low, high = stats.binom.ppf([0.025, 0.975], len(wanted), accuracy) / len(
+        wanted
+    )  # what endless resampling would give
     found = {
         "accuracy": 100 * accuracy,
         "low": 100 * float(low),
@@ -132,5 +148,7 @@ def _summary(outcomes: Sequence[Outcome], with_f1: bool) -> dict[str, Any]:
     if len(accuracies) > 1:
         found["deviation"] = 100 * float(np.std(accuracies, ddof=1))
     if with_f1:
-        found["f1"] = 100 * float(np.mean([float(f1_of_classes(each.found, each.wanted, 2)[1].nan_to_num()) for each in outcomes]))
+        found["f1"] = 100 * float(
+            np.mean([float(f1_of_classes(each.found, each.wanted, 2)[1].nan_to_num()) for each in outcomes])
+        )
     return found

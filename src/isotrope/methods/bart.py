@@ -9,21 +9,26 @@ from typing import Any
 import numpy as np
 
 from isotrope.encoders.encoder import Encoder
-from isotrope.encoders.roles import Role
-from isotrope.methods.generation import TextGeneration, TextSettings
+from isotrope.methods.frame.decoding import TextGeneration, TextSettings
+from isotrope.towers.keeping import Role
 from isotrope.views.corruption import parse_noise
+from isotrope.views.decoder_targets import Target, whole
 from isotrope.views.edits import Ids
-from isotrope.views.targets import Target, whole
 
 
 @dataclass(frozen=True)
 class BARTSettings(TextSettings):
-    noise: str = "permute:1,infill:0.3"  # of permute, mask, delete, infill, rotate, each with its share; a comma is "then"
+    noise: str = (
+        "permute:1,infill:0.3"  # of permute, mask, delete, infill, rotate, each with its share; a comma is "then"
+    )
     infill_length: float = 3.0  # mean of the words of an infilled span (Poisson)
 
 
 class BART(TextGeneration):
-    """L = −(1/T) Σ_t log p(x_t | x_<t, noise(x)): every token of the clean text is asked for, whatever was done to the source."""
+    """L = −(1/T) Σ_t log p(x_t | x_<t, noise(x)):
+
+    every token of the clean text is asked for, whatever was done to the source.
+    """
 
     name = "bart"
     title = "BART, denoising of texts"
@@ -38,8 +43,8 @@ class BART(TextGeneration):
         parse_noise(settings.noise, settings.infill_length)
 
     def roles(self, encoder: Encoder) -> dict[str, Role]:
-        self.corruptor = parse_noise(self.settings.noise, self.settings.infill_length)(encoder.tokeniser)
+        self.corruptor = parse_noise(self.settings.noise, self.settings.infill_length)(encoder.text_tokenizer)
         return super().roles(encoder)
 
     def example(self, text: Sequence[Ids], rng: np.random.Generator) -> tuple[Ids, Target]:
-        return self.corruptor(text, rng), whole(np.concatenate(text), self.encoder.tokeniser)
+        return self.corruptor(text, rng), whole(np.concatenate(text), self.encoder.text_tokenizer)

@@ -1,4 +1,7 @@
-"""CERT (Fang, Wang, Zhou, Ding, Xie 2020): MoCo over two paraphrases of a sentence, which the paper makes by translating back."""
+"""CERT (Fang, Wang, Zhou, Ding, Xie 2020):
+
+MoCo over two paraphrases of a sentence, which the paper makes by translating back.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from isotrope.data.corpus import Records
-from isotrope.methods.base import View
+from isotrope.methods.frame.method import View
 from isotrope.methods.moco import QueueMethod, QueueSettings
 
 
@@ -17,11 +20,15 @@ class CERTSettings(QueueSettings):
 
 
 class CERT(QueueMethod):
-    """ℓ_i = −log exp(cos(q_i, k_i)/τ) / [exp(cos(q_i, k_i)/τ) + Σ_{u∈queue} exp(cos(q_i, u)/τ)]; q, k of two paraphrases of a sentence."""
+    """ℓ_i = −log exp(cos(q_i, k_i)/τ) / [exp(cos(q_i, k_i)/τ) + Σ_{u∈queue} exp(cos(q_i, u)/τ)]; q, k of two
+    paraphrases of a sentence.
+    """
 
     name = "cert"
     title = "CERT: MoCo on paraphrases"
-    paper = "Fang, Wang, Zhou, Ding, Xie. CERT: Contrastive Self-supervised Learning for Language Understanding. arXiv 2020"
+    paper = (
+        "Fang, Wang, Zhou, Ding, Xie. CERT: Contrastive Self-supervised Learning for Language Understanding. arXiv 2020"
+    )
     year = 2020
     needs = "pairs"
     Settings = CERTSettings

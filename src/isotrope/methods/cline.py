@@ -1,4 +1,6 @@
-"""CLINE (Wang et al. 2021): a sentence with synonyms means the same, with antonyms it does not; MLM and detection beside it."""
+"""CLINE (Wang et al. 2021): a sentence with synonyms means the same, with antonyms it does not; MLM and detection
+beside it.
+"""
 
 from __future__ import annotations
 
@@ -13,20 +15,20 @@ from torch.nn.functional import binary_cross_entropy_with_logits
 from isotrope.data.batches import Rows
 from isotrope.data.corpus import Corpus
 from isotrope.encoders.encoder import Encoder
-from isotrope.encoders.heads import tanh_head
-from isotrope.encoders.roles import Role, Trained
 from isotrope.errors import InputError
-from isotrope.methods.base import Batch, View
+from isotrope.lexicon.meaning_changes import draw_antonyms, draw_synonyms
+from isotrope.lexicon.replacements import knows_words, open_lexicon
+from isotrope.lexicon.spelling import Spelling
+from isotrope.lexicon.wordnet import files_of, wordnet_folder
+from isotrope.methods.frame.method import Batch, View
 from isotrope.methods.mlm import MaskedLanguageModel, MLMSettings
 from isotrope.objectives import synonym_antonym, synonym_antonym_released
 from isotrope.objectives.vectors import mean, wide
-from isotrope.views.lexicon import knows_words, open_lexicon
+from isotrope.tokens.text_tokenizer import Tokens, join
+from isotrope.towers.heads import tanh_head
+from isotrope.towers.keeping import Role, Trained
 from isotrope.views.masking import label_tokens
 from isotrope.views.numbers import Numbers
-from isotrope.views.opposites import draw_antonyms, draw_synonyms
-from isotrope.views.spelling import Spelling
-from isotrope.views.tokens import Tokens, join
-from isotrope.views.wordnet import files_of, wordnet_folder
 
 CONTRASTS = ("dot", "released")
 
@@ -46,10 +48,11 @@ class CLINESettings(MLMSettings):
 class CLINE(MaskedLanguageModel):
     """L = L_MLM + λ₂ L_RTD + λ₃ L_CTS, with x the sentence, x⁺ with synonyms and x⁻ with antonyms in it.
 
-        L_RTD = mean over the tokens t of x⁺ and x⁻ of BCE(w·h_t, 1[t was put in])        L_CTS = mean of softplus(h·h⁻ − h·h⁺)
+        L_RTD = mean over the tokens t of x⁺ and x⁻ of BCE(w·h_t, 1[t was put in])
+        L_CTS = mean of softplus(h·h⁻ − h·h⁺)
 
-    h are the encoder's vectors, as they are. MLM hides tokens of x, and the contrast sees x so. Special tokens are not asked for, nor
-    sentences in which nothing was replaced; those whose x⁻ is x are no pair to contrast.
+    h are the encoder's vectors, as they are. MLM hides tokens of x, and the contrast sees x so. Special tokens are not
+    asked for, nor sentences in which nothing was replaced; those whose x⁻ is x are no pair to contrast.
     """
 
     name = "cline"
@@ -80,20 +83,24 @@ class CLINE(MaskedLanguageModel):
     def usable(cls, settings: Any, corpus: Corpus, rows: Rows) -> Rows:
         table = open_lexicon(wordnet_folder(), settings.senses)
         if len(rows) and not any(knows_words(table, corpus.text(row)) for row in rows[:1000].tolist()):
-            raise InputError("None of the first words of the text is in WordNet, which is English: cline could replace nothing.")
+            raise InputError(
+                "None of the first words of the text is in WordNet, which is English: cline could replace nothing."
+            )
         return rows
 
     def roles(self, encoder: Encoder) -> dict[str, Role]:
         self.table = open_lexicon(wordnet_folder(), self.settings.senses)
-        self.spelling = Spelling(self.table, encoder.tokeniser)
+        self.spelling = Spelling(self.table, encoder.text_tokenizer)
         heads: dict[str, Role] = {"detector": Trained(nn.Linear(int(encoder.backbone.config.hidden_size), 1))}
         if self.settings.contrast == "released":
             heads["pooler"] = Trained(tanh_head(encoder.dimension))
         return {**super().roles(encoder), **heads}
 
     def views_of(self, tokens: Tokens, rng: np.random.Generator) -> dict[str, View]:
-        before, behind = len(self.encoder.tokeniser.prefix), len(self.encoder.tokeniser.suffix)
-        spelled = self.spelling.read([row[before : end - behind] for row, end in zip(tokens.ids.numpy(), tokens.lengths, strict=True)])
+        before, behind = len(self.encoder.text_tokenizer.prefix), len(self.encoder.text_tokenizer.suffix)
+        spelled = self.spelling.read(
+            [row[before : end - behind] for row, end in zip(tokens.ids.numpy(), tokens.lengths, strict=True)]
+        )
         slots, chosen = self.table.slots(spelled.numbers, spelled.texts), self.settings
         synonyms = draw_synonyms(self.table, slots, spelled.texts, chosen.synonym_share, rng)
         antonyms = draw_antonyms(self.table, slots, spelled.texts, chosen.antonym_share, rng, chosen.random_words)
@@ -107,10 +114,15 @@ class CLINE(MaskedLanguageModel):
 
     def represent(self, batch: Batch) -> dict[str, Tensor]:
         masked, *others = (batch[name] for name in ("masked", "synonyms", "antonyms"))
-        states, vectors = self.encoder.states_and_vectors(join([view.tokens for view in (masked, *others)], self.encoder.tokeniser.pad))
+        states, vectors = self.encoder.states_and_vectors(
+            join([view.tokens for view in (masked, *others)], self.encoder.text_tokenizer.pad)
+        )
         if "pooler" in self.role:
             vectors = self.role["pooler"](vectors)
-        own, *parts = (part[:, : view.labels.shape[1]] for part, view in zip(states.split(len(masked)), (masked, *others), strict=True))
+        own, *parts = (
+            part[:, : view.labels.shape[1]]
+            for part, view in zip(states.split(len(masked)), (masked, *others), strict=True)
+        )
         asked = torch.cat([part.flatten(0, 1)[view.asked] for part, view in zip(parts, others, strict=True)])
         names = ("original", "synonym", "antonym")
         return {
@@ -132,13 +144,17 @@ class CLINE(MaskedLanguageModel):
 
     def detection_loss(self, representations: dict[str, Tensor]) -> Tensor:
         scores = wide(representations["detection_scores"])
-        return mean(binary_cross_entropy_with_logits(scores, representations["replaced"].to(scores.dtype), reduction="none"))
+        return mean(
+            binary_cross_entropy_with_logits(scores, representations["replaced"].to(scores.dtype), reduction="none")
+        )
 
     def weights(self) -> dict[str, float]:
         return {"detection": self.settings.detection_weight, "synonym_antonym": self.settings.contrast_weight}
 
     def measures(self, representations: dict[str, Tensor]) -> dict[str, Tensor]:
-        """F1 of finding the words that were put in, and how often the sentence with synonyms is the nearer one, by dot product."""
+        """F1 of finding the words that were put in, and how often the sentence with synonyms is the nearer one, by dot
+        product.
+        """
         replaced, taken = representations["replaced"] > 0, representations["detection_scores"] > 0
         original, synonym, antonym = (representations[name] for name in ("original", "synonym", "antonym"))
         changed = representations["changed"] > 0

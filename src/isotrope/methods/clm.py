@@ -11,22 +11,24 @@ from isotrope.data.corpus import Records
 from isotrope.encoders.causal import make_causal
 from isotrope.encoders.encoder import Encoder
 from isotrope.encoders.language_head import vocabulary_scores
-from isotrope.encoders.roles import Role, Trained
 from isotrope.errors import InputError
-from isotrope.methods.base import Batch, Method, View
-from isotrope.views.tokens import Lengths, Tokens
+from isotrope.methods.frame.method import Batch, Method, View
+from isotrope.tokens.text_tokenizer import Lengths, Tokens
+from isotrope.towers.keeping import Role, Trained
 
 
 class CausalLanguageModel(Method):
     """L = mean over tokens of −log p(x_t | x_<t), the token that ends a text included, the one that begins it not.
 
-    The backbone gets a causal mask, which stays: the exported encoder reads from left to right. A row is one text, so nothing is seen
-    across texts.
+    The backbone gets a causal mask, which stays: the exported encoder reads from left to right. A row is one text, so
+    nothing is seen across texts.
     """
 
     name = "clm"
     title = "Causal language modelling"
-    paper = "Radford, Narasimhan, Salimans, Sutskever. Improving Language Understanding by Generative Pre-Training. 2018"
+    paper = (
+        "Radford, Narasimhan, Salimans, Sutskever. Improving Language Understanding by Generative Pre-Training. 2018"
+    )
     year = 2018
     needs = "sentences"
     needs_language_head = True
@@ -51,7 +53,9 @@ class CausalLanguageModel(Method):
     def represent(self, batch: Batch) -> dict[str, Tensor]:
         tokens: Tokens = batch["texts"]
         states = self.encoder.states(tokens)
-        places = torch.from_numpy(before_the_last(tokens.lengths, tokens.ids.shape[1])).to(states.device, non_blocking=True)
+        places = torch.from_numpy(before_the_last(tokens.lengths, tokens.ids.shape[1])).to(
+            states.device, non_blocking=True
+        )
         scores = self.scores(states.flatten(0, 1)[places]).float()
         return {"next_losses": cross_entropy(scores, tokens.ids.flatten()[places + 1], reduction="none")}
 

@@ -11,10 +11,10 @@ from torch.nn.functional import cosine_similarity
 
 from isotrope.data.corpus import Records
 from isotrope.encoders.encoder import Encoder
-from isotrope.encoders.roles import Role
 from isotrope.errors import InputError
-from isotrope.methods.base import Batch, Method, Settings, View
+from isotrope.methods.frame.method import Batch, Method, Settings, View
 from isotrope.objectives import cosent
+from isotrope.towers.keeping import Role
 from isotrope.views.numbers import Numbers
 
 SCORED, LABELLED = "scored-pairs", "labelled-pairs"
@@ -27,7 +27,8 @@ class CoSENTSettings(Settings):
 
 
 class CoSENT(Method):
-    """L = log(1 + Σ_{y_i < y_j} exp(scale · (cos(u_i, v_i) − cos(u_j, v_j)))); i and j are pairs of texts, y their scores.
+    """L = log(1 + Σ_{y_i < y_j} exp(scale · (cos(u_i, v_i) − cos(u_j, v_j)))); i and j are pairs of texts, y their
+    scores.
 
     Only the order of the scores counts, so their range does not matter. Pairs of equal score are not compared.
     """
@@ -51,7 +52,7 @@ class CoSENT(Method):
     def roles(self, encoder: Encoder) -> dict[str, Role]:
         if self.corpus is None:
             raise InputError("CoSENT needs its data at the start: their scores decide what can be compared.")
-        if self.corpus.kind.name == LABELLED:
+        if self.corpus.record_type.name == LABELLED:
             order = _ordered(self.settings.order)
             strange = next((name for name in self.corpus.classes if name not in order), None)
             if strange is not None:
@@ -60,12 +61,14 @@ class CoSENT(Method):
                 )
             self.rank_of = np.array([order.index(name) for name in self.corpus.classes])
         if len(self.corpus.names) < 2:
-            raise InputError(f"Every pair has the same {self.corpus.kind.value}, {self.corpus.names[0]}; there is nothing to put in order.")
+            raise InputError(
+                f"Every pair has the same {self.corpus.record_type.value}, {self.corpus.names[0]}; there is nothing to put in order."
+            )
         return {}
 
     def views(self, records: Records, rng: np.random.Generator) -> dict[str, View]:
         first, second = (self.frame(records.tokens(field)) for field in records.fields)
-        scores = records.scores() if records.corpus.kind.value == "score" else self.rank_of[records.labels()]
+        scores = records.scores() if records.corpus.record_type.value == "score" else self.rank_of[records.labels()]
         return {"first": first, "second": second, "scores": Numbers.of(scores)}
 
     def represent(self, batch: Batch) -> dict[str, Tensor]:

@@ -1,4 +1,7 @@
-"""DCLR (Zhou, Zhang, Zhao, Wen 2022): SimCSE with noise as extra negatives and without the negatives that are no negatives."""
+"""DCLR (Zhou, Zhang, Zhao, Wen 2022):
+
+SimCSE with noise as extra negatives and without the negatives that are no negatives.
+"""
 
 from __future__ import annotations
 
@@ -13,13 +16,13 @@ from torch.nn.functional import normalize
 from isotrope.data.corpus import Records
 from isotrope.encoders.encoder import Encoder
 from isotrope.encoders.loading import load
-from isotrope.encoders.roles import Frozen, Role
 from isotrope.errors import InputError
-from isotrope.methods.base import Batch, View
+from isotrope.methods.frame.method import Batch, View
+from isotrope.methods.frame.temperature import temperature_of
 from isotrope.methods.simcse import SimCSE, SimCSESettings
-from isotrope.methods.temperature import temperature_of
 from isotrope.objectives import debiased
 from isotrope.objectives.ascent import steepest
+from isotrope.towers.keeping import Frozen, Role
 
 
 @dataclass(frozen=True)
@@ -28,7 +31,9 @@ class DCLRSettings(SimCSESettings):
 
     complement: str = "builtin"
     complement_pooling: str | None = None  # the complement's own where none is given
-    threshold: float | None = 0.9  # φ: sentences that the complement finds as similar as this are no negatives; none: all are
+    threshold: float | None = (
+        0.9  # φ: sentences that the complement finds as similar as this are no negatives; none: all are
+    )
     noise: float = 1.0  # k: noise vectors for each record of the batch
     noise_spread: float = 1.0  # σ of the noise
     ascent_steps: int = 4
@@ -38,8 +43,8 @@ class DCLRSettings(SimCSESettings):
 class DCLR(SimCSE):
     """ℓ_i = −log φ(h_i, h'_i) / [ Σ_j w_ij φ(h_i, h'_j) + Σ_n φ(h_i, n) ],   φ(u, v) = exp(cos(u, v)/τ)
 
-    w_ij = 0 where j ≠ i and the complement's cosine of i and j is at least the threshold, 1 elsewhere. The noise n ~ N(0, σ²) is shared
-    by the batch and climbs towards its vectors:  n ← n + β g/‖g‖,  g = ∇_n Σ_i log Σ_n φ(h_i, n).
+    w_ij = 0 where j ≠ i and the complement's cosine of i and j is at least the threshold, 1 elsewhere. The noise n ~
+    N(0, σ²) is shared by the batch and climbs towards its vectors:  n ← n + β g/‖g‖,  g = ∇_n Σ_i log Σ_n φ(h_i, n).
     """
 
     name = "dclr"
@@ -52,9 +57,13 @@ class DCLR(SimCSE):
     def check(cls, settings: Any) -> None:
         super().check(settings)
         if settings.threshold is not None and not -1 < settings.threshold <= 1:
-            raise InputError(f"threshold is a cosine above -1 and at most 1, or none to weigh nothing; {settings.threshold} was given.")
+            raise InputError(
+                f"threshold is a cosine above -1 and at most 1, or none to weigh nothing; {settings.threshold} was given."
+            )
         if not 0 <= settings.noise < float("inf"):
-            raise InputError(f"noise counts vectors for each record and must not be negative; {settings.noise} was given.")
+            raise InputError(
+                f"noise counts vectors for each record and must not be negative; {settings.noise} was given."
+            )
         if not settings.noise_spread > 0:
             raise InputError(f"noise_spread must be above 0; {settings.noise_spread} was given.")
         if settings.ascent_steps < 0 or not settings.ascent_rate >= 0:
@@ -67,7 +76,9 @@ class DCLR(SimCSE):
         if self.settings.threshold is None:
             return towers
         complement = load(self.settings.complement, self.settings.complement_pooling, encoder.device)
-        self.shares_tokens = complement.tokeniser.fingerprint() == encoder.tokeniser.fingerprint() and not complement.prompt
+        self.shares_tokens = (
+            complement.text_tokenizer.fingerprint() == encoder.text_tokenizer.fingerprint() and not complement.prompt
+        )
         return {**towers, "complement": Frozen(complement)}
 
     @property
@@ -96,7 +107,9 @@ class DCLR(SimCSE):
         return {"contrastive": debiased(first, second, noise, weights, temperature_of(self)), "masked": masked}
 
     def weights(self) -> dict[str, float]:
-        return {"masked": 0.0}  # the share of pairs that are no negatives is there to be seen: at 1 nothing but noise is left
+        return {
+            "masked": 0.0
+        }  # the share of pairs that are no negatives is there to be seen: at 1 nothing but noise is left
 
     def instance_weights(self, representations: dict[str, Tensor]) -> Tensor:
         """[N, N]; those on the diagonal do not matter."""
@@ -114,7 +127,10 @@ class DCLR(SimCSE):
         return int(self.settings.noise * records)
 
     def climb(self, noise: Tensor, anchors: Tensor) -> Tensor:
-        """Each step moves each noise vector by β, to where the batch is densest. How anchors and positives lie is constant in it."""
+        """Each step moves each noise vector by β, to where the batch is densest.
+
+        How anchors and positives lie is constant in it.
+        """
         directions = normalize(anchors.detach(), dim=-1) / torch.as_tensor(temperature_of(self)).detach()
 
         def density(vectors: Tensor) -> Tensor:

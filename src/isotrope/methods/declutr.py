@@ -11,10 +11,10 @@ from torch import Tensor
 from isotrope.data.batches import Rows
 from isotrope.data.corpus import Corpus, Records
 from isotrope.encoders.encoder import Encoder
-from isotrope.encoders.roles import Role
 from isotrope.errors import InputError
-from isotrope.methods.base import Batch, Method, Settings, View
+from isotrope.methods.frame.method import Batch, Method, Settings, View
 from isotrope.objectives import nt_xent
+from isotrope.towers.keeping import Role
 from isotrope.views.spans import SpanSettings, count_short, sample_anchors, sample_positives
 
 
@@ -37,9 +37,12 @@ class DeCLUTRSettings(Settings):
 
 
 class DeCLUTR(Method):
-    """L = NT-Xent of the anchors a and the means p of their positives: 2AN vectors of N documents, each an anchor of the loss.
+    """L = NT-Xent of the anchors a and the means p of their positives: 2AN vectors of N documents, each an anchor of
+    the loss.
 
-        ℓ_i = −log exp(cos(a_i, p_i)/τ) / Σ_{k≠i} exp(cos(a_i, z_k)/τ),   z: all a and p, those of the same document as hard negatives
+        ℓ_i = −log exp(cos(a_i, p_i)/τ) / Σ_{k≠i} exp(cos(a_i, z_k)/τ)
+
+    z are all a and p, those of the same document as hard negatives.
 
     The paper adds masked language modelling of the anchors at equal weight: ``mlm_weight`` 1, as the recipe has it.
     """
@@ -67,26 +70,36 @@ class DeCLUTR(Method):
         return rows[corpus.document_tokens()[corpus.documents[rows]] >= 2 * settings.anchors]
 
     def roles(self, encoder: Encoder) -> dict[str, Role]:
-        frame = len(encoder.tokeniser.prefix) + len(encoder.tokeniser.suffix)
+        frame = len(encoder.text_tokenizer.prefix) + len(encoder.text_tokenizer.suffix)
         self.room = min(self.max_length or encoder.max_length, encoder.max_length) - frame
         if self.room < 1:
-            raise InputError(f"max_length {self.max_length} leaves no room for a span beside {frame} special tokens; raise it.")
+            raise InputError(
+                f"max_length {self.max_length} leaves no room for a span beside {frame} special tokens; raise it."
+            )
         if self.settings.shortest is not None and self.settings.shortest > self.room:
-            raise InputError(f"shortest is {self.settings.shortest}, and {self.room} tokens fit; lower it or raise max_length.")
+            raise InputError(
+                f"shortest is {self.settings.shortest}, and {self.room} tokens fit; lower it or raise max_length."
+            )
         self.spans = self.settings.spans(self.room)
         return {}
 
     def remarks(self) -> list[str]:
         found = []
         if self.settings.longest is not None and self.settings.longest > self.room:
-            found.append(f"longest is {self.settings.longest}, and {self.room} tokens fit: spans have at most {self.room}.")
+            found.append(
+                f"longest is {self.settings.longest}, and {self.room} tokens fit: spans have at most {self.room}."
+            )
         tokens = np.empty(0) if self.corpus is None else self.corpus.document_tokens()
         useless = int((tokens < 2 * self.settings.anchors).sum())
         short = count_short(tokens, self.spans) - useless
         if short:
-            found.append(f"{short:,} of {len(tokens):,} documents have fewer than {self.spans.whole} tokens: their spans are shorter.")
+            found.append(
+                f"{short:,} of {len(tokens):,} documents have fewer than {self.spans.whole} tokens: their spans are shorter."
+            )
         if useless:
-            found.append(f"{useless:,} of {len(tokens):,} documents have fewer than two tokens an anchor and are left out.")
+            found.append(
+                f"{useless:,} of {len(tokens):,} documents have fewer than two tokens an anchor and are left out."
+            )
         return found
 
     def views(self, records: Records, rng: np.random.Generator) -> dict[str, View]:
@@ -94,13 +107,18 @@ class DeCLUTR(Method):
         for document in records.joined():
             for anchor in sample_anchors(len(document), self.spans, rng):
                 anchors.append(document[slice(*anchor)])
-                positives += [document[slice(*span)] for span in sample_positives(len(document), anchor, self.spans, rng)]
+                positives += [
+                    document[slice(*span)] for span in sample_positives(len(document), anchor, self.spans, rng)
+                ]
         return {"anchors": self.frame(anchors), "positives": self.frame(positives)}
 
     def represent(self, batch: Batch) -> dict[str, Tensor]:
         anchors, positives = self.encoder.embed(batch["anchors"], batch["positives"])
         shape = (batch.size, self.spans.anchors)
-        return {"anchors": anchors.unflatten(0, shape), "positives": positives.unflatten(0, (*shape, self.spans.positives)).mean(dim=2)}
+        return {
+            "anchors": anchors.unflatten(0, shape),
+            "positives": positives.unflatten(0, (*shape, self.spans.positives)).mean(dim=2),
+        }
 
     def loss(self, representations: dict[str, Tensor], batch: Batch) -> dict[str, Tensor]:
         anchors, positives = (representations[name].flatten(0, 1) for name in ("anchors", "positives"))

@@ -13,12 +13,12 @@ from torch.nn.functional import cross_entropy
 
 from isotrope.data.batches import Rows
 from isotrope.data.corpus import Corpus, Records
-from isotrope.encoders.attention import attend
 from isotrope.encoders.encoder import Encoder
-from isotrope.encoders.roles import Role, Trained
+from isotrope.encoders.parts.attention import attend
 from isotrope.errors import InputError
-from isotrope.methods.base import Batch, Method, Settings, View
-from isotrope.objectives.classes import macro_f1, top_accuracy
+from isotrope.measures.classification import macro_f1, top_accuracy
+from isotrope.methods.frame.method import Batch, Method, Settings, View
+from isotrope.towers.keeping import Role, Trained
 from isotrope.views.numbers import Numbers
 
 READ_OUTS = ("attention", "pooling")
@@ -27,15 +27,17 @@ READ_OUTS = ("attention", "pooling")
 @dataclass(frozen=True)
 class DeepMojiSettings(Settings):
     emoji: int = 64  # the most frequent ones are classes; records of others are left out
-    balanced: bool = True  # each class counts the same, as if rare ones were drawn more often; off: as often as they stand in the text
+    # each class counts the same, as if rare ones were drawn more often; off: as often as they stand in the text
+    balanced: bool = True
     read_out: str = "attention"  # the exported encoder keeps it; pooling: the model's own, which every reader has
 
 
 class DeepMoji(Method):
-    """ℓ = −(1/n) Σ_i w_{y_i} log softmax(U v_i + b)_{y_i},   v = Σ_t a_t h_t,   a = softmax_t(w · h_t);   w_c = n / (classes · n_c).
+    """ℓ = −(1/n) Σ_i w_{y_i} log softmax(U v_i + b)_{y_i},   v = Σ_t a_t h_t,   a = softmax_t(w · h_t);   w_c = n /
+    (classes · n_c).
 
-    The weights w_c stand for the up-sampling of the paper: the mean of the loss is the same. A text with m different emoji is m records.
-    U is dropped afterwards; the attention stays.
+    The weights w_c stand for the up-sampling of the paper: the mean of the loss is the same. A text with m different
+    emoji is m records. U is dropped afterwards; the attention stays.
     """
 
     name = "deepmoji"
@@ -68,7 +70,9 @@ class DeepMoji(Method):
         kept = self.classes[self.corpus.numbers("label")] >= 0
         less = f"The {self.settings.emoji} most frequent of {len(self.classes):,} labels are kept; {(~kept).sum():,} records are left out."
         without = f"{self.corpus.counts.empty:,} texts have no emoji, or nothing else, and are left out."
-        return [less] * (not kept.all()) + [without] * (self.corpus.kind.in_text and self.corpus.counts.empty > 0)
+        return [less] * (not kept.all()) + [without] * (
+            self.corpus.record_type.in_text and self.corpus.counts.empty > 0
+        )
 
     def roles(self, encoder: Encoder) -> dict[str, Role]:
         if self.corpus is None:
@@ -96,11 +100,18 @@ class DeepMoji(Method):
     def on_held_out(self, representations: dict[str, Tensor]) -> dict[str, Tensor]:
         scores, labels = representations["scores"], representations["labels"].long()
         found = {"emoji_accuracy": top_accuracy(scores, labels), "emoji_top5": top_accuracy(scores, labels, 5)}
-        return {**found, "emoji_macro_f1": macro_f1(scores, labels), "emoji_guess": torch.bincount(labels).max() / len(labels)}
+        return {
+            **found,
+            "emoji_macro_f1": macro_f1(scores, labels),
+            "emoji_guess": torch.bincount(labels).max() / len(labels),
+        }
 
 
 def classes_of(corpus: Corpus, most: int) -> npt.NDArray[np.int64]:
-    """Of each label, its class among the ``most`` frequent ones; −1 for the others. Of equally frequent ones the first are taken."""
+    """Of each label, its class among the ``most`` frequent ones; −1 for the others.
+
+    Of equally frequent ones the first are taken.
+    """
     counts = np.bincount(corpus.numbers("label"), minlength=len(corpus.classes))
     kept = np.sort(np.argsort(-counts, kind="stable")[:most])
     found = np.full(len(counts), -1, dtype=np.int64)

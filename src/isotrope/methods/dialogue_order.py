@@ -14,10 +14,10 @@ from torch.nn.functional import binary_cross_entropy_with_logits
 from isotrope.data.batches import Rows
 from isotrope.data.corpus import Corpus, Records
 from isotrope.encoders.encoder import Encoder
-from isotrope.encoders.roles import Role, Trained
 from isotrope.errors import InputError
-from isotrope.methods.base import Batch, Method, Settings, View
+from isotrope.methods.frame.method import Batch, Method, Settings, View
 from isotrope.objectives import info_nce
+from isotrope.towers.keeping import Role, Trained
 from isotrope.views.numbers import Numbers
 from isotrope.views.turns import MISORDERS, draw_window, misorder
 
@@ -28,7 +28,9 @@ FORMS = ("classifier", "contrastive")
 class DialogueOrderSettings(Settings):
     """The paper has no such settings for an encoder; these are ours."""
 
-    form: str = "classifier"  # classifier (is this the right order?) or contrastive (which continuation is the right one?)
+    form: str = (
+        "classifier"  # classifier (is this the right order?) or contrastive (which continuation is the right one?)
+    )
     turns: int = 5  # in a row that are looked at, or as many as a dialogue has
     misorder: str = "shuffle"  # shuffle (any other order) or swap (two turns change places: harder)
     keep_speakers: bool = True  # turns change places with those of the same speaker only, where that is possible
@@ -36,10 +38,11 @@ class DialogueOrderSettings(Settings):
 
 
 class DialogueOrder(Method):
-    """Each turn is encoded alone; a GRU r, dropped afterwards, reads the vectors t_1 … t_n in the right order and in a wrong one, t'.
+    """Each turn is encoded alone; a GRU r, dropped afterwards, reads the vectors t_1 … t_n in the right order and in a
+    wrong one, t'.
 
-        classifier    ℓ = −½ [ log σ(w·r(t_1 … t_n)) + log σ(−w·r(t'_1 … t'_n)) ]
-        contrastive   ℓ = InfoNCE of r(t_1 … t_c) and r(t_{c+1} … t_n); hard negatives r(t'_{c+1} … t'_n), c = ⌊(n − 1)/2⌋
+        classifier    ℓ = −½ [ log σ(w·r(t_1 … t_n)) + log σ(−w·r(t'_1 … t'_n)) ] contrastive   ℓ = InfoNCE of r(t_1 …
+        t_c) and r(t_{c+1} … t_n); hard negatives r(t'_{c+1} … t'_n), c = ⌊(n − 1)/2⌋
 
     Both orders of every dialogue are in the batch, so length and words tell nothing.
     """
@@ -58,7 +61,9 @@ class DialogueOrder(Method):
             if getattr(settings, name) not in choices:
                 raise InputError(f"{name} is one of {', '.join(choices)}; '{getattr(settings, name)}' was given.")
         if settings.turns < cls.fewest(settings):
-            raise InputError(f"turns must be at least {cls.fewest(settings)} for the form {settings.form}; {settings.turns} was given.")
+            raise InputError(
+                f"turns must be at least {cls.fewest(settings)} for the form {settings.form}; {settings.turns} was given."
+            )
         if not settings.temperature > 0:
             raise InputError(f"temperature must be above 0; {settings.temperature} was given.")
 
@@ -105,13 +110,20 @@ class DialogueOrder(Method):
             keys = dialogue.corpus.keys[np.asarray(dialogue.rows), 0].tolist()
             fixed = self.context(self.settings, min(most, len(keys)))
             window = draw_window(keys, most, fixed, rng)
-            order = misorder([keys[i] for i in window[fixed:]], rng, self.settings.misorder, self.settings.keep_speakers)
+            order = misorder(
+                [keys[i] for i in window[fixed:]], rng, self.settings.misorder, self.settings.keep_speakers
+            )
             rest = [0] * (most - len(order))
             right.append([*range(fixed, len(window)), *rest])
             wrong.append([*(fixed + order), *rest])
             sizes.append([fixed, len(order)])
             turns += [dialogue.corpus.tokens(dialogue.rows[i]) for i in window] + [nothing] * (most - len(window))
-        return {"turns": self.frame(turns), "right": Numbers.of(right), "wrong": Numbers.of(wrong), "sizes": Numbers.of(sizes)}
+        return {
+            "turns": self.frame(turns),
+            "right": Numbers.of(right),
+            "wrong": Numbers.of(wrong),
+            "sizes": Numbers.of(sizes),
+        }
 
     def represent(self, batch: Batch) -> dict[str, Tensor]:
         vectors = self.encoder.embed(batch["turns"])[0].unflatten(0, (batch.size, self.settings.turns))

@@ -1,4 +1,7 @@
-"""Distillation (Reimers, Gurevych 2020): a small encoder learns to give the vectors of a larger one, from plain sentences."""
+"""Distillation (Reimers, Gurevych 2020):
+
+a small encoder learns to give the vectors of a larger one, from plain sentences.
+"""
 
 from __future__ import annotations
 
@@ -12,17 +15,21 @@ from torch import Tensor, nn
 from isotrope.data.corpus import Records
 from isotrope.encoders.encoder import Encoder
 from isotrope.encoders.loading import load
-from isotrope.encoders.roles import Frozen, Role, set_dropout
+from isotrope.encoders.modes import set_dropout
 from isotrope.errors import InputError
-from isotrope.methods.base import Batch, Method, Settings, View
+from isotrope.methods.frame.method import Batch, Method, Settings, View
 from isotrope.objectives import imitation
+from isotrope.towers.keeping import Frozen, Role
 
 SAMPLE = 16_384  # texts that the projection is fitted to
 
 
 @dataclass(frozen=True)
 class DistilSettings(Settings):
-    """``teacher``: a model folder, a hub id or builtin; several joined by commas teach as one. ``dropout`` None: the model's own."""
+    """``teacher``:
+
+    a model folder, a hub id or builtin; several joined by commas teach as one. ``dropout`` None: the model's own.
+    """
 
     teacher: str = "builtin"
     dropout: float | None = 0.0
@@ -31,8 +38,9 @@ class DistilSettings(Settings):
 class Distil(Method):
     """L = mean over sentences of 1 − cos(student(x), P·teacher(x)).
 
-    P keeps the teacher's leading principal directions, as many as the student has dimensions; where both are of one width it is not
-    needed. It is orthonormal and not centred, so the student's cosines are the teacher's, up to what P leaves out.
+    P keeps the teacher's leading principal directions, as many as the student has dimensions; where both are of one
+    width it is not needed. It is orthonormal and not centred, so the student's cosines are the teacher's, up to what P
+    leaves out.
     """
 
     name = "distil"
@@ -54,12 +62,16 @@ class Distil(Method):
             set_dropout(encoder.backbone, self.settings.dropout)
         names = [name.strip() for name in self.settings.teacher.split(",")]
         self.teachers = [load(name, device=encoder.device) for name in names]
-        own = encoder.tokeniser.fingerprint()
-        self.shares_tokens = [teacher.tokeniser.fingerprint() == own and not teacher.prompt for teacher in self.teachers]
+        own = encoder.text_tokenizer.fingerprint()
+        self.shares_tokens = [
+            teacher.text_tokenizer.fingerprint() == own and not teacher.prompt for teacher in self.teachers
+        ]
         towers: dict[str, Role] = {f"teacher_{number}": Frozen(teacher) for number, teacher in enumerate(self.teachers)}
         width = sum(teacher.dimension for teacher in self.teachers)
         if width < encoder.dimension:
-            raise InputError(f"The teacher's vectors have {width} dimensions, fewer than the student's {encoder.dimension}.")
+            raise InputError(
+                f"The teacher's vectors have {width} dimensions, fewer than the student's {encoder.dimension}."
+            )
         if width == encoder.dimension:
             return towers
         return {**towers, "projection": Frozen(self._projection(width, encoder))}
@@ -90,7 +102,9 @@ class Distil(Method):
         (student,) = self.encoder.embed(batch["student"])
         with torch.no_grad():
             units = [
-                nn.functional.normalize(cast(Encoder, cast(Frozen, self.role[name]).module).embed(batch[name])[0], dim=-1)
+                nn.functional.normalize(
+                    cast(Encoder, cast(Frozen, self.role[name]).module).embed(batch[name])[0], dim=-1
+                )
                 for name in (f"teacher_{number}" for number in range(len(self.teachers)))
             ]
             target = torch.cat(units, dim=-1)

@@ -14,12 +14,12 @@ from isotrope.data.corpus import Records
 from isotrope.data.entity_vectors import read_vectors
 from isotrope.data.links import NONE, Links
 from isotrope.encoders.encoder import Encoder
-from isotrope.encoders.heads import Dense
-from isotrope.encoders.roles import Role, Trained
+from isotrope.encoders.parts.dense import Dense
 from isotrope.errors import InputError
-from isotrope.methods.base import Batch, View
+from isotrope.methods.frame.method import Batch, View
 from isotrope.methods.simcse import SimCSE, SimCSESettings
 from isotrope.objectives import entity_contrast
+from isotrope.towers.keeping import Role, Trained
 from isotrope.views.numbers import Numbers
 
 MAPS = ("linear", "tanh")
@@ -32,7 +32,9 @@ class EASESettings(SimCSESettings):
     entity_weight: float = 0.01  # λ, of the entity term
     entity_temperature: float = 0.05  # τ_e; the released code has 100, which leaves the term at its start
     hard_negative_weight: float = 1.0  # α, of a sentence's own hard entity; e in the released code
-    entity_map: str = "linear"  # from the table to the encoder's width: linear (W·e), or tanh (tanh(W·e + b), the released code)
+    entity_map: str = (
+        "linear"  # from the table to the encoder's width: linear (W·e), or tanh (tanh(W·e + b), the released code)
+    )
     vectors: str | None = None  # Wikipedia2Vec or word2vec text file with vectors of entities; none: the table is drawn
 
 
@@ -41,8 +43,8 @@ class EASE(SimCSE):
 
     ℓᵉ_i = −log  exp(cos(s_i, W·e_i)/τ_e) / Σ_j [ exp(cos(s_i, W·e_j)/τ_e) + α^{1[i=j]} exp(cos(s_i, W·e⁻_j)/τ_e) ]
 
-    An entity that sentence i links to, in this record or in another, is never a negative of i, whoever brings it into the batch. A record
-    without a hard entity brings none.
+    An entity that sentence i links to, in this record or in another, is never a negative of i, whoever brings it into
+    the batch. A record without a hard entity brings none.
     """
 
     name = "ease"
@@ -60,7 +62,9 @@ class EASE(SimCSE):
         if not settings.entity_temperature > 0:
             raise InputError(f"entity_temperature must be above 0; {settings.entity_temperature} was given.")
         if not settings.hard_negative_weight >= 0:
-            raise InputError(f"hard_negative_weight is the weight α itself, not its logarithm; {settings.hard_negative_weight} was given.")
+            raise InputError(
+                f"hard_negative_weight is the weight α itself, not its logarithm; {settings.hard_negative_weight} was given."
+            )
         if settings.entity_map not in MAPS:
             raise InputError(f"entity_map is one of {', '.join(MAPS)}; '{settings.entity_map}' was given.")
         if settings.entity_temperature > 1:
@@ -92,7 +96,9 @@ class EASE(SimCSE):
 
     def views(self, records: Records, rng: np.random.Generator) -> dict[str, View]:
         if records.corpus.fingerprint != self.links.corpus.fingerprint:
-            raise InputError("These records are not those that the entity table was made for; their entities have no rows in it.")
+            raise InputError(
+                "These records are not those that the entity table was made for; their entities have no rows in it."
+            )
         links = np.full((len(records), 1 + LINKS), NONE)
         links[:, 0] = records.entities()
         for place, row in enumerate(records.rows):
@@ -103,8 +109,16 @@ class EASE(SimCSE):
 
     def represent(self, batch: Batch) -> dict[str, Tensor]:
         links, hard = batch["links"].values, batch["hard"].values
-        entities, hard_entities = (self.role["map"](self.role["entities"](numbers.clamp(min=0))) for numbers in (links[:, 0], hard))
-        return {**super().represent(batch), "entities": entities, "hard_entities": hard_entities, "links": links, "hard": hard}
+        entities, hard_entities = (
+            self.role["map"](self.role["entities"](numbers.clamp(min=0))) for numbers in (links[:, 0], hard)
+        )
+        return {
+            **super().represent(batch),
+            "entities": entities,
+            "hard_entities": hard_entities,
+            "links": links,
+            "hard": hard,
+        }
 
     def loss(self, representations: dict[str, Tensor], batch: Batch) -> dict[str, Tensor]:
         settings = self.settings

@@ -1,4 +1,6 @@
-"""Fine-tuning (Devlin et al. 2019): the whole encoder and a new head learn a task from labelled texts, or from pairs in one row."""
+"""Fine-tuning (Devlin et al. 2019): the whole encoder and a new head learn a task from labelled texts, or from pairs in
+one row.
+"""
 
 from __future__ import annotations
 
@@ -13,15 +15,15 @@ from torch.nn.functional import cross_entropy, mse_loss
 
 from isotrope.data.corpus import Corpus, Records
 from isotrope.encoders.encoder import Encoder
-from isotrope.encoders.heads import tanh_head
-from isotrope.encoders.roles import Role, Trained
 from isotrope.errors import InputError
-from isotrope.methods.base import Batch, Method, Settings, View
-from isotrope.methods.targets import Classes, Scores
-from isotrope.methods.task_measures import agreement, correlations
+from isotrope.measures.task_scores import agreement, correlations
+from isotrope.methods.frame.label_targets import Classes, Scores
+from isotrope.methods.frame.method import Batch, Method, Settings, View
+from isotrope.tokens.text_tokenizer import Tokens
+from isotrope.towers.heads import tanh_head
+from isotrope.towers.keeping import Role, Trained
 from isotrope.views.numbers import Numbers
 from isotrope.views.segments import trim_pair
-from isotrope.views.tokens import Tokens
 
 FORMS = {"classification": ("labelled", "labelled-pairs"), "regression": ("scored-pairs", "labelled")}
 
@@ -31,7 +33,9 @@ class FineTuneSettings(Settings):
     form: str = "auto"  # classification or regression; auto: labels are classes, scores are scores
     dropout: float = 0.1  # between the two layers of the head
     test: str | None = None  # a file of the same kind, judged at each evaluation; nothing is chosen by it
-    positive: str | None = None  # of two classes, the one that F1 is about; none: the last by name, such as 1 of 0 and 1
+    positive: str | None = (
+        None  # of two classes, the one that F1 is about; none: the last by name, such as 1 of 0 and 1
+    )
 
 
 class FineTune(Method):
@@ -40,8 +44,8 @@ class FineTune(Method):
     classification   −log softmax(s)_label
     regression       (s − (score − mean) / deviation)²
 
-    Both texts of a pair are read together, each in the light of the other. The last weights are kept: nothing is chosen by the records
-    that it is judged on. W and U are dropped afterwards.
+    Both texts of a pair are read together, each in the light of the other. The last weights are kept: nothing is chosen
+    by the records that it is judged on. W and U are dropped afterwards.
     """
 
     name = "fine-tune"
@@ -63,8 +67,8 @@ class FineTune(Method):
             raise InputError(f"dropout must lie between 0 and 1; {settings.dropout} was given.")
 
     @classmethod
-    def kinds(cls, settings: Any) -> tuple[str, ...]:
-        return super().kinds(settings) if settings.form == "auto" else FORMS[settings.form]
+    def record_types(cls, settings: Any) -> tuple[str, ...]:
+        return super().record_types(settings) if settings.form == "auto" else FORMS[settings.form]
 
     @classmethod
     def tests(cls, settings: Any, corpus: Corpus, opened: Callable[[str], Corpus]) -> dict[str, Corpus]:
@@ -80,14 +84,18 @@ class FineTune(Method):
             raise InputError("Fine-tuning needs its data at the start: they say how many classes there are.")
         self.targets = _targets(self.settings, self.corpus)
         self._known: dict[str, npt.NDArray[Any]] = {}  # by corpus, the target of each label or score
-        self.pairs = len(self.corpus.kind.fields) > 1
-        tokeniser = encoder.tokeniser
-        specials = sum(map(len, tokeniser.pair_frame)) if self.pairs else len(tokeniser.prefix) + len(tokeniser.suffix)
+        self.pairs = len(self.corpus.record_type.fields) > 1
+        tokenizer = encoder.text_tokenizer
+        specials = sum(map(len, tokenizer.pair_frame)) if self.pairs else len(tokenizer.prefix) + len(tokenizer.suffix)
         self.room = min(self.max_length or encoder.max_length, encoder.max_length) - specials
         if self.pairs and self.room < 2:
-            raise InputError(f"max_length must be at least {specials + 2}: {specials} special tokens and one of each text.")
+            raise InputError(
+                f"max_length must be at least {specials + 2}: {specials} special tokens and one of each text."
+            )
         outputs = len(self.targets.names) if isinstance(self.targets, Classes) else 1
-        head = nn.Sequential(tanh_head(encoder.dimension), nn.Dropout(self.settings.dropout), nn.Linear(encoder.dimension, outputs))
+        head = nn.Sequential(
+            tanh_head(encoder.dimension), nn.Dropout(self.settings.dropout), nn.Linear(encoder.dimension, outputs)
+        )
         return {"head": Trained(head)}
 
     def remarks(self) -> list[str]:
@@ -110,7 +118,9 @@ class FineTune(Method):
         corpus = records.corpus
         if corpus.fingerprint not in self._known:
             self._known[corpus.fingerprint] = self.targets(corpus.names)
-        wanted: npt.NDArray[Any] = self._known[corpus.fingerprint][corpus.numbers(corpus.kind.value or "")[records.rows]]
+        wanted: npt.NDArray[Any] = self._known[corpus.fingerprint][
+            corpus.numbers(corpus.record_type.value or "")[records.rows]
+        ]
         return wanted
 
     def represent(self, batch: Batch) -> dict[str, Tensor]:
@@ -133,7 +143,7 @@ class FineTune(Method):
 
 
 def _targets(settings: Any, corpus: Corpus) -> Classes | Scores:
-    if settings.form == "regression" or (settings.form == "auto" and corpus.kind.value == "score"):
+    if settings.form == "regression" or (settings.form == "auto" and corpus.record_type.value == "score"):
         return Scores.of(corpus)
     classes = Classes.of(corpus)
     if settings.positive is not None and (len(classes.names) != 2 or settings.positive not in classes.names):

@@ -1,4 +1,6 @@
-"""InfoWord (Kong et al. 2020): a sentence with an n-gram hidden must find that n-gram among those of the other sentences; MLM beside it."""
+"""InfoWord (Kong et al. 2020): a sentence with an n-gram hidden must find that n-gram among those of the other
+sentences; MLM beside it.
+"""
 
 from __future__ import annotations
 
@@ -11,13 +13,13 @@ from torch import Tensor
 
 from isotrope.data.corpus_files import text_key
 from isotrope.errors import InputError
-from isotrope.methods.base import Batch, View
+from isotrope.methods.frame.method import Batch, View
 from isotrope.methods.mlm import MaskedLanguageModel, MLMSettings
 from isotrope.objectives import contrast
 from isotrope.objectives.vectors import unit
+from isotrope.tokens.text_tokenizer import Tokens
 from isotrope.views.ngrams import hide_ngrams
 from isotrope.views.numbers import Numbers
-from isotrope.views.tokens import Tokens
 
 SIMILARITIES = ("dot", "cosine")
 
@@ -36,8 +38,8 @@ class InfoWordSettings(MLMSettings):
 class InfoWord(MaskedLanguageModel):
     """ℓ_i = −log exp(g(x̂_i)·g(y_i)/τ) / Σ_j exp(g(x̂_i)·g(y_j)/τ); L = λ · mean ℓ_i + MLM.
 
-    y_i is an n-gram of sentence i on its own, x̂_i the sentence with it hidden, g the encoder for both. N-grams of other sentences with the
-    same tokens are no candidates: they would be false negatives.
+    y_i is an n-gram of sentence i on its own, x̂_i the sentence with it hidden, g the encoder for both. N-grams of
+    other sentences with the same tokens are no candidates: they would be false negatives.
     """
 
     name = "infoword"
@@ -58,7 +60,9 @@ class InfoWord(MaskedLanguageModel):
         if settings.longest < 1:
             raise InputError(f"longest must be at least 1; {settings.longest} was given.")
         if not 1 <= settings.ngram_length <= settings.longest:
-            raise InputError(f"ngram_length must lie between 1 and longest ({settings.longest}); {settings.ngram_length} was given.")
+            raise InputError(
+                f"ngram_length must lie between 1 and longest ({settings.longest}); {settings.ngram_length} was given."
+            )
         if settings.similarity not in SIMILARITIES:
             raise InputError(f"similarity is one of {', '.join(SIMILARITIES)}; '{settings.similarity}' was given.")
         if not settings.temperature > 0:
@@ -67,9 +71,14 @@ class InfoWord(MaskedLanguageModel):
     def views_of(self, tokens: Tokens, rng: np.random.Generator) -> dict[str, View]:
         chosen = self.settings
         lengths = chosen.ngram_length, chosen.ngram_spread, chosen.longest
-        hidden, ngrams = hide_ngrams(tokens, self.encoder.tokeniser, rng, *lengths)
+        hidden, ngrams = hide_ngrams(tokens, self.encoder.text_tokenizer, rng, *lengths)
         keys = np.array([text_key(ngram.tobytes()) for ngram in ngrams], dtype=np.uint64)
-        return {"masked": self.masked(tokens, rng), "sentences": hidden, "ngrams": self.frame(ngrams), "keys": Numbers.of(keys)}
+        return {
+            "masked": self.masked(tokens, rng),
+            "sentences": hidden,
+            "ngrams": self.frame(ngrams),
+            "keys": Numbers.of(keys),
+        }
 
     def represent(self, batch: Batch) -> dict[str, Tensor]:
         sentences, ngrams = self.encoder.embed(batch["sentences"], batch["ngrams"])

@@ -1,4 +1,7 @@
-"""Linear relational embedding (Paccanaro and Hinton 2001): a vector for each concept, a matrix for each relation, no text encoder."""
+"""Linear relational embedding (Paccanaro and Hinton 2001):
+
+a vector for each concept, a matrix for each relation, no text encoder.
+"""
 
 from __future__ import annotations
 
@@ -12,14 +15,14 @@ import torch
 from torch import Tensor, nn
 
 from isotrope.data.corpus import Records
-from isotrope.data.kinds import Record
+from isotrope.data.record_types import Record
 from isotrope.encoders.encoder import Encoder
-from isotrope.encoders.roles import Role, Trained
-from isotrope.encoders.static import SPECIALS, Concepts, StaticVectors
-from isotrope.encoders.word_tokens import name_tokens
+from isotrope.encoders.word_vectors import Concepts, StaticVectors
 from isotrope.errors import InputError
-from isotrope.methods.base import Batch, Method, Settings, View
+from isotrope.methods.frame.method import Batch, Method, Settings, View
 from isotrope.objectives.relational import closeness, relational
+from isotrope.tokens.word_vocabulary import SPECIALS, name_tokens
+from isotrope.towers.keeping import Role, Trained
 from isotrope.views.numbers import Numbers
 
 FIRST = len(SPECIALS)  # the row of the first concept
@@ -37,17 +40,21 @@ class Matrices(nn.Module):
 
     def __init__(self, relations: int, width: int) -> None:
         super().__init__()
-        self.matrices = nn.Parameter(torch.randn(relations, width, width) / width**0.5)  # an image is as long as the concept
+        self.matrices = nn.Parameter(
+            torch.randn(relations, width, width) / width**0.5
+        )  # an image is as long as the concept
 
     def forward(self, concepts: Tensor, relations: Tensor) -> Tensor:
-        return (self.matrices[relations] * concepts.unsqueeze(1)).sum(dim=2)  # no product that half precision would take over
+        return (self.matrices[relations] * concepts.unsqueeze(1)).sum(
+            dim=2
+        )  # no product that half precision would take over
 
 
 class LinearRelationalEmbedding(Method):
     """L = −(1/Q) [ Σ (1/K) log softmax_v(−‖R a − v‖²)_b − (λ/2)(Σ‖v‖² + Σ‖R‖²) ] over triples (a, R, b).
 
-    K triples share the question (a, R), and there are Q questions. All concepts v are candidates. A record is two names and a relation. The
-    encoder is the table of concepts; the matrices stand beside it in the saved folder.
+    K triples share the question (a, R), and there are Q questions. All concepts v are candidates. A record is two names
+    and a relation. The encoder is the table of concepts; the matrices stand beside it in the saved folder.
     """
 
     name = "lre"
@@ -86,7 +93,9 @@ class LinearRelationalEmbedding(Method):
             raise InputError(
                 f"A relation needs two examples or more, and {', '.join(map(repr, single[:3]))}{more} has one; bring more, or take it out."
             )
-        vectors = settings.spread * torch.randn(FIRST + len(found), settings.dimension, generator=torch.Generator().manual_seed(seed))
+        vectors = settings.spread * torch.randn(
+            FIRST + len(found), settings.dimension, generator=torch.Generator().manual_seed(seed)
+        )
         vectors[:FIRST] = 0.0
         return Encoder(StaticVectors(vectors), name_tokens(sorted(found)))
 
@@ -136,11 +145,16 @@ class LinearRelationalEmbedding(Method):
         return len(self.concepts)
 
     def on_held_out(self, representations: dict[str, Tensor]) -> dict[str, Tensor]:
-        """How often the right concept is the nearest one, and its mean reciprocal rank. Other right answers do not count against it."""
+        """How often the right concept is the nearest one, and its mean reciprocal rank.
+
+        Other right answers do not count against it.
+        """
         scores = closeness(representations["images"], self.concepts)
         answers = representations["answers"].long()
         own = scores.gather(1, answers.unsqueeze(1))
-        before = ~(scores < own) & ~self.right_answers(representations["questions"].long())  # a tie, or no number, is no success
+        before = ~(scores < own) & ~self.right_answers(
+            representations["questions"].long()
+        )  # a tie, or no number, is no success
         ranks = 1.0 + before.sum(dim=1)
         return {"completion_mrr": (1 / ranks).mean(), "completion": (ranks == 1).float().mean()}
 

@@ -9,25 +9,28 @@ from typing import Any
 import numpy as np
 
 from isotrope.encoders.encoder import Encoder
-from isotrope.encoders.roles import Role
 from isotrope.errors import InputError
-from isotrope.methods.generation import TextGeneration, TextSettings
+from isotrope.methods.frame.decoding import TextGeneration, TextSettings
+from isotrope.towers.keeping import Role
+from isotrope.views.decoder_targets import Target, begin_of
 from isotrope.views.edits import Ids
 from isotrope.views.hidden_spans import draw_fragment, hide_fragment
-from isotrope.views.targets import Target, begin_of
 
 
 @dataclass(frozen=True)
 class MASSSettings(TextSettings):
     unit: str = "sentence"  # a text is each sentence by itself, or a run of them that fills a row
-    fragment_share: float = 0.5  # of the tokens; one token is close to masked language modelling, all of them is a language model
+    fragment_share: float = (
+        0.5  # of the tokens; one token is close to masked language modelling, all of them is a language model
+    )
     edge_share: float = 0.0  # of the fragments begin the text, and as many end it; the released code has 0.2
 
 
 class MASS(TextGeneration):
     """L = −(1/k) Σ_{t=u..v} log p(x_t | x_u … x_{t−1}, x without u..v),   k = v − u + 1.
 
-    The decoder sees the fragment's tokens at their places in the text, and no token that the encoder sees but the one before it.
+    The decoder sees the fragment's tokens at their places in the text, and no token that the encoder sees but the one
+    before it.
     """
 
     name = "mass"
@@ -48,13 +51,13 @@ class MASS(TextGeneration):
             )
 
     def roles(self, encoder: Encoder) -> dict[str, Role]:
-        if encoder.tokeniser.mask is None:
-            raise InputError("MASS needs a tokeniser with a [MASK] token.")
+        if encoder.text_tokenizer.mask is None:
+            raise InputError("MASS needs a tokenizer with a [MASK] token.")
         return super().roles(encoder)
 
     def example(self, text: Sequence[Ids], rng: np.random.Generator) -> tuple[Ids, Target]:
-        ids, tokeniser = np.concatenate(text), self.encoder.tokeniser
+        ids, tokenizer = np.concatenate(text), self.encoder.text_tokenizer
         fragment = draw_fragment(ids.size, self.settings.fragment_share, self.settings.edge_share, rng)
-        before = [begin_of(tokeniser), *ids.tolist()][fragment]
-        place = max(len(tokeniser.prefix) + fragment.start - 1, 0)
-        return hide_fragment(ids, fragment, tokeniser, rng), Target(before, ids[fragment].tolist(), place)
+        before = [begin_of(tokenizer), *ids.tolist()][fragment]
+        place = max(len(tokenizer.prefix) + fragment.start - 1, 0)
+        return hide_fragment(ids, fragment, tokenizer, rng), Target(before, ids[fragment].tolist(), place)

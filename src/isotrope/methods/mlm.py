@@ -11,12 +11,12 @@ from torch.nn.functional import cross_entropy
 
 from isotrope.encoders.encoder import Encoder
 from isotrope.encoders.language_head import vocabulary_scores
-from isotrope.encoders.roles import Role, Trained
 from isotrope.errors import InputError
-from isotrope.methods.base import Batch, Settings, View
-from isotrope.methods.beside import Auxiliary
+from isotrope.methods.frame.auxiliary import Auxiliary
+from isotrope.methods.frame.method import Batch, Settings, View
+from isotrope.tokens.text_tokenizer import Tokens
+from isotrope.towers.keeping import Role, Trained
 from isotrope.views.masking import Masked, mask_tokens
-from isotrope.views.tokens import Tokens
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class MaskedLanguageModel(Auxiliary):
             raise InputError(f"mask_rate must lie between 0 and 1; {settings.mask_rate} was given.")
 
     def roles(self, encoder: Encoder) -> dict[str, Role]:
-        if encoder.language_model is None or encoder.tokeniser.mask is None:
+        if encoder.language_model is None or encoder.text_tokenizer.mask is None:
             raise InputError("Masked language modelling needs a model with a masked-language head and a [MASK] token.")
         self.scores, head = vocabulary_scores(encoder.language_model)
         return {"language_head": Trained(head)}
@@ -57,7 +57,7 @@ class MaskedLanguageModel(Auxiliary):
         return {"masked": self.masked(tokens, rng)}
 
     def masked(self, tokens: Tokens, rng: np.random.Generator) -> Masked:
-        return mask_tokens(tokens, self.encoder.tokeniser, rng, self.settings.mask_rate, self.keep, self.replace)
+        return mask_tokens(tokens, self.encoder.text_tokenizer, rng, self.settings.mask_rate, self.keep, self.replace)
 
     def represent(self, batch: Batch) -> dict[str, Tensor]:
         view: Masked = batch["masked"]
@@ -74,7 +74,9 @@ class MaskedLanguageModel(Auxiliary):
 
     def scores_at(self, states: Tensor, asked: Tensor) -> Tensor:
         """Scores [asked, vocabulary]; the softmax is taken there alone."""
-        places = asked.unsqueeze(1).expand(-1, states.shape[-1])  # gathered: the backward of an index would sort them on a GPU
+        places = asked.unsqueeze(1).expand(
+            -1, states.shape[-1]
+        )  # gathered: the backward of an index would sort them on a GPU
         return self.scores(states.flatten(0, 1).gather(0, places)).float()
 
     def loss(self, representations: dict[str, Tensor], batch: Batch) -> dict[str, Tensor]:

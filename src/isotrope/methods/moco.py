@@ -1,4 +1,7 @@
-"""MoCo (He, Fan, Wu, Xie, Girshick 2020) on text: a sentence looks up its key in a queue of keys from a slowly moving encoder."""
+"""MoCo (He, Fan, Wu, Xie, Girshick 2020) on text:
+
+a sentence looks up its key in a queue of keys from a slowly moving encoder.
+"""
 
 from __future__ import annotations
 
@@ -11,13 +14,14 @@ from torch import Tensor
 
 from isotrope.data.corpus import Corpus, Records
 from isotrope.encoders.encoder import Encoder
-from isotrope.encoders.heads import projection_head
-from isotrope.encoders.roles import Frozen, Momentum, Role, Trained, set_dropout
+from isotrope.encoders.modes import set_dropout
 from isotrope.errors import InputError
-from isotrope.methods.base import Batch, Method, Settings, View
+from isotrope.methods.frame.method import Batch, Method, Settings, View
 from isotrope.methods.simclr import check_head
 from isotrope.objectives import queue_nce
 from isotrope.objectives.vectors import unit
+from isotrope.towers.heads import projection_head
+from isotrope.towers.keeping import Frozen, Momentum, Role, Trained
 from isotrope.views.two_views import edited, parse_two_views
 
 LONGEST, SHORTEST = 65_536, 1024  # of a queue whose length is not given; the first is the paper's
@@ -25,7 +29,10 @@ LONGEST, SHORTEST = 65_536, 1024  # of a queue whose length is not given; the fi
 
 @dataclass(frozen=True)
 class QueueSettings(Settings):
-    """``queue`` None: the paper's 65,536, but no more than an eighth of the records, or than all of them where they are below 8,192."""
+    """``queue`` None:
+
+    the paper's 65,536, but no more than an eighth of the records, or than all of them where they are below 8,192.
+    """
 
     queue: int | None = None
     momentum: float = 0.999  # m: how much of itself the key encoder keeps at each step
@@ -36,7 +43,10 @@ class QueueSettings(Settings):
 
 
 class QueueMethod(Method):
-    """Queries and keys of two views, and the queue; which views, a subclass says: "first" is the query's, "second" the key's."""
+    """Queries and keys of two views, and the queue; which views, a subclass says:
+
+    "first" is the query's, "second" the key's.
+    """
 
     queue: Tensor  # [K, d], unit rows
     place: Tensor  # where the next key goes
@@ -53,7 +63,9 @@ class QueueMethod(Method):
     def check_batch(cls, settings: Any, batch_size: int, corpus: Corpus | None = None) -> None:
         length = _length(settings, corpus)
         if batch_size >= length:
-            raise InputError(f"queue ({length:,}) must be larger than batch_size ({batch_size:,}); raise the one or lower the other.")
+            raise InputError(
+                f"queue ({length:,}) must be larger than batch_size ({batch_size:,}); raise the one or lower the other."
+            )
 
     def roles(self, encoder: Encoder) -> dict[str, Role]:
         settings = self.settings
@@ -61,10 +73,16 @@ class QueueMethod(Method):
             set_dropout(encoder.backbone, settings.dropout)
         head = projection_head(encoder.dimension, settings.projection, settings.head_layers).to(encoder.device)
         # As in the released code the queue begins as noise, which real keys replace: no step is without candidates.
-        noise = torch.randn(_length(settings, self.corpus), settings.projection if settings.head_layers else encoder.dimension)
+        noise = torch.randn(
+            _length(settings, self.corpus), settings.projection if settings.head_layers else encoder.dimension
+        )
         self.register_buffer("queue", unit(noise))
         self.register_buffer("place", torch.zeros((), dtype=torch.int64))
-        return {"head": Trained(head), "key": Momentum(encoder, settings.momentum), "key_head": Momentum(head, settings.momentum)}
+        return {
+            "head": Trained(head),
+            "key": Momentum(encoder, settings.momentum),
+            "key_head": Momentum(head, settings.momentum),
+        }
 
     def represent(self, batch: Batch) -> dict[str, Tensor]:
         (queries,) = self.encoder.embed(batch["first"])
@@ -98,12 +116,16 @@ def _length(settings: QueueSettings, corpus: Corpus | None) -> int:
 class MoCoSettings(QueueSettings):
     """MoCo v2 is ``--head-layers 2 --temperature 0.2``."""
 
-    edits: str = "delete:0.1,crop:0.9"  # of the query's view; a comma is "then", a slash "or", none leaves the text as it is
+    edits: str = (
+        "delete:0.1,crop:0.9"  # of the query's view; a comma is "then", a slash "or", none leaves the text as it is
+    )
     second_edits: str = "same"  # of the key's view; same: as the first one, drawn anew
 
 
 class MoCo(QueueMethod):
-    """ℓ_i = −log exp(cos(q_i, k_i)/τ) / [exp(cos(q_i, k_i)/τ) + Σ_{u∈queue} exp(cos(q_i, u)/τ)];  θ_k ← m·θ_k + (1 − m)·θ_q."""
+    """ℓ_i = −log exp(cos(q_i, k_i)/τ) / [exp(cos(q_i, k_i)/τ) + Σ_{u∈queue} exp(cos(q_i, u)/τ)];  θ_k ← m·θ_k + (1 −
+    m)·θ_q.
+    """
 
     name = "moco"
     title = "MoCo on edited text"
@@ -118,7 +140,7 @@ class MoCo(QueueMethod):
         parse_two_views(settings.edits, settings.second_edits)
 
     def roles(self, encoder: Encoder) -> dict[str, Role]:
-        self.edits = parse_two_views(self.settings.edits, self.settings.second_edits)(encoder.tokeniser)
+        self.edits = parse_two_views(self.settings.edits, self.settings.second_edits)(encoder.text_tokenizer)
         return super().roles(encoder)
 
     def views(self, records: Records, rng: np.random.Generator) -> dict[str, View]:

@@ -1,4 +1,6 @@
-"""Next sentence prediction (Devlin et al. 2019): does the second segment follow the first, or is it from another document?"""
+"""Next sentence prediction (Devlin et al. 2019): does the second segment follow the first, or is it from another
+document?
+"""
 
 from __future__ import annotations
 
@@ -13,12 +15,21 @@ from torch.nn.functional import cross_entropy
 from isotrope.data.batches import Rows
 from isotrope.data.corpus import Corpus, Records
 from isotrope.encoders.encoder import Encoder
-from isotrope.encoders.heads import tanh_head
-from isotrope.encoders.roles import Role, Trained
 from isotrope.errors import InputError
-from isotrope.methods.base import Batch, Method, Settings, View
+from isotrope.methods.frame.method import Batch, Method, Settings, View
+from isotrope.towers.heads import tanh_head
+from isotrope.towers.keeping import Role, Trained
 from isotrope.views.numbers import Numbers
-from isotrope.views.segments import Ids, cut_in_two, document_sizes, draw_elsewhere, draw_length, fit_pair, ids_of, run_from
+from isotrope.views.segments import (
+    Ids,
+    cut_in_two,
+    document_sizes,
+    draw_elsewhere,
+    draw_length,
+    fit_pair,
+    ids_of,
+    run_from,
+)
 
 Pair = tuple[Ids, Ids, int]  # both segments and the label
 
@@ -29,9 +40,11 @@ class SentencePairSettings(Settings):
 
 
 class SentencePairs(Method):
-    """[CLS] A [SEP] B [SEP]; ℓ = −log softmax(U·tanh(W·h_[CLS]))_label, mean over pairs. W and U are dropped afterwards.
+    """[CLS] A [SEP] B [SEP]; ℓ = −log softmax(U·tanh(W·h_[CLS]))_label, mean over pairs. W and U are dropped
+    afterwards.
 
-    A record is the sentence that a pair begins with; ``pair`` draws what follows. Two of its sentences have a boundary to cut at.
+    A record is the sentence that a pair begins with; ``pair`` draws what follows. Two of its sentences have a boundary
+    to cut at.
     """
 
     needs = "documents"
@@ -61,10 +74,12 @@ class SentencePairs(Method):
         return [f"{alone:,} of {len(sizes):,} documents are a single sentence, which {fate}."] if alone else []
 
     def roles(self, encoder: Encoder) -> dict[str, Role]:
-        specials = sum(map(len, encoder.tokeniser.pair_frame))
+        specials = sum(map(len, encoder.text_tokenizer.pair_frame))
         self.room = min(self.max_length or encoder.max_length, encoder.max_length) - specials
         if self.room < 2:
-            raise InputError(f"max_length must be at least {specials + 2}: {specials} special tokens and one of each segment.")
+            raise InputError(
+                f"max_length must be at least {specials + 2}: {specials} special tokens and one of each segment."
+            )
         width = int(encoder.backbone.config.hidden_size)
         return {"head": Trained(nn.Sequential(tanh_head(width), nn.Linear(width, self.classes)))}
 
@@ -102,7 +117,10 @@ class SentencePairs(Method):
     def on_held_out(self, representations: dict[str, Tensor]) -> dict[str, Tensor]:
         scores, labels = representations["scores"], representations["labels"].long()
         frequent = torch.bincount(labels).max() / len(labels)
-        return {f"{self.name}_accuracy": (scores.argmax(dim=1) == labels).float().mean(), f"{self.name}_guess": frequent}
+        return {
+            f"{self.name}_accuracy": (scores.argmax(dim=1) == labels).float().mean(),
+            f"{self.name}_guess": frequent,
+        }
 
 
 @dataclass(frozen=True)
@@ -124,7 +142,9 @@ class NextSentence(SentencePairs):
     def check(cls, settings: Any) -> None:
         super().check(settings)
         if not 0 < settings.random_share < 1:
-            raise InputError(f"random_share must lie between 0 and 1, so that there are two classes; {settings.random_share} was given.")
+            raise InputError(
+                f"random_share must lie between 0 and 1, so that there are two classes; {settings.random_share} was given."
+            )
 
     def pair(self, records: Records, row: int, rng: np.random.Generator) -> Pair:
         first, second, length = self.followed(records.corpus, row, rng)

@@ -1,4 +1,7 @@
-"""QuickThoughts (Logeswaran, Lee 2018): of all sentences of a batch, a sentence must pick those that stand next to it in the text."""
+"""QuickThoughts (Logeswaran, Lee 2018):
+
+of all sentences of a batch, a sentence must pick those that stand next to it in the text.
+"""
 
 from __future__ import annotations
 
@@ -11,10 +14,10 @@ from torch import Tensor
 
 from isotrope.data.corpus import Records
 from isotrope.encoders.encoder import Encoder
-from isotrope.encoders.roles import Role, Trained
 from isotrope.errors import InputError
-from isotrope.methods.base import Batch, Method, Settings, View
+from isotrope.methods.frame.method import Batch, Method, Settings, View
 from isotrope.objectives import neighbour_prediction
+from isotrope.towers.keeping import Role, Trained
 from isotrope.views.numbers import Numbers
 
 SECONDS = ("own", "shared")
@@ -30,8 +33,9 @@ class QuickThoughtsSettings(Settings):
 class QuickThoughts(Method):
     """ℓ_i = −mean over neighbours j of log exp(f(s_i)·g(s_j)) / Σ_{k≠i} exp(f(s_i)·g(s_k)).
 
-    Neighbours stand within the window in one document; a sentence without one in the batch is a candidate only.
-    The first encoder f is kept. The paper tests [f/‖f‖; g/‖g‖], which no folder with one encoder can hold; with "shared" it is f twice.
+    Neighbours stand within the window in one document; a sentence without one in the batch is a candidate only. The
+    first encoder f is kept. The paper tests [f/‖f‖; g/‖g‖], which no folder with one encoder can hold; with "shared" it
+    is f twice.
     """
 
     name = "quick-thoughts"
@@ -48,7 +52,9 @@ class QuickThoughts(Method):
         if not settings.temperature > 0:
             raise InputError(f"temperature must be above 0; {settings.temperature} was given.")
         if settings.window < 1:
-            raise InputError(f"window counts the neighbours on each side and must be at least 1; {settings.window} was given.")
+            raise InputError(
+                f"window counts the neighbours on each side and must be at least 1; {settings.window} was given."
+            )
         if settings.second not in SECONDS:
             raise InputError(f"second is one of {', '.join(SECONDS)}; '{settings.second}' was given.")
 
@@ -60,10 +66,13 @@ class QuickThoughts(Method):
         alone = int((sizes == 1).sum())
         if not alone:
             return []
-        return [f"{alone:,} of {len(sizes):,} documents are a single sentence: it has no neighbour and serves as a candidate only."]
+        return [
+            f"{alone:,} of {len(sizes):,} documents are a single sentence: it has no neighbour and serves as a candidate only."
+        ]
 
     def views(self, records: Records, rng: np.random.Generator) -> dict[str, View]:
-        # Documents are moved apart, so that one number a sentence tells its neighbours, also where others are held out between them.
+        # Documents are moved apart, so that one number a sentence tells its neighbours, also where others are held out
+        # between them.
         places = records.positions() + (self.settings.window + 1) * records.documents()
         return {"sentences": self.frame(records.tokens()), "places": Numbers.of(places)}
 
@@ -78,7 +87,11 @@ class QuickThoughts(Method):
 
     def loss(self, representations: dict[str, Tensor], batch: Batch) -> dict[str, Tensor]:
         first, second, places = (representations[name] for name in ("first", "second", "places"))
-        return {"contrastive": neighbour_prediction(first, second, self.settings.window, self.settings.temperature, places=places)}
+        return {
+            "contrastive": neighbour_prediction(
+                first, second, self.settings.window, self.settings.temperature, places=places
+            )
+        }
 
     def candidates(self, representations: dict[str, Tensor]) -> int:
         return len(representations["second"]) - 1

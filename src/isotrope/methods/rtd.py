@@ -1,4 +1,6 @@
-"""Replaced-token detection (ELECTRA; Clark et al. 2020): tell which tokens a small generator put in. Alone, or beside any other method."""
+"""Replaced-token detection (ELECTRA; Clark et al. 2020): tell which tokens a small generator put in. Alone, or beside
+any other method.
+"""
 
 from __future__ import annotations
 
@@ -11,15 +13,15 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from isotrope.encoders.encoder import Encoder
-from isotrope.encoders.generator import Generator
-from isotrope.encoders.roles import Role, Trained
 from isotrope.errors import InputError
-from isotrope.methods.base import Batch, Settings, View
-from isotrope.methods.beside import Auxiliary
+from isotrope.methods.frame.auxiliary import Auxiliary
+from isotrope.methods.frame.method import Batch, Settings, View
 from isotrope.objectives.detection import detection_losses, sample_tokens
+from isotrope.tokens.text_tokenizer import Tokens
+from isotrope.towers.generator import Generator
+from isotrope.towers.keeping import Role, Trained
 from isotrope.views.masking import Masked, mask_tokens
 from isotrope.views.numbers import Numbers
-from isotrope.views.tokens import Tokens
 
 KEPT = 0.15  # of the tokens that the generator is asked for, left as they are; none is replaced at random
 
@@ -34,15 +36,20 @@ class RTDSettings(Settings):
 
 
 def beside_a_contrast() -> RTDSettings:
-    """One weight for both terms: what is asked for counts for the detection, and the generator keeps its fiftieth of it."""
+    """One weight for both terms:
+
+    what is asked for counts for the detection, and the generator keeps its fiftieth of it.
+    """
     return RTDSettings(detection_weight=1.0, generator_weight=1 / RTDSettings.detection_weight)
 
 
 class ReplacedTokenDetection(Auxiliary):
-    """L = L_G + λ L_D.  L_G: mean over asked tokens of −log p_G(x_t | masked x).  L_D: mean over all tokens of BCE(D_t, 1[x̃_t ≠ x_t]).
+    """L = L_G + λ L_D.  L_G: mean over asked tokens of −log p_G(x_t | masked x).  L_D: mean over all tokens of BCE(D_t,
+    1[x̃_t ≠ x_t]).
 
-    x̃ is x with the asked tokens drawn from p_G; a draw that hits the right token counts as not replaced. No gradient goes through the
-    draw. The encoder is D; both read one table of embeddings. Padding is left out, [CLS] and [SEP] are not.
+    x̃ is x with the asked tokens drawn from p_G; a draw that hits the right token counts as not replaced. No gradient
+    goes through the draw. The encoder is D; both read one table of embeddings. Padding is left out, [CLS] and [SEP] are
+    not.
     """
 
     name = "rtd"
@@ -62,7 +69,9 @@ class ReplacedTokenDetection(Auxiliary):
         if not 0 < settings.mask_rate < 1:
             raise InputError(f"mask_rate must lie between 0 and 1; {settings.mask_rate} was given.")
         if not 0 < settings.generator_size <= 1:
-            wider = " A generator wider than the encoder leaves it nothing to find." if settings.generator_size > 1 else ""
+            wider = (
+                " A generator wider than the encoder leaves it nothing to find." if settings.generator_size > 1 else ""
+            )
             raise InputError(
                 f"generator_size is a share of the encoder's width, above 0 and at most 1; {settings.generator_size} was given.{wider}"
             )
@@ -73,15 +82,19 @@ class ReplacedTokenDetection(Auxiliary):
                 raise InputError(f"{name} must not be negative; {getattr(settings, name)} was given.")
 
     def roles(self, encoder: Encoder) -> dict[str, Role]:
-        if encoder.tokeniser.mask is None:
-            raise InputError("Replaced-token detection needs a tokeniser with a [MASK] token.")
+        if encoder.text_tokenizer.mask is None:
+            raise InputError("Replaced-token detection needs a tokenizer with a [MASK] token.")
         generator = Trained(Generator(encoder, self.settings.generator_size))
         return {"generator": generator, "detector": Trained(detection_head(int(encoder.backbone.config.hidden_size)))}
 
     def views_of(self, tokens: Tokens, rng: np.random.Generator) -> dict[str, View]:
-        asked = mask_tokens(tokens, self.encoder.tokeniser, rng, self.settings.mask_rate, keep=KEPT, replace=0.0)
-        # One throw for each place that a text can have: what the generator draws belongs to the record, not to the batch it stands in.
-        return {"asked": asked, "dice": Numbers.of(rng.random((len(tokens), self.encoder.max_length), dtype=np.float32))}
+        asked = mask_tokens(tokens, self.encoder.text_tokenizer, rng, self.settings.mask_rate, keep=KEPT, replace=0.0)
+        # One throw for each place that a text can have: what the generator draws belongs to the record, not to the
+        # batch it stands in.
+        return {
+            "asked": asked,
+            "dice": Numbers.of(rng.random((len(tokens), self.encoder.max_length), dtype=np.float32)),
+        }
 
     def represent(self, batch: Batch) -> dict[str, Tensor]:
         view: Masked = batch["asked"]
@@ -95,7 +108,10 @@ class ReplacedTokenDetection(Auxiliary):
         return {"generator_losses": cross_entropy(scores, labels, reduction="none"), **found}
 
     def detect(self, tokens: Tokens, replaced: Tensor) -> dict[str, Tensor]:
-        """Of each row: the sum of its tokens' losses, and how many stand, are replaced, are taken for replaced, and both."""
+        """Of each row:
+
+        the sum of its tokens' losses, and how many stand, are replaced, are taken for replaced, and both.
+        """
         valid = tokens.mask > 0
         states = self.encoder.states(tokens)
         scores = cast(Tensor, self.role["detector"](states)).squeeze(-1)

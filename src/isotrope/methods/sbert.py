@@ -1,4 +1,7 @@
-"""Sentence-BERT (Reimers, Gurevych 2019): two or three texts through one encoder, and the loss that their labels, scores or order allow."""
+"""Sentence-BERT (Reimers, Gurevych 2019):
+
+two or three texts through one encoder, and the loss that their labels, scores or order allow.
+"""
 
 from __future__ import annotations
 
@@ -12,11 +15,11 @@ from torch.nn.functional import cosine_similarity, cross_entropy, mse_loss
 
 from isotrope.data.corpus import Corpus, Records
 from isotrope.encoders.encoder import Encoder
-from isotrope.encoders.roles import Role, Trained
 from isotrope.errors import InputError
-from isotrope.methods.base import Batch, Method, Settings, View
-from isotrope.methods.targets import Classes
+from isotrope.methods.frame.label_targets import Classes
+from isotrope.methods.frame.method import Batch, Method, Settings, View
 from isotrope.objectives import triplet
+from isotrope.towers.keeping import Role, Trained
 from isotrope.views.numbers import Numbers
 
 FORMS = {"classification": "labelled-pairs", "regression": "scored-pairs", "triplet": "triples"}
@@ -58,16 +61,18 @@ class SBERT(Method):
         if settings.distance not in DISTANCES:
             raise InputError(f"distance is one of {', '.join(DISTANCES)}; '{settings.distance}' was given.")
         if settings.distance == "cosine" and settings.margin >= 2:
-            raise InputError(f"A cosine distance is at most 2, so its margin must be below 2; {settings.margin} was given.")
+            raise InputError(
+                f"A cosine distance is at most 2, so its margin must be below 2; {settings.margin} was given."
+            )
 
     @classmethod
-    def kinds(cls, settings: Any) -> tuple[str, ...]:
-        return super().kinds(settings) if settings.form == "auto" else (FORMS[settings.form],)
+    def record_types(cls, settings: Any) -> tuple[str, ...]:
+        return super().record_types(settings) if settings.form == "auto" else (FORMS[settings.form],)
 
     def roles(self, encoder: Encoder) -> dict[str, Role]:
         if self.corpus is None:
             raise InputError("Sentence-BERT needs its data at the start: they decide the form of the loss.")
-        self.form = next(form for form, kind in FORMS.items() if kind == self.corpus.kind.name)
+        self.form = next(form for form, kind in FORMS.items() if kind == self.corpus.record_type.name)
         if self.form == "regression":
             self.highest = self._highest(self.corpus)
         if self.form != "classification":

@@ -12,10 +12,10 @@ from torch import Tensor, nn
 from isotrope.data.corpus import Records
 from isotrope.encoders.encoder import Encoder
 from isotrope.encoders.pooling import pool
-from isotrope.encoders.roles import Frozen, Role, Trained
 from isotrope.errors import InputError
-from isotrope.methods.base import Batch, Method, Settings, View
+from isotrope.methods.frame.method import Batch, Method, Settings, View
 from isotrope.objectives import self_guided
+from isotrope.towers.keeping import Frozen, Role, Trained
 
 VARIANTS = ("base", "opt1", "opt2", "opt3")
 LAYER_POOLINGS = ("max", "mean", "cls")
@@ -23,7 +23,10 @@ LAYER_POOLINGS = ("max", "mean", "cls")
 
 @dataclass(frozen=True)
 class SelfGuidedSettings(Settings):
-    """``layer_pooling`` max, mean or cls: how a layer of the frozen copy becomes one vector; the released code takes mean."""
+    """``layer_pooling`` max, mean or cls:
+
+    how a layer of the frozen copy becomes one vector; the released code takes mean.
+    """
 
     temperature: float = 0.01
     distance_weight: float = 0.1  # λ, the weight of the squared distance between tuned and frozen parameters
@@ -33,7 +36,8 @@ class SelfGuidedSettings(Settings):
 
 
 class SelfGuided(Method):
-    """L = NT-Xent(f(c), f(h)) + λ ‖θ − θ_F‖²; c_i the tuned vector, h_i one pooled layer of the frozen copy, drawn for each sentence.
+    """L = NT-Xent(f(c), f(h)) + λ ‖θ − θ_F‖²; c_i the tuned vector, h_i one pooled layer of the frozen copy, drawn for
+    each sentence.
 
     θ_F is the encoder as it was given. Its embedding layer stays as it is in the tuned one too.
     """
@@ -55,7 +59,9 @@ class SelfGuided(Method):
         if settings.variant not in VARIANTS:
             raise InputError(f"variant is one of {', '.join(VARIANTS)}; '{settings.variant}' was given.")
         if settings.layer_pooling not in LAYER_POOLINGS:
-            raise InputError(f"layer_pooling is one of {', '.join(LAYER_POOLINGS)}; '{settings.layer_pooling}' was given.")
+            raise InputError(
+                f"layer_pooling is one of {', '.join(LAYER_POOLINGS)}; '{settings.layer_pooling}' was given."
+            )
         if settings.projection < 0:
             raise InputError(f"projection is a width, or 0 for no head; {settings.projection} was given.")
 
@@ -86,7 +92,9 @@ class SelfGuided(Method):
             count, depth, _ = layers.shape
             drawn = torch.randint(depth, (count,), generator=batch.generator).to(layers.device)
             layers = layers[torch.arange(count, device=layers.device), drawn].unsqueeze(1)
-        contrastive = self_guided(head(representations["tuned"]), head(layers), self.settings.temperature, self.settings.variant)
+        contrastive = self_guided(
+            head(representations["tuned"]), head(layers), self.settings.temperature, self.settings.variant
+        )
         return {"contrastive": contrastive, "distance": self.distance()}
 
     def distance(self) -> Tensor:
@@ -103,7 +111,9 @@ class SelfGuided(Method):
 
     def candidates(self, representations: dict[str, Tensor]) -> int:
         count, depth, _ = representations["layers"].shape
-        return {"base": 2 * count - 1, "opt1": 2 * count - 1, "opt2": count, "opt3": 1 + (count - 1) * depth}[self.settings.variant]
+        return {"base": 2 * count - 1, "opt1": 2 * count - 1, "opt2": count, "opt3": 1 + (count - 1) * depth}[
+            self.settings.variant
+        ]
 
 
 @dataclass(frozen=True)
@@ -112,7 +122,9 @@ class OptimisedSettings(SelfGuidedSettings):
 
 
 class SelfGuidedOptimised(SelfGuided):
-    """ℓ_ik = −log φ(c_i, h_ik) / [ φ(c_i, h_ik) + Σ_{j≠i} Σ_n φ(c_i, h_jn) ], the mean over sentences and layers; the rest as in SG."""
+    """ℓ_ik = −log φ(c_i, h_ik) / [ φ(c_i, h_ik) + Σ_{j≠i} Σ_n φ(c_i, h_jn) ], the mean over sentences and layers; the
+    rest as in SG.
+    """
 
     name = "sg-opt"
     title = "Self-guided contrast, SG-OPT"

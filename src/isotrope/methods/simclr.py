@@ -1,4 +1,7 @@
-"""SimCLR (Chen, Kornblith, Norouzi, Hinton 2020) on text: two edits of a sentence must find each other among all views of the batch."""
+"""SimCLR (Chen, Kornblith, Norouzi, Hinton 2020) on text:
+
+two edits of a sentence must find each other among all views of the batch.
+"""
 
 from __future__ import annotations
 
@@ -11,11 +14,12 @@ from torch import Tensor
 
 from isotrope.data.corpus import Records
 from isotrope.encoders.encoder import Encoder
-from isotrope.encoders.heads import projection_head
-from isotrope.encoders.roles import Role, Trained, set_dropout
+from isotrope.encoders.modes import set_dropout
 from isotrope.errors import InputError
-from isotrope.methods.base import Batch, Method, Settings, View
+from isotrope.methods.frame.method import Batch, Method, Settings, View
 from isotrope.objectives import nt_xent
+from isotrope.towers.heads import projection_head
+from isotrope.towers.keeping import Role, Trained
 from isotrope.views.two_views import edited, parse_two_views
 
 
@@ -23,7 +27,9 @@ from isotrope.views.two_views import edited, parse_two_views
 class SimCLRSettings(Settings):
     """The paper's head has 2 layers; the released code and SimCLRv2 have 3."""
 
-    edits: str = "delete:0.1,crop:0.9"  # of the first view; a comma is "then", a slash "or", none leaves the text as it is
+    edits: str = (
+        "delete:0.1,crop:0.9"  # of the first view; a comma is "then", a slash "or", none leaves the text as it is
+    )
     second_edits: str = "same"  # of the second view; same: as the first one, drawn anew
     temperature: float = 0.1
     projection: int = 128  # width of the vectors that are compared
@@ -32,7 +38,10 @@ class SimCLRSettings(Settings):
 
 
 class SimCLR(Method):
-    """ℓ(i, j) = −log exp(cos(z_i, z_j)/τ) / Σ_{k≠i} exp(cos(z_i, z_k)/τ), z = g(f(x̃)): mean over the 2N views; j the other view of i."""
+    """ℓ(i, j) = −log exp(cos(z_i, z_j)/τ) / Σ_{k≠i} exp(cos(z_i, z_k)/τ), z = g(f(x̃)):
+
+    mean over the 2N views; j the other view of i.
+    """
 
     name = "simclr"
     title = "SimCLR on edited text"
@@ -50,7 +59,7 @@ class SimCLR(Method):
         settings = self.settings
         if settings.dropout is not None:
             set_dropout(encoder.backbone, settings.dropout)
-        self.edits = parse_two_views(settings.edits, settings.second_edits)(encoder.tokeniser)
+        self.edits = parse_two_views(settings.edits, settings.second_edits)(encoder.text_tokenizer)
         return {"head": Trained(projection_head(encoder.dimension, settings.projection, settings.head_layers))}
 
     def views(self, records: Records, rng: np.random.Generator) -> dict[str, View]:

@@ -11,12 +11,13 @@ from torch import Tensor
 
 from isotrope.data.corpus import Records
 from isotrope.encoders.encoder import Encoder
-from isotrope.encoders.heads import tanh_head
-from isotrope.encoders.roles import Role, Trained, set_dropout
+from isotrope.encoders.modes import set_dropout
 from isotrope.errors import InputError
-from isotrope.methods.base import Batch, Method, Settings, View
-from isotrope.methods.temperature import check_temperature, temperature_of, temperature_role
+from isotrope.methods.frame.method import Batch, Method, Settings, View
+from isotrope.methods.frame.temperature import check_temperature, temperature_of, temperature_role
 from isotrope.objectives import info_nce
+from isotrope.towers.heads import tanh_head
+from isotrope.towers.keeping import Role, Trained
 from isotrope.views.edits import Edit
 from isotrope.views.two_views import NONE, edited, parse_two_views
 
@@ -25,7 +26,10 @@ HEADS = ("auto", "train-only", "kept", "none")
 
 @dataclass(frozen=True)
 class ContrastSettings(Settings):
-    """``head`` auto: Linear + tanh on cls pooling, none on others or after a head that is there; ``dropout`` None: the model's own."""
+    """``head`` auto:
+
+    Linear + tanh on cls pooling, none on others or after a head that is there; ``dropout`` None: the model's own.
+    """
 
     temperature: float = 0.05
     dropout: float | None = None
@@ -82,7 +86,7 @@ class SimCSE(Method):
 
     @cached_property
     def second_edit(self) -> Edit:
-        return parse_two_views(NONE, self.settings.second_edits)(self.encoder.tokeniser)[1]
+        return parse_two_views(NONE, self.settings.second_edits)(self.encoder.text_tokenizer)[1]
 
     def represent(self, batch: Batch) -> dict[str, Tensor]:
         if self.settings.fixed_mask:
@@ -126,7 +130,9 @@ class SupervisedSettings(ContrastSettings):
 
 
 class SupervisedSimCSE(SimCSE):
-    """ℓ_i = −log exp(s_ii⁺) / Σ_j [exp(s_ij⁺) + α^{1[i=j]} exp(s_ij⁻)]; entailments attract, contradictions are hard negatives."""
+    """ℓ_i = −log exp(s_ii⁺) / Σ_j [exp(s_ij⁺) + α^{1[i=j]} exp(s_ij⁻)]; entailments attract, contradictions are hard
+    negatives.
+    """
 
     name = "simcse-supervised"
     title = "SimCSE, supervised"
@@ -139,7 +145,9 @@ class SupervisedSimCSE(SimCSE):
     def check(cls, settings: Any) -> None:
         check_contrast(settings)
         if settings.hard_negative_weight < 0:
-            raise InputError(f"hard_negative_weight is the weight α itself, not its logarithm; {settings.hard_negative_weight} was given.")
+            raise InputError(
+                f"hard_negative_weight is the weight α itself, not its logarithm; {settings.hard_negative_weight} was given."
+            )
 
     def views(self, records: Records, rng: np.random.Generator) -> dict[str, View]:
         return {field: self.frame(records.tokens(field)) for field in records.fields}

@@ -1,4 +1,6 @@
-"""Skip-Thought (Kiros et al. 2015): from a sentence's vector alone, two decoders write the sentence before it and the one behind it."""
+"""Skip-Thought (Kiros et al. 2015): from a sentence's vector alone, two decoders write the sentence before it and the
+one behind it.
+"""
 
 from __future__ import annotations
 
@@ -12,11 +14,11 @@ from torch import Tensor
 from isotrope.data.batches import Rows
 from isotrope.data.corpus import Corpus, Records
 from isotrope.encoders.encoder import Encoder
-from isotrope.encoders.roles import Role
-from isotrope.methods.base import Batch, View
-from isotrope.methods.generation import Generation, GenerationSettings
+from isotrope.methods.frame.decoding import Generation, GenerationSettings
+from isotrope.methods.frame.method import Batch, View
+from isotrope.towers.keeping import Role
+from isotrope.views.decoder_targets import Target, frame_targets, nothing, whole
 from isotrope.views.segments import document_sizes
-from isotrope.views.targets import Target, frame_targets, nothing, whole
 
 SIDES = {"before": -1, "after": 1}
 
@@ -29,8 +31,8 @@ class SkipThoughtSettings(GenerationSettings):
 class SkipThought(Generation):
     """L = −mean log p(w_t of s_{i−1} | w_<t, e(s_i)) − mean log p(w_t of s_{i+1} | w_<t, e(s_i)), means over tokens.
 
-    Each decoder has layers of its own; token table and vocabulary head are shared. Neighbours stand in the same document: at its ends
-    there is one of them, and nothing is asked for the other.
+    Each decoder has layers of its own; token table and vocabulary head are shared. Neighbours stand in the same
+    document: at its ends there is one of them, and nothing is asked for the other.
     """
 
     name = "skip-thought"
@@ -60,13 +62,15 @@ class SkipThought(Generation):
         return {"words": roles["words"], "before": roles["decoder"], "after": self.decoder(encoder)}
 
     def neighbour(self, corpus: Corpus, row: int, step: int) -> Target:
-        tokeniser = self.encoder.tokeniser
+        tokenizer = self.encoder.text_tokenizer
         there = row + step in corpus.document(row)
-        return whole(corpus.tokens(row + step)[: self.room], tokeniser) if there else nothing(tokeniser)
+        return whole(corpus.tokens(row + step)[: self.room], tokenizer) if there else nothing(tokenizer)
 
     def views(self, records: Records, rng: np.random.Generator) -> dict[str, View]:
-        sides = {side: [self.neighbour(records.corpus, row, step) for row in records.rows] for side, step in SIDES.items()}
-        framed = {side: frame_targets(targets, self.encoder.tokeniser) for side, targets in sides.items()}
+        sides = {
+            side: [self.neighbour(records.corpus, row, step) for row in records.rows] for side, step in SIDES.items()
+        }
+        framed = {side: frame_targets(targets, self.encoder.text_tokenizer) for side, targets in sides.items()}
         return {"source": self.frame(records.tokens()), **framed}
 
     def represent(self, batch: Batch) -> dict[str, Tensor]:

@@ -30,7 +30,9 @@ class SentenceOrder(SentencePairs):
     def check(cls, settings: Any) -> None:
         super().check(settings)
         if not 0 < settings.swap_share < 1:
-            raise InputError(f"swap_share must lie between 0 and 1, so that there are two classes; {settings.swap_share} was given.")
+            raise InputError(
+                f"swap_share must lie between 0 and 1, so that there are two classes; {settings.swap_share} was given."
+            )
 
     def pair(self, records: Records, row: int, rng: np.random.Generator) -> Pair:
         first, second, _ = self.followed(records.corpus, row, rng)

@@ -11,11 +11,11 @@ from torch.nn.functional import cross_entropy
 
 from isotrope.data.corpus import Records
 from isotrope.encoders.encoder import Encoder
-from isotrope.encoders.roles import Role
 from isotrope.errors import InputError
-from isotrope.methods.base import Batch, View
+from isotrope.methods.frame.method import Batch, View
 from isotrope.methods.mlm import MaskedLanguageModel
 from isotrope.methods.nsp import Pair, SentencePairs, SentencePairSettings
+from isotrope.towers.keeping import Role
 from isotrope.views.masking import Masked
 from isotrope.views.shuffling import shuffle_trigrams
 
@@ -29,9 +29,9 @@ class StructBERTSettings(SentencePairSettings):
 class StructBERT(SentencePairs, MaskedLanguageModel):
     """L = MLM + words + sentences, equal weights, from one forward over text with both corruptions.
 
-    MLM         mean over masked tokens of −log p(token | the rest)
-    words       mean over shuffled positions of −log p(the token that stood there | the rest)
-    sentences   3-way cross-entropy at [CLS]; 0: B follows A, 1: B precedes A, 2: B is from another document; a third each
+    MLM         mean over masked tokens of −log p(token | the rest) words       mean over shuffled positions of −log
+    p(the token that stood there | the rest) sentences   3-way cross-entropy at [CLS]; 0: B follows A, 1: B precedes A,
+    2: B is from another document; a third each
     """
 
     name = "structbert"
@@ -63,7 +63,7 @@ class StructBERT(SentencePairs, MaskedLanguageModel):
     def views(self, records: Records, rng: np.random.Generator) -> dict[str, View]:
         views = SentencePairs.views(self, records, rng)
         masked = self.masked(views.pop("pairs"), rng)  # type: ignore[arg-type]
-        words = shuffle_trigrams(masked, self.encoder.tokeniser, rng, self.settings.shuffle_share)
+        words = shuffle_trigrams(masked, self.encoder.text_tokenizer, rng, self.settings.shuffle_share)
         return {"masked": Masked(words.tokens, masked.labels, masked.asked), "words": words, **views}
 
     def represent(self, batch: Batch) -> dict[str, Tensor]:

@@ -1,4 +1,6 @@
-"""Supervised contrast (Khosla et al. 2020): all texts of one class are positives of each other; Gunel et al. (2021) add a classifier."""
+"""Supervised contrast (Khosla et al. 2020): all texts of one class are positives of each other; Gunel et al. (2021) add
+a classifier.
+"""
 
 from __future__ import annotations
 
@@ -12,11 +14,12 @@ from torch.nn.functional import cross_entropy
 
 from isotrope.data.corpus import Records
 from isotrope.encoders.encoder import Encoder
-from isotrope.encoders.heads import projection_head
-from isotrope.encoders.roles import Role, Trained, set_dropout
+from isotrope.encoders.modes import set_dropout
 from isotrope.errors import InputError
-from isotrope.methods.base import Batch, Method, Settings, View
+from isotrope.methods.frame.method import Batch, Method, Settings, View
 from isotrope.objectives import supervised_contrast
+from isotrope.towers.heads import projection_head
+from isotrope.towers.keeping import Role, Trained
 from isotrope.views.numbers import Numbers
 
 
@@ -26,12 +29,15 @@ class SupConSettings(Settings):
     form: str = "out"  # out: the mean over positives outside the logarithm; in: inside it
     projection: int = 128  # width of the vectors that are compared; 0: no head, the encoder's own vectors
     number_of_views: int = 2  # dropout views of a text; the joint form for text has 1
-    cross_entropy_weight: float = 0.0  # c of the joint form: (1 − c)·contrast + c·cross-entropy; 0.1 in the paper of that form
+    cross_entropy_weight: float = (
+        0.0  # c of the joint form: (1 − c)·contrast + c·cross-entropy; 0.1 in the paper of that form
+    )
     dropout: float | None = None  # of the backbone; none: the model's own
 
 
 class SupCon(Method):
-    """L = (1 − c)·contrast + c·CE(softmax(W·h), label);  P_i: the views of i's class, without i itself; z = g(h), h the text's vector
+    """L = (1 − c)·contrast + c·CE(softmax(W·h), label);  P_i: the views of i's class, without i itself; z = g(h), h the
+    text's vector
 
     contrast, form out:   ℓ_i = −1/|P_i| Σ_{p∈P_i} log [ exp(cos(z_i, z_p)/τ) / Σ_{a≠i} exp(cos(z_i, z_a)/τ) ]
 
@@ -58,7 +64,9 @@ class SupCon(Method):
         if settings.number_of_views not in (1, 2):
             raise InputError(f"number_of_views is 1 or 2; {settings.number_of_views} was given.")
         if not 0 <= settings.cross_entropy_weight < 1:
-            raise InputError(f"cross_entropy_weight must lie between 0 and 1; {settings.cross_entropy_weight} was given.")
+            raise InputError(
+                f"cross_entropy_weight must lie between 0 and 1; {settings.cross_entropy_weight} was given."
+            )
         if settings.dropout is not None and not 0 <= settings.dropout < 1:
             raise InputError(f"dropout must lie between 0 and 1; {settings.dropout} was given.")
 
@@ -85,8 +93,13 @@ class SupCon(Method):
 
     def represent(self, batch: Batch) -> dict[str, Tensor]:
         # The same rows twice in one forward: each row draws its own dropout mask.
-        vectors = torch.stack(self.encoder.embed(*[batch["texts"]] * self.settings.number_of_views), dim=1)  # [records, views, width]
-        found = {"vectors": self.role["head"](vectors) if "head" in self.role else vectors, "labels": batch["labels"].values}
+        vectors = torch.stack(
+            self.encoder.embed(*[batch["texts"]] * self.settings.number_of_views), dim=1
+        )  # [records, views, width]
+        found = {
+            "vectors": self.role["head"](vectors) if "head" in self.role else vectors,
+            "labels": batch["labels"].values,
+        }
         if "classifier" in self.role:
             found["classes"] = self.role["classifier"](vectors)
         return found
@@ -94,7 +107,11 @@ class SupCon(Method):
     def loss(self, representations: dict[str, Tensor], batch: Batch) -> dict[str, Tensor]:
         settings = self.settings
         labels = representations["labels"].repeat_interleave(settings.number_of_views)
-        terms = {"contrastive": supervised_contrast(representations["vectors"].flatten(0, 1), labels, settings.temperature, settings.form)}
+        terms = {
+            "contrastive": supervised_contrast(
+                representations["vectors"].flatten(0, 1), labels, settings.temperature, settings.form
+            )
+        }
         if "classes" in representations:
             terms["classification"] = cross_entropy(representations["classes"].flatten(0, 1), labels)
         return terms

@@ -1,4 +1,6 @@
-"""T5's span corruption (Raffel et al. 2020): spans give way to sentinels, and the decoder writes each sentinel and what stood there."""
+"""T5's span corruption (Raffel et al. 2020): spans give way to sentinels, and the decoder writes each sentinel and what
+stood there.
+"""
 
 from __future__ import annotations
 
@@ -9,14 +11,14 @@ from typing import Any, cast
 import numpy as np
 from torch import Tensor
 
-from isotrope.encoders.decoder import Vocabulary
-from isotrope.encoders.roles import Trained
 from isotrope.errors import InputError
-from isotrope.methods.base import Batch
-from isotrope.methods.generation import TextGeneration, TextSettings
+from isotrope.methods.frame.decoding import TextGeneration, TextSettings
+from isotrope.methods.frame.method import Batch
+from isotrope.towers.decoder import Vocabulary
+from isotrope.towers.keeping import Trained
+from isotrope.views.decoder_targets import Target, whole
 from isotrope.views.edits import Ids
 from isotrope.views.hidden_spans import draw_spans, raw_length, with_sentinels
-from isotrope.views.targets import Target, whole
 
 SENTINELS = 100
 
@@ -31,7 +33,8 @@ class T5SpansSettings(TextSettings):
 class T5Spans(TextGeneration):
     """L = −(1/T) Σ_t log p(y_t | y_<t, x̃).   x: a b c d e f g,   x̃: a b ⟨1⟩ e f ⟨2⟩,   y: ⟨1⟩ c d ⟨2⟩ g.
 
-    Sentinels count down from the top of a vocabulary that is longer by them than the encoder's; they are dropped with the decoder.
+    Sentinels count down from the top of a vocabulary that is longer by them than the encoder's; they are dropped with
+    the decoder.
     """
 
     name = "t5-spans"
@@ -52,10 +55,16 @@ class T5Spans(TextGeneration):
 
     @property
     def noise(self) -> tuple[float, float, int]:
-        return self.settings.density, self.settings.span_length, SENTINELS - 1  # one is left for a span that is rolled over the end
+        return (
+            self.settings.density,
+            self.settings.span_length,
+            SENTINELS - 1,
+        )  # one is left for a span that is rolled over the end
 
     def longest(self) -> int:
-        return raw_length(max(self.room - self.settings.roll, 1), *self.noise)  # a span that is rolled over the end is two
+        return raw_length(
+            max(self.room - self.settings.roll, 1), *self.noise
+        )  # a span that is rolled over the end is two
 
     def example(self, text: Sequence[Ids], rng: np.random.Generator) -> tuple[Ids, Target]:
         ids = np.concatenate(text)
@@ -64,7 +73,7 @@ class T5Spans(TextGeneration):
             hidden = np.roll(hidden, int(rng.integers(ids.size)))
         top = self.words.table.num_embeddings + SENTINELS - 1
         source, target = with_sentinels(ids, hidden, top)
-        return source, whole(target, self.encoder.tokeniser)
+        return source, whole(target, self.encoder.text_tokenizer)
 
     @property
     def words(self) -> Vocabulary:
@@ -72,5 +81,7 @@ class T5Spans(TextGeneration):
 
     def memory(self, batch: Batch) -> tuple[Tensor, Tensor]:
         source = batch["source"]
-        states: Tensor = self.encoder.backbone(inputs_embeds=self.words.embed(source.ids), attention_mask=source.mask).last_hidden_state
+        states: Tensor = self.encoder.backbone(
+            inputs_embeds=self.words.embed(source.ids), attention_mask=source.mask
+        ).last_hidden_state
         return states, source.mask

@@ -1,4 +1,6 @@
-"""TaCL (Su et al. 2022): a masked token must find its clean self among the tokens of its sentence, as a frozen copy sees them."""
+"""TaCL (Su et al. 2022): a masked token must find its clean self among the tokens of its sentence, as a frozen copy
+sees them.
+"""
 
 from __future__ import annotations
 
@@ -10,13 +12,13 @@ import numpy as np
 from torch import Tensor
 
 from isotrope.encoders.encoder import Encoder
-from isotrope.encoders.roles import Frozen, Role
 from isotrope.errors import InputError
-from isotrope.methods.base import Batch, View
+from isotrope.methods.frame.method import Batch, View
 from isotrope.methods.mlm import MaskedLanguageModel, MLMSettings
 from isotrope.objectives import token_contrast
+from isotrope.tokens.text_tokenizer import Tokens
+from isotrope.towers.keeping import Frozen, Role
 from isotrope.views.masking import Masked
-from isotrope.views.tokens import Tokens
 
 
 @dataclass(frozen=True)
@@ -29,9 +31,9 @@ class TaCLSettings(MLMSettings):
 class TaCL(MaskedLanguageModel):
     """ℓ_i = −log exp(cos(h̃_i, h_i)/τ) / Σ_j exp(cos(h̃_i, h_j)/τ), the mean over hidden tokens i; L = ℓ + MLM.
 
-    h̃ is the student on the masked sentence, h the frozen teacher (the encoder as it was given) on the clean one, both the last layer.
-    Candidates j are the tokens of the same sentence, [CLS] and [SEP] among them, padding not. The paper's third term, next-sentence
-    prediction, is left out: records are sentences.
+    h̃ is the student on the masked sentence, h the frozen teacher (the encoder as it was given) on the clean one, both
+    the last layer. Candidates j are the tokens of the same sentence, [CLS] and [SEP] among them, padding not. The
+    paper's third term, next-sentence prediction, is left out: records are sentences.
     """
 
     name = "tacl"
@@ -61,10 +63,16 @@ class TaCL(MaskedLanguageModel):
         clean, view = batch["clean"], batch["masked"]
         student = self.encoder.states(view.tokens)
         teacher = self.role["teacher"](input_ids=clean.ids, attention_mask=clean.mask).last_hidden_state
-        return {"token_losses": self.token_losses(student, view), "contrast_losses": self.contrast_losses(student, teacher, view)}
+        return {
+            "token_losses": self.token_losses(student, view),
+            "contrast_losses": self.contrast_losses(student, teacher, view),
+        }
 
     def contrast_losses(self, student: Tensor, teacher: Tensor, view: Masked) -> Tensor:
-        """Of each hidden token. The contrast stays inside a sentence, so it can be taken before sentences are gathered."""
+        """Of each hidden token.
+
+        The contrast stays inside a sentence, so it can be taken before sentences are gathered.
+        """
         valid, anchors = view.tokens.mask > 0, view.labels >= 0
         losses = token_contrast(student, teacher, valid, anchors, self.settings.temperature, reduction="none")
         return losses.flatten()[view.asked]
@@ -76,6 +84,12 @@ class TaCL(MaskedLanguageModel):
         return {"token_contrast": self.settings.contrast_weight}
 
     def measures(self, representations: dict[str, Tensor]) -> dict[str, Tensor]:
-        """Perplexity of the hidden tokens, and the share of them that give their clean self more than half of the probability."""
+        """Perplexity of the hidden tokens, and the share of them that give their clean self more than half of the
+        probability.
+        """
         found = (representations["contrast_losses"] < math.log(2)).float().mean()
-        return {"perplexity": representations["token_losses"].mean().exp(), "found": found, **super().measures(representations)}
+        return {
+            "perplexity": representations["token_losses"].mean().exp(),
+            "found": found,
+            **super().measures(representations),
+        }

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from isotrope.encoders.encoder import Encoder
-from isotrope.encoders.roles import Role
-from isotrope.methods.generation import Generation, GenerationSettings
+from isotrope.methods.frame.decoding import Generation, GenerationSettings
+from isotrope.towers.keeping import Role
 from isotrope.views.corruption import parse_noise
+from isotrope.views.decoder_targets import Target, whole
 from isotrope.views.edits import Ids
-from isotrope.views.targets import Target, whole
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,10 @@ class TSDAESettings(GenerationSettings):
 
 
 class TSDAE(Generation):
-    """L = −(1/T) Σ_t log p(x_t | x_<t, e(noise(x))): the decoder sees the sentence's vector e alone, so all must be in it."""
+    """L = −(1/T) Σ_t log p(x_t | x_<t, e(noise(x))):
+
+    the decoder sees the sentence's vector e alone, so all must be in it.
+    """
 
     name = "tsdae"
     title = "TSDAE, denoising from the sentence vector"
@@ -45,8 +48,8 @@ class TSDAE(Generation):
         return bool(self.settings.tie_weights)
 
     def roles(self, encoder: Encoder) -> dict[str, Role]:
-        self.corruptor = parse_noise(self.settings.noise)(encoder.tokeniser)
+        self.corruptor = parse_noise(self.settings.noise)(encoder.text_tokenizer)
         return super().roles(encoder)
 
     def example(self, text: Sequence[Ids], rng: np.random.Generator) -> tuple[Ids, Target]:
-        return self.corruptor(text, rng), whole(np.concatenate(text), self.encoder.tokeniser)
+        return self.corruptor(text, rng), whole(np.concatenate(text), self.encoder.text_tokenizer)

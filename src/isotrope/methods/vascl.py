@@ -11,18 +11,21 @@ from torch import Tensor, nn
 
 from isotrope.data.corpus import Corpus, Records
 from isotrope.encoders.encoder import Encoder
-from isotrope.encoders.roles import Role, Trained
 from isotrope.errors import InputError
-from isotrope.methods.base import Batch, Method, Settings, View
+from isotrope.methods.frame.method import Batch, Method, Settings, View
 from isotrope.objectives import contrast_with_neighbours, nearest_rows, nt_xent, virtual_contrast
 from isotrope.objectives.ascent import steepest
+from isotrope.towers.keeping import Role, Trained
 
 GRADIENTS = ("full", "head")
 
 
 @dataclass(frozen=True)
 class VaSCLSettings(Settings):
-    """``neighbourhood_gradient`` full, or head as in the released code: there the neighbourhood trains the head alone."""
+    """``neighbourhood_gradient`` full, or head as in the released code:
+
+    there the neighbourhood trains the head alone.
+    """
 
     temperature: float = 0.05
     neighbours: int = 16  # K, in the batch; fewer than batch_size
@@ -38,8 +41,8 @@ class VaSCL(Method):
         ℓ(a) = −log φ(z_i, z*_i) / [ φ(z_i, z*_i) + Σ_{n∈N(i)} ( φ(a_i, z_n) + φ(a_i, z*_n) ) ]
         δ*_i = argmax_{‖δ‖≤Δ} −log φ(z^δ_i, z_i) / [ φ(z^δ_i, z_i) + Σ_{n∈N(i)} φ(z^δ_i, z_n) ]
 
-    N(i) are the K others of the batch with the largest e_i·e_n, before the head g. δ* is one step of steepest ascent from a random
-    direction, at full length.
+    N(i) are the K others of the batch with the largest e_i·e_n, before the head g. δ* is one step of steepest ascent
+    from a random direction, at full length.
     """
 
     name = "vascl"
@@ -64,7 +67,9 @@ class VaSCL(Method):
         if not settings.head_rate > 0:
             raise InputError(f"head_rate must be above 0; {settings.head_rate} was given.")
         if settings.neighbourhood_gradient not in GRADIENTS:
-            raise InputError(f"neighbourhood_gradient is one of {', '.join(GRADIENTS)}; '{settings.neighbourhood_gradient}' was given.")
+            raise InputError(
+                f"neighbourhood_gradient is one of {', '.join(GRADIENTS)}; '{settings.neighbourhood_gradient}' was given."
+            )
 
     @classmethod
     def check_batch(cls, settings: Any, batch_size: int, corpus: Corpus | None = None) -> None:
@@ -76,18 +81,23 @@ class VaSCL(Method):
 
     def roles(self, encoder: Encoder) -> dict[str, Role]:
         width = encoder.dimension
-        head = nn.Sequential(nn.Linear(width, width, bias=False), nn.ReLU(), nn.Linear(width, self.settings.projection, bias=False))
+        head = nn.Sequential(
+            nn.Linear(width, width, bias=False), nn.ReLU(), nn.Linear(width, self.settings.projection, bias=False)
+        )
         return {"head": Trained(head, self.settings.head_rate)}
 
     def views(self, records: Records, rng: np.random.Generator) -> dict[str, View]:
         return {"sentences": self.frame(records.tokens())}
 
     def represent(self, batch: Batch) -> dict[str, Tensor]:
-        first, second = self.encoder.embed(batch["sentences"], batch["sentences"])  # each row draws its own dropout mask
+        first, second = self.encoder.embed(
+            batch["sentences"], batch["sentences"]
+        )  # each row draws its own dropout mask
         return {"first": first, "second": second}
 
     def loss(self, representations: dict[str, Tensor], batch: Batch) -> dict[str, Tensor]:
-        # The head is applied here and not in ``represent``: it must see the perturbed vectors too, which hang on the whole batch.
+        # The head is applied here and not in ``represent``: it must see the perturbed vectors too, which hang on the
+        # whole batch.
         vectors, head, temperature = representations["first"], self.role["head"], self.settings.temperature
         compared = head(vectors)
         terms = {"contrastive": nt_xent(compared, head(representations["second"]), temperature)}

@@ -1,4 +1,6 @@
-"""word2vec (Mikolov et al. 2013): a word must tell the words around it from noise. A sentence is the weighted mean of its words."""
+"""word2vec (Mikolov et al. 2013): a word must tell the words around it from noise. A sentence is the weighted mean of
+its words.
+"""
 
 from __future__ import annotations
 
@@ -11,16 +13,16 @@ import torch
 from torch import Tensor, nn
 
 from isotrope.data.corpus import Records
-from isotrope.data.kinds import Record
+from isotrope.data.record_types import Record
 from isotrope.encoders.encoder import TOKEN_BUDGET, Encoder, plan
-from isotrope.encoders.roles import Role, Trained
-from isotrope.encoders.static import SPECIALS, UNKNOWN, StaticVectors
-from isotrope.encoders.word_tokens import learn_words
+from isotrope.encoders.word_vectors import StaticVectors
 from isotrope.errors import InputError
-from isotrope.methods.base import Batch, Method, Settings, View
+from isotrope.methods.frame.method import Batch, Method, Settings, View
 from isotrope.objectives.sampling import windowed_sampling
+from isotrope.tokens.text_tokenizer import Tokens
+from isotrope.tokens.word_vocabulary import SPECIALS, UNKNOWN, learn_words
+from isotrope.towers.keeping import Role, Trained
 from isotrope.views.numbers import Numbers
-from isotrope.views.tokens import Tokens
 from isotrope.views.word_stream import draw_noise, keep_rates, keep_words
 
 FORMS = ("skip-gram", "cbow")
@@ -38,14 +40,17 @@ class Word2VecSettings(Settings):
     threshold: float = 1e-3  # words more frequent than this share of the text are thinned out; 0: none
     thinning: str = "paper"  # keep by √(t/f); released: by √(t/f) + t/f, as in the C code
     min_count: int = 5  # rarer words are left out
-    smoothing: float = 1e-3  # a of the weight a/(a + p) in a sentence's mean, p the share of the word; 0: the plain mean
+    smoothing: float = (
+        1e-3  # a of the weight a/(a + p) in a sentence's mean, p the share of the word; 0: the plain mean
+    )
 
 
 class Word2Vec(Method):
-    """ℓ = −log σ(u_w·v_c) − Σ_{k noise words n} log σ(−u_w·v_n), over the pairs of a word w and a neighbour c; mean over pairs.
+    """ℓ = −log σ(u_w·v_c) − Σ_{k noise words n} log σ(−u_w·v_n), over the pairs of a word w and a neighbour c; mean
+    over pairs.
 
-    u and v are two tables; only u is kept. A noise word that is the neighbour itself does not count. The radius of a window is not drawn
-    from 1 … window: a pair counts by how often it would be inside, which is the same in the mean.
+    u and v are two tables; only u is kept. A noise word that is the neighbour itself does not count. The radius of a
+    window is not drawn from 1 … window: a pair counts by how often it would be inside, which is the same in the mean.
     """
 
     name = "word2vec"
@@ -82,13 +87,19 @@ class Word2Vec(Method):
         return Encoder(StaticVectors(vectors / settings.dimension), tokenizer)
 
     def roles(self, encoder: Encoder) -> dict[str, Role]:
-        vocabulary = encoder.tokeniser.vocabulary
-        counts = np.zeros(vocabulary) if self.corpus is None else np.bincount(self.corpus.ids, minlength=vocabulary).astype(np.float64)
+        vocabulary = encoder.text_tokenizer.vocabulary
+        counts = (
+            np.zeros(vocabulary)
+            if self.corpus is None
+            else np.bincount(self.corpus.ids, minlength=vocabulary).astype(np.float64)
+        )
         self.unknown = counts[encoder.tokenizer.convert_tokens_to_ids(UNKNOWN)] / max(counts.sum(), 1)
         self.share = counts / max(counts.sum(), 1)
         known = np.where(np.arange(vocabulary) < len(SPECIALS), 0.0, counts)
         frequency = known / max(known.sum(), 1)
-        self.keep = np.where(known > 0, keep_rates(frequency, self.settings.threshold, self.settings.thinning == "released"), 0.0)
+        self.keep = np.where(
+            known > 0, keep_rates(frequency, self.settings.threshold, self.settings.thinning == "released"), 0.0
+        )
         self.noise_ends = np.cumsum(np.where(known > 0, known**self.settings.noise_power, 0.0))
         contexts = nn.Embedding.from_pretrained(torch.zeros(vocabulary, self.settings.dimension), freeze=False)
         return {"contexts": Trained(contexts)}
@@ -106,24 +117,36 @@ class Word2Vec(Method):
     def represent(self, batch: Batch) -> dict[str, Tensor]:
         """Sums over the pairs of each text, and how many there are: a text's pairs are compared within it.
 
-        Texts of like length go together. Each table is looked up once: every lookup costs its backward a gradient of the table's size.
+        Texts of like length go together. Each table is looked up once: every lookup costs its backward a gradient of
+        the table's size.
         """
         words, noise = batch["words"], batch["noise"].values
-        groups = list(plan(words.lengths, 4 * TOKEN_BUDGET["cpu"] if noise.device.type == "cpu" else TOKEN_BUDGET["cuda"]))
+        groups = list(
+            plan(words.lengths, 4 * TOKEN_BUDGET["cpu"] if noise.device.type == "cpu" else TOKEN_BUDGET["cuda"])
+        )
         order = torch.from_numpy(np.concatenate(groups)).to(noise.device, non_blocking=True)
         parts, noise = [words.rows(rows) for rows in groups], noise[order]
         flat = torch.cat([part.ids.flatten() for part in parts])
         inputs = self.encoder.backbone.get_input_embeddings()(flat)
         outputs, drawn = self.role["contexts"](torch.cat([flat, noise.flatten()])).split([len(flat), noise.numel()])
         sizes, rows = [part.ids.numel() for part in parts], [len(part) for part in parts]
-        per_part = (*(table.split(sizes) for table in (inputs, outputs)), drawn.view(*noise.shape, -1).split(rows), noise.split(rows))
+        per_part = (
+            *(table.split(sizes) for table in (inputs, outputs)),
+            drawn.view(*noise.shape, -1).split(rows),
+            noise.split(rows),
+        )
         found = [self.compared(part, *given) for part, *given in zip(parts, *per_part, strict=True)]
         back = torch.argsort(order)
         losses, pairs = (torch.cat(each)[back] for each in zip(*found, strict=True))
         return {"pair_losses": losses, "pairs": pairs}
 
-    def compared(self, words: Tokens, inputs: Tensor, outputs: Tensor, drawn: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
-        """[rows] each. The scores of all words of a text with all others are one product; ``pairs`` says which count, and how much."""
+    def compared(
+        self, words: Tokens, inputs: Tensor, outputs: Tensor, drawn: Tensor, noise: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """[rows] each.
+
+        The scores of all words of a text with all others are one product; ``pairs`` says which count, and how much.
+        """
         window, present = self.settings.window, words.mask.float()
         place = torch.arange(words.ids.shape[1], device=noise.device)
         distance = (place.unsqueeze(1) - place).abs()

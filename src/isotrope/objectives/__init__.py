@@ -9,14 +9,14 @@ from isotrope.objectives.imitation import imitation
 from isotrope.objectives.information import info_bound
 from isotrope.objectives.likelihood import bits_per_dimension
 from isotrope.objectives.neighbourhood import contrast_with_neighbours, nearest_rows, neighbourhood, virtual_contrast
-from isotrope.objectives.opposites import synonym_antonym, synonym_antonym_released
 from isotrope.objectives.queue import queue_nce
 from isotrope.objectives.ranking import cosent
 from isotrope.objectives.relational import relational
 from isotrope.objectives.sampling import nce, negative_sampling, windowed_sampling
 from isotrope.objectives.sne import joint_neighbours, neighbours, sne, symmetric_sne, t_sne
 from isotrope.objectives.supervised import supervised_contrast
-from isotrope.objectives.tokens import token_contrast
+from isotrope.objectives.synonym_antonym import synonym_antonym, synonym_antonym_released
+from isotrope.objectives.token_contrast import token_contrast
 from isotrope.objectives.triplet import mined_triplets, triplet
 
 __all__ = [

@@ -12,10 +12,11 @@ from isotrope.objectives.vectors import wide
 
 
 def steepest(objective: Callable[[Tensor], Tensor], vectors: Tensor) -> Tensor:
-    """For each row of ``vectors`` the unit vector along which ``objective`` grows fastest; constant to whatever follows.
+    """For each row of ``vectors`` the unit vector along which ``objective`` grows fastest; constant to whatever
+    follows.
 
-    Only ``vectors`` are differentiated: parameters that ``objective`` uses keep the gradient they have. Where nothing changes the row
-    is 0.
+    Only ``vectors`` are differentiated: parameters that ``objective`` uses keep the gradient they have. Where nothing
+    changes the row is 0.
     """
     with torch.enable_grad():
         start = wide(vectors.detach()).requires_grad_()

@@ -17,18 +17,23 @@ def neighbour_prediction(
 ) -> Tensor:
     """Sentence i of one encoder must find its neighbours among all other sentences of the second encoder.
 
-        ℓ_i = −Σ_j t_ij log [ exp(f_i·g_j/τ) / Σ_{k≠i} exp(f_i·g_k/τ) ],   t_ij equal for 0 < |i − j| ≤ window, and summing to 1
+        ℓ_i = −Σ_j t_ij log [ exp(f_i·g_j/τ) / Σ_{k≠i} exp(f_i·g_k/τ) ]
 
-    Rows are consecutive sentences of one text, in order; the first and the last have neighbours on one side only. Raw dot products.
-    The sentence itself is no candidate; the released code gives it score 0, where it stays one.
+    t_ij are equal for 0 < |i − j| ≤ window, and sum to 1.
 
-    ``places`` [N], whole numbers, say where the rows stand where they are not 0 … N − 1: rows of two documents are farther apart than
-    the window. A row without a neighbour is left out of the mean; it stays a candidate of the others.
+    Rows are consecutive sentences of one text, in order; the first and the last have neighbours on one side only. Raw
+    dot products. The sentence itself is no candidate; the released code gives it score 0, where it stays one.
+
+    ``places`` [N], whole numbers, say where the rows stand where they are not 0 … N − 1: rows of two documents are
+    farther apart than the window. A row without a neighbour is left out of the mean; it stays a candidate of the
+    others.
     """
     check_temperature(temperature)
     check_shapes(first=(first, "N d"), second=(second, "N d"))
     if len(first) < 2:
-        raise InputError(f"A sentence needs a neighbour: at least 2 consecutive rows are expected, {len(first)} was given.")
+        raise InputError(
+            f"A sentence needs a neighbour: at least 2 consecutive rows are expected, {len(first)} was given."
+        )
     if window < 1:
         raise InputError(f"window counts the neighbours on each side and must be at least 1; {window} was given.")
     if places is None:

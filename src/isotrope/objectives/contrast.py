@@ -19,9 +19,9 @@ from isotrope.objectives.vectors import check_shapes, check_temperature, mean, u
 def contrast(scores: Tensor, targets: Tensor, weights: Tensor | None = None, reduction: str = "mean") -> Tensor:
     """Cross-entropy between ``targets`` and the weighted softmax of ``scores`` over the candidates of each row.
 
-    ``scores`` [rows, candidates] are similarities divided by the temperature; −inf leaves a candidate out, and so does weight 0.
-    ``targets``: rows that sum to 1, or the index of the one right candidate (int64). ``reduction``: "mean", "sum" or "none".
-    A weight multiplies exp(score), so it is the weight itself, not its logarithm.
+    ``scores`` [rows, candidates] are similarities divided by the temperature; −inf leaves a candidate out, and so does
+    weight 0. ``targets``: rows that sum to 1, or the index of the one right candidate (int64). ``reduction``: "mean",
+    "sum" or "none". A weight multiplies exp(score), so it is the weight itself, not its logarithm.
     """
     scores = wide(scores)
     weighted = scores if weights is None else scores + weights.to(scores.dtype).log()
@@ -50,13 +50,15 @@ def info_nce(
 
         ℓ_i = −log  exp(cos(a_i, c_i)/τ) / Σ_j [ exp(cos(a_i, c_j)/τ) + α^{1[i=j]} exp(cos(a_i, n_j)/τ) ]
 
-    ``negatives`` [N, d]: one hard negative a row, a candidate of every row. ``negative_weight`` is α, the weight of the row's own
-    negative in the denominator; the released SimCSE flag of a similar name is log α.
+    ``negatives`` [N, d]: one hard negative a row, a candidate of every row. ``negative_weight`` is α, the weight of the
+    row's own negative in the denominator; the released SimCSE flag of a similar name is log α.
     """
     check_temperature(temperature)
     check_shapes(anchors=(anchors, "N d"), candidates=(candidates, "M d"))
     if len(candidates) < len(anchors):
-        raise InputError(f"Candidate i is the positive of anchor i, but there are {len(anchors)} anchors and {len(candidates)} candidates.")
+        raise InputError(
+            f"Candidate i is the positive of anchor i, but there are {len(anchors)} anchors and {len(candidates)} candidates."
+        )
     anchors, candidates = unit(anchors), unit(candidates)
     scores = anchors @ candidates.T / temperature
     targets = torch.arange(len(anchors), device=anchors.device)

@@ -9,14 +9,16 @@ from isotrope.objectives.contrast import contrast
 from isotrope.objectives.vectors import check_shapes, check_temperature, unit
 
 
-def debiased(anchors: Tensor, positives: Tensor, noise: Tensor, weights: Tensor, temperature: float | Tensor = 0.05) -> Tensor:
+def debiased(
+    anchors: Tensor, positives: Tensor, noise: Tensor, weights: Tensor, temperature: float | Tensor = 0.05
+) -> Tensor:
     """Anchor i must find positive i among the weighted positives of the batch and the noise.
 
         ℓ_i = −log  exp(cos(a_i, p_i)/τ) / [ Σ_j w_ij exp(cos(a_i, p_j)/τ) + Σ_n exp(cos(a_i, n)/τ) ],   w_ii = 1
 
-    ``weights`` [N, N] ≥ 0: the paper's are 0 where another encoder finds i and j too similar, and 1 elsewhere. A weight multiplies
-    the exponential: multiplying the score, as the released code does, leaves a candidate of score 0 behind. ``noise`` [k, d] may
-    be empty. The paper prints the denominator without the positive, where the loss falls below 0.
+    ``weights`` [N, N] ≥ 0: the paper's are 0 where another encoder finds i and j too similar, and 1 elsewhere. A weight
+    multiplies the exponential: multiplying the score, as the released code does, leaves a candidate of score 0 behind.
+    ``noise`` [k, d] may be empty. The paper prints the denominator without the positive, where the loss falls below 0.
     """
     check_temperature(temperature)
     check_shapes(anchors=(anchors, "N d"), positives=(positives, "N d"), noise=(noise, "k d"), weights=(weights, "N N"))

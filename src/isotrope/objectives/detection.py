@@ -10,10 +10,11 @@ from isotrope.objectives.vectors import check_shapes, wide
 
 
 def sample_tokens(scores: Tensor, dice: Tensor, temperature: float = 1.0) -> Tensor:
-    """One token a row from softmax(scores/T), by the throw that is given: the first token at which the summed probability passes it.
+    """One token a row from softmax(scores/T), by the throw that is given: the first token at which the summed
+    probability passes it.
 
-    ``scores`` [n, vocabulary], ``dice`` [n] in [0, 1). The same dice give the same tokens however the rows are cut into batches, which
-    noise drawn on the spot would not. T → 0 gives the most likely token.
+    ``scores`` [n, vocabulary], ``dice`` [n] in [0, 1). The same dice give the same tokens however the rows are cut into
+    batches, which noise drawn on the spot would not. T → 0 gives the most likely token.
     """
     check_shapes(scores=(scores, "n V"), dice=(dice, "n"))
     if temperature == 0:

@@ -22,8 +22,9 @@ def self_guided(cls: Tensor, layers: Tensor, temperature: float | Tensor = 0.01,
         "opt2":  ℓ_i  = −log φ(c_i, h_i) / Σ_j φ(c_i, h_j)
         "opt3":  ℓ_ik = −log φ(c_i, h_ik) / [ φ(c_i, h_ik) + Σ_{j≠i} Σ_n φ(c_i, h_jn) ]
 
-    ``cls`` [b, d], ``layers`` [b, L, d]. Only "opt3" takes several layers: each is a positive in a softmax of its own, from which
-    the sentence's other layers are absent. The rest take L = 1, one layer drawn for each sentence: a draw, not a mean of layers.
+    ``cls`` [b, d], ``layers`` [b, L, d]. Only "opt3" takes several layers: each is a positive in a softmax of its own,
+    from which the sentence's other layers are absent. The rest take L = 1, one layer drawn for each sentence: a draw,
+    not a mean of layers.
     """
     if variant not in VARIANTS:
         raise ValueError(f"variant is one of {', '.join(VARIANTS)}, not {variant!r}")
@@ -38,7 +39,11 @@ def self_guided(cls: Tensor, layers: Tensor, temperature: float | Tensor = 0.01,
     drawn = layers[:, 0]
     if variant == "base":
         return nt_xent(cls, drawn, temperature)
-    return info_nce(cls, drawn, temperature) if variant == "opt2" else _without_layer_anchors(unit(cls), unit(drawn), temperature)
+    return (
+        info_nce(cls, drawn, temperature)
+        if variant == "opt2"
+        else _without_layer_anchors(unit(cls), unit(drawn), temperature)
+    )
 
 
 def _without_layer_anchors(cls: Tensor, drawn: Tensor, temperature: float | Tensor) -> Tensor:

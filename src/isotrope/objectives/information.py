@@ -12,8 +12,9 @@ from isotrope.errors import InputError
 def info_bound(loss: Tensor, candidates: int) -> Tensor:
     """The lower bound that InfoNCE puts on the mutual information, in nats:  I(A; B) ≥ log K − L.
 
-    ``candidates`` is K, the positive among them. The bound never exceeds log K. It holds where the K − 1 others are drawn from the
-    marginal and there is one right candidate: with hard negatives or a queue of stale keys it is a number, not a bound.
+    ``candidates`` is K, the positive among them. The bound never exceeds log K. It holds where the K − 1 others are
+    drawn from the marginal and there is one right candidate: with hard negatives or a queue of stale keys it is a
+    number, not a bound.
     """
     if candidates < 1:
         raise InputError(f"candidates counts the positive too, so it is at least 1; {candidates} was given.")

@@ -13,31 +13,40 @@ from isotrope.objectives.vectors import check_shapes, check_temperature, unit, w
 
 
 def neighbourhood(anchors: Tensor, virtual: Tensor, k: int, temperature: float | Tensor = 0.05) -> Tensor:
-    """Each vector and its virtual copy must find one another among their k neighbours and the copies of these (equation 5).
+    """Each vector and its virtual copy must find one another among their k neighbours and the copies of these (equation
+    5).
 
-    The neighbours are those of ``anchors`` by dot product. The paper searches them before the projection and compares after it:
-    then take ``nearest_rows`` of the one and ``contrast_with_neighbours`` of the other.
+    The neighbours are those of ``anchors`` by dot product. The paper searches them before the projection and compares
+    after it: then take ``nearest_rows`` of the one and ``contrast_with_neighbours`` of the other.
     """
     check_shapes(anchors=(anchors, "M d"), virtual=(virtual, "M d"))
     return contrast_with_neighbours(anchors, virtual, nearest_rows(anchors, k), temperature)
 
 
 def nearest_rows(vectors: Tensor, k: int) -> Tensor:
-    """The k other rows with the largest dot product, for each row: int64 [rows, k]. Lengths count: nothing is normalised."""
+    """The k other rows with the largest dot product, for each row:
+
+    int64 [rows, k]. Lengths count: nothing is normalised.
+    """
     check_shapes(vectors=(vectors, "M d"))
     if not 1 <= k < len(vectors):
-        raise InputError(f"k must lie between 1 and one fewer than the rows; k = {k} and {len(vectors)} rows were given.")
+        raise InputError(
+            f"k must lie between 1 and one fewer than the rows; k = {k} and {len(vectors)} rows were given."
+        )
     vectors = wide(vectors.detach())
     itself = torch.eye(len(vectors), dtype=torch.bool, device=vectors.device)
     return (vectors @ vectors.T).masked_fill(itself, -math.inf).topk(k).indices
 
 
-def contrast_with_neighbours(anchors: Tensor, virtual: Tensor, neighbours: Tensor, temperature: float | Tensor = 0.05) -> Tensor:
+def contrast_with_neighbours(
+    anchors: Tensor, virtual: Tensor, neighbours: Tensor, temperature: float | Tensor = 0.05
+) -> Tensor:
     """VaSCL's equation 5 with the neighbours N(i) given, int64 [M, k]; φ(u, v) = exp(cos(u, v)/τ).
 
         ℓ = −log  φ(z_i, z*_i) / [ φ(z_i, z*_i) + Σ_{n∈N(i)} ( φ(a, z_n) + φ(a, z*_n) ) ],   a = z_i and a = z*_i
 
-    The mean over the 2M terms. It is NT-Xent with the strangers left out, and NT-Xent itself where all others are neighbours.
+    The mean over the 2M terms. It is NT-Xent with the strangers left out, and NT-Xent itself where all others are
+    neighbours.
     """
     check_temperature(temperature)
     check_shapes(anchors=(anchors, "M d"), virtual=(virtual, "M d"), neighbours=(neighbours, "M k"))
@@ -48,12 +57,15 @@ def contrast_with_neighbours(anchors: Tensor, virtual: Tensor, neighbours: Tenso
     return contrast((views @ views.T / temperature).masked_fill(~candidates, -math.inf), partner)
 
 
-def virtual_contrast(virtual: Tensor, anchors: Tensor, neighbours: Tensor, temperature: float | Tensor = 0.05) -> Tensor:
+def virtual_contrast(
+    virtual: Tensor, anchors: Tensor, neighbours: Tensor, temperature: float | Tensor = 0.05
+) -> Tensor:
     """A virtual copy must find its own vector among that vector's neighbours (VaSCL's equation 3).
 
         ℓ_i = −log  φ(z*_i, z_i) / [ φ(z*_i, z_i) + Σ_{n∈N(i)} φ(z*_i, z_n) ]
 
-    The perturbation is the one that makes this largest, so VaSCL climbs it; ``contrast_with_neighbours`` is what it trains on.
+    The perturbation is the one that makes this largest, so VaSCL climbs it; ``contrast_with_neighbours`` is what it
+    trains on.
     """
     check_temperature(temperature)
     check_shapes(virtual=(virtual, "M d"), anchors=(anchors, "M d"), neighbours=(neighbours, "M k"))

@@ -14,8 +14,9 @@ def queue_nce(queries: Tensor, keys: Tensor, queue: Tensor, temperature: float |
 
         ℓ_i = −log  exp(cos(q_i, k_i)/τ) / [ exp(cos(q_i, k_i)/τ) + Σ_u exp(cos(q_i, u)/τ) ]
 
-    The other keys of the batch are no candidates: they join the queue after the step. ``queue`` [K, d] may be empty, and may be
-    overwritten between this call and the backward pass. Nothing is detached here: keys come from an encoder without gradient.
+    The other keys of the batch are no candidates: they join the queue after the step. ``queue`` [K, d] may be empty,
+    and may be overwritten between this call and the backward pass. Nothing is detached here: keys come from an encoder
+    without gradient.
     """
     check_temperature(temperature)
     check_shapes(queries=(queries, "N d"), keys=(keys, "N d"), queue=(queue, "K d"))

@@ -15,9 +15,9 @@ def relational(images: Tensor, concepts: Tensor, answers: Tensor, answers_each: 
 
         L = − Σ_i (1/K_i) log [ exp(−‖R a_i − b_i‖²) / Σ_v exp(−‖R a_i − v‖²) ]  /  Σ_i (1/K_i)
 
-    ``images`` R a [N, d], ``concepts`` v [V, d], ``answers`` [N]: which concept b is. ``answers_each`` K [N]: how many right answers the
-    question (a, R) has, each of which is a row; without it all are 1. The right answer stays in the denominator. Squared distances, no
-    cosine and no temperature: the scale of the vectors is learned.
+    ``images`` R a [N, d], ``concepts`` v [V, d], ``answers`` [N]: which concept b is. ``answers_each`` K [N]: how many
+    right answers the question (a, R) has, each of which is a row; without it all are 1. The right answer stays in the
+    denominator. Squared distances, no cosine and no temperature: the scale of the vectors is learned.
     """
     check_shapes(images=(images, "N d"), concepts=(concepts, "V d"), answers=(answers, "N"))
     if answers.dtype.is_floating_point:

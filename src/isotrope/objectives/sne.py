@@ -1,7 +1,9 @@
-"""Stochastic neighbour embedding (Hinton and Roweis 2002; van der Maaten and Hinton 2008): few dimensions, the same neighbours.
+"""Stochastic neighbour embedding (Hinton and Roweis 2002; van der Maaten and Hinton 2008): few dimensions, the same
+neighbours.
 
-The targets are the neighbours p in the space of the vectors; the free points y are moved until their own neighbours q agree. It is the
-one equation with soft targets and −‖y_i − y_j‖² as score; the entropy of p, a constant, is taken off so that the best value is 0.
+The targets are the neighbours p in the space of the vectors; the free points y are moved until their own neighbours q
+agree. It is the one equation with soft targets and −‖y_i − y_j‖² as score; the entropy of p, a constant, is taken off
+so that the best value is 0.
 """
 
 from __future__ import annotations
@@ -58,7 +60,10 @@ def sne(points: Tensor, targets: Tensor) -> Tensor:
 
 
 def symmetric_sne(points: Tensor, targets: Tensor) -> Tensor:
-    """Symmetric SNE: KL(P ‖ Q) over all pairs at once, q_ij ∝ exp(−‖y_i − y_j‖²). ``targets`` from ``joint_neighbours``."""
+    """Symmetric SNE:
+
+    KL(P ‖ Q) over all pairs at once, q_ij ∝ exp(−‖y_i − y_j‖²). ``targets`` from ``joint_neighbours``.
+    """
     _check(points, targets, dim=None)
     return _joint(_scores(points), targets)
 
@@ -78,7 +83,10 @@ def _joint(scores: Tensor, targets: Tensor) -> Tensor:
 
 
 def _scores(points: Tensor) -> Tensor:
-    """−‖y_i − y_j‖²; no point is its own candidate. From differences, not from dot products: close points keep their distance."""
+    """−‖y_i − y_j‖²; no point is its own candidate.
+
+    From differences, not from dot products: close points keep their distance.
+    """
     points = wide(points)
     squared = (points.unsqueeze(1) - points).pow(2).sum(dim=-1)
     return (-squared).masked_fill(torch.eye(len(points), dtype=torch.bool, device=points.device), -math.inf)
@@ -97,6 +105,8 @@ def _check(points: Tensor, targets: Tensor, dim: int | None) -> None:
     whole = targets.double().sum(dim=dim)
     if not torch.allclose(whole, torch.ones_like(whole), atol=1e-3):
         which = (
-            "targets must sum to 1, all together (joint_neighbours)" if dim is None else "targets must sum to 1 in each row (neighbours)"
+            "targets must sum to 1, all together (joint_neighbours)"
+            if dim is None
+            else "targets must sum to 1 in each row (neighbours)"
         )
         raise InputError(f"{which}; {float(whole.flatten()[0]):.4g} was found.")

@@ -11,14 +11,17 @@ from isotrope.objectives.contrast import contrast
 from isotrope.objectives.vectors import check_shapes, check_temperature, mean, unit
 
 
-def supervised_contrast(embeddings: Tensor, labels: Tensor, temperature: float | Tensor = 0.1, form: str = "out") -> Tensor:
+def supervised_contrast(
+    embeddings: Tensor, labels: Tensor, temperature: float | Tensor = 0.1, form: str = "out"
+) -> Tensor:
     """Each row must find the rows P_i of its label among all others.
 
         "out":  ℓ_i = −1/|P_i| Σ_{p∈P_i} log [ exp(cos(z_i, z_p)/τ) / Σ_{a≠i} exp(cos(z_i, z_a)/τ) ]
         "in":   ℓ_i = −log [ 1/|P_i| Σ_{p∈P_i} exp(cos(z_i, z_p)/τ) / Σ_{a≠i} exp(cos(z_i, z_a)/τ) ]
 
-    One row a view: two views of a record are two rows of one label. A row without a positive is left out of the mean (the released
-    code counts it as 0); it stays a candidate of the others. The released code also multiplies the loss by τ / 0.07.
+    One row a view: two views of a record are two rows of one label. A row without a positive is left out of the mean
+    (the released code counts it as 0); it stays a candidate of the others. The released code also multiplies the loss
+    by τ / 0.07.
     """
     if form not in ("in", "out"):
         raise ValueError(f"form is 'in' or 'out', not {form!r}")

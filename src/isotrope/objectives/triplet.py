@@ -13,13 +13,15 @@ DISTANCES = ("euclidean", "cosine")
 MININGS = ("batch-all", "batch-hard", "batch-semi-hard")
 
 
-def triplet(anchor: Tensor, positive: Tensor, negative: Tensor, margin: float = 1.0, distance: str = "euclidean") -> Tensor:
+def triplet(
+    anchor: Tensor, positive: Tensor, negative: Tensor, margin: float = 1.0, distance: str = "euclidean"
+) -> Tensor:
     """The negative must be farther from the anchor than the positive, by the margin.
 
         ℓ_i = max(0, D(a_i, p_i) − D(a_i, n_i) + margin)
 
-    D is the length of the difference, not its square ("euclidean"), or 1 − cos ("cosine": at most 2, so the margin is below 2).
-    The mean counts the triples that are already right; no triples at all give 0.
+    D is the length of the difference, not its square ("euclidean"), or 1 − cos ("cosine": at most 2, so the margin is
+    below 2). The mean counts the triples that are already right; no triples at all give 0.
     """
     _check_distance(distance)
     check_shapes(anchor=(anchor, "N d"), positive=(positive, "N d"), negative=(negative, "N d"))
@@ -32,8 +34,9 @@ def mined_triplets(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """The triples of a labelled batch as row numbers (a, p, n), for ``triplet(x[a], x[p], x[n], margin, distance)``.
 
-    "batch-all": every triple, so up to N³ of them. "batch-hard": for each anchor its farthest positive and its nearest negative.
-    "batch-semi-hard": for each anchor and positive the nearest negative with D⁺ < D⁻ < D⁺ + margin; without one, no triple.
+    "batch-all": every triple, so up to N³ of them. "batch-hard": for each anchor its farthest positive and its nearest
+    negative. "batch-semi-hard": for each anchor and positive the nearest negative with D⁺ < D⁻ < D⁺ + margin; without
+    one, no triple.
     """
     if mining not in MININGS:
         raise ValueError(f"mining is one of {', '.join(MININGS)}, not {mining!r}")

@@ -24,7 +24,10 @@ def mean(losses: Tensor) -> Tensor:
 
 
 def check_temperature(temperature: float | Tensor) -> None:
-    """A tensor is a learned temperature, kept above 0 where it is learned: to look at it would make the host wait for the device."""
+    """A tensor is a learned temperature, kept above 0 where it is learned:
+
+    to look at it would make the host wait for the device.
+    """
     if not isinstance(temperature, Tensor) and not temperature > 0:
         raise ValueError(f"temperature must be above 0; {temperature} was given")
 
@@ -38,6 +41,8 @@ def check_shapes(**given: tuple[Tensor, str]) -> None:
     for name, (tensor, axes) in given.items():
         names, shape = axes.split(), list(tensor.shape)
         known = {axis: sizes[axis] for axis in names if axis in sizes}
-        if len(shape) != len(names) or any(sizes.setdefault(axis, size) != size for axis, size in zip(names, shape, strict=True)):
+        if len(shape) != len(names) or any(
+            sizes.setdefault(axis, size) != size for axis, size in zip(names, shape, strict=True)
+        ):
             where = " with " + ", ".join(f"{axis} = {size}" for axis, size in known.items()) if known else ""
             raise InputError(f"{name} must be [{', '.join(names)}]{where}; a tensor of shape {shape} was given.")

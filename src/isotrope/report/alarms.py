@@ -20,7 +20,9 @@ def collapse(run: Subject) -> Warnings:
     said: list[str] = []
     for line in run.history:
         if "loss" in line:
-            said += alarm.after_log(int(line["step"]), float(line.get("contrastive", 0.0)), int(line.get("candidates", 0)))
+            said += alarm.after_log(
+                int(line["step"]), float(line.get("contrastive", 0.0)), int(line.get("candidates", 0))
+            )
         if "evaluation" in line:
             said += alarm.after_evaluation(int(line["step"]), line["evaluation"])
     return [_warning("collapse", run.name, sentence) for sentence in said]
@@ -33,7 +35,13 @@ def no_progress(run: Subject) -> Warnings:
     best = max(score for _, score, _ in scores[1:])
     if best > scores[0][1]:
         return []
-    return [_warning("no progress", run.name, f"{scores[0][2]} was {scores[0][1]:.4f} before training and at best {best:.4f} after.")]
+    return [
+        _warning(
+            "no progress",
+            run.name,
+            f"{scores[0][2]} was {scores[0][1]:.4f} before training and at best {best:.4f} after.",
+        )
+    ]
 
 
 def duplicates(run: Subject) -> Warnings:
@@ -64,14 +72,20 @@ def leaks(run: Subject, protected: Protected | None) -> Warnings:
     ]
 
 
-def all_warnings(cast: Cast, texts: Texts, protected: Protected | None, geometry: dict[str, dict[str, Any]]) -> Warnings:
+def all_warnings(
+    cast: Cast, texts: Texts, protected: Protected | None, geometry: dict[str, dict[str, Any]]
+) -> Warnings:
     """Every warning, the gravest first."""
     runs = cast.runs
     found = [warning for run in runs for warning in (*collapse(run), *no_progress(run))]
     for name, shape in geometry.items():
         if shape["mean_cosine"] > 0.95:
             found.append(
-                _warning("needle", name, f"Two sentences of the sample have a mean cosine of {shape['mean_cosine']:.3f}: nothing is apart.")
+                _warning(
+                    "needle",
+                    name,
+                    f"Two sentences of the sample have a mean cosine of {shape['mean_cosine']:.3f}: nothing is apart.",
+                )
             )
     by_text = {str(run.source.resolve()): run for run in reversed(runs) if run.source is not None}  # one look a text
     found += [warning for run in reversed(by_text.values()) for warning in leaks(run, protected)]
@@ -85,7 +99,13 @@ def all_warnings(cast: Cast, texts: Texts, protected: Protected | None, geometry
 def _duplicates(subject: str, count: int, total: int, where: str) -> Warnings:
     if not total or count / total < MANY_DUPLICATES:
         return []
-    return [_warning("duplicates", subject, f"{count:,} of {total:,} records of {where} stood there before ({100 * count / total:.1f} %).")]
+    return [
+        _warning(
+            "duplicates",
+            subject,
+            f"{count:,} of {total:,} records of {where} stood there before ({100 * count / total:.1f} %).",
+        )
+    ]
 
 
 def _warning(kind: str, subject: str, sentence: str) -> dict[str, str]:

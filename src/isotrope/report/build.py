@@ -13,10 +13,10 @@ from isotrope.encoders.encoder import Encoder
 from isotrope.errors import InputError, nearest
 from isotrope.evaluation.sts import data_folder
 from isotrope.files import write_json, written_file
+from isotrope.report.drawing import save_figure
 from isotrope.report.figures import FIGURES, Figure, draw_all
 from isotrope.report.measure import Findings, measure
 from isotrope.report.page import write_page
-from isotrope.report.static import save_figure
 from isotrope.report.subjects import Place, find_subjects
 from isotrope.report.texts import read_texts
 
@@ -25,7 +25,9 @@ FORMATS = ("html", "png", "svg", "json")
 
 @dataclass(frozen=True)
 class Report:
-    """``findings`` are plain JSON values; ``figures`` are drawn from them; ``output`` is what was written, if anything was."""
+    """``findings`` are plain JSON values; ``figures`` are drawn from them; ``output`` is what was written, if anything
+    was.
+    """
 
     findings: Findings
     figures: dict[str, Figure] = field(repr=False)
@@ -38,7 +40,9 @@ class Report:
         """The page, or one figure as png, svg or json; without a figure json is everything."""
         target, form = check_output(path, format, figure)
         if figure is not None and figure not in self.figures:
-            raise InputError(f"There is nothing to draw the figure '{figure}' from; here are {', '.join(self.figures)}.")
+            raise InputError(
+                f"There is nothing to draw the figure '{figure}' from; here are {', '.join(self.figures)}."
+            )
         if form == "json":
             write_json(target, self.findings if figure is None else self.figures[figure])
             return target
@@ -64,8 +68,9 @@ def make_report(
 ) -> Report:
     """Show runs and models side by side.
 
-    ``text``: the sentences to look at, by default those of the first run. ``data_dir`` (or ISOTROPE_DATA) brings STS; without it the score
-    is label-free. ``sentences``: how many are drawn for the map. ``queries``: whose neighbours are shown.
+    ``text``: the sentences to look at, by default those of the first run. ``data_dir`` (or ISOTROPE_DATA) brings STS;
+    without it the score is label-free. ``sentences``: how many are drawn for the map. ``queries``: whose neighbours are
+    shown.
     """
     if output is not None:
         check_output(output, format, figure)  # before minutes of work
@@ -88,7 +93,11 @@ def check_output(path: Place, format: str | None, figure: str | None) -> tuple[P
     target = Path(path).expanduser()
     form = format or target.suffix.lower().lstrip(".")
     if form not in FORMATS:
-        found = f"No format is called '{format}'" if format else f"{path}: the name does not end with a format that is known"
+        found = (
+            f"No format is called '{format}'"
+            if format
+            else f"{path}: the name does not end with a format that is known"
+        )
         raise InputError(f"{found}{nearest(form, FORMATS)}")
     if figure is not None and figure not in FIGURES:
         raise InputError(f"No figure is called '{figure}'{nearest(figure, FIGURES)}")
@@ -99,7 +108,9 @@ def check_output(path: Place, format: str | None, figure: str | None) -> tuple[P
     if target.is_dir():
         raise InputError(f"{path}: a folder of this name is in the way; choose another --output.")
     if not target.parent.is_dir():
-        raise InputError(f"{path}: the folder {target.parent} does not exist; make it first, or choose another --output.")
+        raise InputError(
+            f"{path}: the folder {target.parent} does not exist; make it first, or choose another --output."
+        )
     return target, form
 
 
@@ -114,5 +125,7 @@ def summary(report: Report) -> list[dict[str, Any]]:
             task = "average" if table["kind"] == "sts" else "MRR"
             values = next(one["values"] for one in table["rows"] if one["name"] == card["name"])
             row["STS average" if table["kind"] == "sts" else "MRR × 100"] = f"{values[task]['value']:.2f}"
-        rows.append({**row, "mean cosine": f"{shape['mean_cosine']:.3f}", "effective rank": f"{shape['effective_rank']:.1f}"})
+        rows.append(
+            {**row, "mean cosine": f"{shape['mean_cosine']:.3f}", "effective rank": f"{shape['effective_rank']:.1f}"}
+        )
     return rows

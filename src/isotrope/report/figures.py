@@ -8,7 +8,8 @@ from typing import Any
 from isotrope.report.measure import Findings
 
 Figure = dict[str, Any]
-# Okabe and Ito's colours, which people with any colour vision tell apart; yellow is left out, it does not show on white.
+# Okabe and Ito's colours, which people with any colour vision tell apart; yellow is left out, it does not show on
+# white.
 GREYS = ("#4d4d4d", "#999999")
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 GROUP_COLOURS = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#56B4E9", "#CC79A7")
@@ -23,11 +24,19 @@ def styles(findings: Findings) -> dict[str, dict[str, str]]:
     for subject in findings["subjects"]:
         if subject["role"] == "start":
             colour = GREYS[starts % len(GREYS)]
-            found[subject["name"]] = {"colour": colour, "marker": MARKERS[starts // 2 % 4], "dash": DASHES[starts // 2 % 4]}
+            found[subject["name"]] = {
+                "colour": colour,
+                "marker": MARKERS[starts // 2 % 4],
+                "dash": DASHES[starts // 2 % 4],
+            }
             starts += 1
         else:
             colour = COLOURS[others % len(COLOURS)]
-            found[subject["name"]] = {"colour": colour, "marker": MARKERS[(others + 1) % 4], "dash": DASHES[(others + 1) % 4]}
+            found[subject["name"]] = {
+                "colour": colour,
+                "marker": MARKERS[(others + 1) % 4],
+                "dash": DASHES[(others + 1) % 4],
+            }
             others += 1
     return found
 
@@ -45,13 +54,26 @@ def scores(findings: Findings) -> Figure | None:
             {
                 "name": row["name"],
                 **style[row["name"]],
-                **{key: [value[source] for value in values] for key, source in (("x", "value"), ("low", "low"), ("high", "high"))},
-                "hover": [f"{row['name']}\n{task}: {_scored(value)}" for task, value in zip(tasks, values, strict=True)],
+                **{
+                    key: [value[source] for value in values]
+                    for key, source in (("x", "value"), ("low", "low"), ("high", "high"))
+                },
+                "hover": [
+                    f"{row['name']}\n{task}: {_scored(value)}" for task, value in zip(tasks, values, strict=True)
+                ],
             }
         )
     caption = f"{table['protocol']}. The interval says how far other test pairs would move the score; other training seeds move it too."
     label = "Spearman × 100" if table["kind"] == "sts" else "× 100"
-    return _figure("scores", "Scores", "intervals", caption, {"label": label}, {"categories": tasks}, [{"title": "", "series": series}])
+    return _figure(
+        "scores",
+        "Scores",
+        "intervals",
+        caption,
+        {"label": label},
+        {"categories": tasks},
+        [{"title": "", "series": series}],
+    )
 
 
 def plane(findings: Findings) -> Figure | None:
@@ -63,8 +85,16 @@ def plane(findings: Findings) -> Figure | None:
     for kind, found in findings["plane"].items():
         series = []
         for name, point in found["points"].items():
-            one = {"name": name, **style[name], "x": [point["uniformity"]], "y": [point["alignment"]], "hover": [_placed(name, point)]}
-            trail = [step for step in findings["trails"].get(name, []) if "uniformity" in step] if kind == "text" else []
+            one = {
+                "name": name,
+                **style[name],
+                "x": [point["uniformity"]],
+                "y": [point["alignment"]],
+                "hover": [_placed(name, point)],
+            }
+            trail = (
+                [step for step in findings["trails"].get(name, []) if "uniformity" in step] if kind == "text" else []
+            )
             if trail:
                 one["trail"] = {
                     "x": [step["uniformity"] for step in trail],
@@ -72,7 +102,9 @@ def plane(findings: Findings) -> Figure | None:
                     "hover": [_placed(f"{name}, step {step['step']}", step) for step in trail],
                 }
             series.append(one)
-        panels.append({"title": "On your text" if kind == "text" else "On STS-B", "note": found["of"], "series": series})
+        panels.append(
+            {"title": "On your text" if kind == "text" else "On STS-B", "note": found["of"], "series": series}
+        )
     caption = (
         "Left is more spread out, down is positives closer together: the lower left corner is the place to be. Small dots are checkpoints, "
         "the large mark is the model that was kept."
@@ -101,8 +133,18 @@ def training(findings: Findings) -> Figure | None:
             trail = [step for step in findings["trails"].get(card["name"], []) if measure in step]
             if len(trail) > 1:
                 steps, values = [step["step"] for step in trail], [step[measure] for step in trail]
-                hover = [f"{card['name']}, step {step}\n{label}: {value:.4g}" for step, value in zip(steps, values, strict=True)]
-                one = {"name": card["name"], **style[card["name"]], "x": steps, "y": values, "hover": hover, "dots": True}
+                hover = [
+                    f"{card['name']}, step {step}\n{label}: {value:.4g}"
+                    for step, value in zip(steps, values, strict=True)
+                ]
+                one = {
+                    "name": card["name"],
+                    **style[card["name"]],
+                    "x": steps,
+                    "y": values,
+                    "hover": hover,
+                    "dots": True,
+                }
                 if card["selected_step"] in steps:
                     one["chosen"] = steps.index(card["selected_step"])
                 series.append(one)
@@ -150,7 +192,9 @@ def layers(findings: Findings) -> Figure | None:
     if not panels:
         return None
     caption = "Layer 0 is the embeddings, the last is what is pooled."
-    return _figure("layers", "Layer by layer", "lines", caption, {"label": "layer", "integers": True}, {"label": ""}, panels)
+    return _figure(
+        "layers", "Layer by layer", "lines", caption, {"label": "layer", "integers": True}, {"label": ""}, panels
+    )
 
 
 def density(findings: Findings) -> Figure | None:

@@ -16,7 +16,8 @@ from isotrope.evaluation.geometry_suite import describe_encoded, describe_pairs
 from isotrope.evaluation.label_free import Pairs, measures_of, partner_ranks
 from isotrope.evaluation.sts import POSITIVE_ABOVE, TASKS, evaluate_sts, find_task, read_pairs
 from isotrope.progress import bar, hidden
-from isotrope.report import alarms, maps
+from isotrope.report import alarms
+from isotrope.report import sentence_map as maps
 from isotrope.report.subjects import Cast, Subject
 from isotrope.report.texts import Texts
 
@@ -28,7 +29,12 @@ PARTNERS = {"pairs": "the other side of its pair", "neighbours": "the next sente
 
 
 def measure(
-    cast: Cast, texts: Texts, data_dir: str | os.PathLike[str] | None, protected: Sequence[Path], queries: Sequence[str], seed: int
+    cast: Cast,
+    texts: Texts,
+    data_dir: str | os.PathLike[str] | None,
+    protected: Sequence[Path],
+    queries: Sequence[str],
+    seed: int,
 ) -> Findings:
     """Load each subject once, judge it, describe its space, and let it go."""
     scored: dict[str, Any] = {}
@@ -55,7 +61,13 @@ def measure(
     leader = next((one.name for one in cast.subjects if one.role != "start"), cast.subjects[0].name)
     return {
         "subjects": [card(subject, selected[subject.name]) for subject in cast.subjects],
-        "text": {"name": texts.name, "records": texts.total, "duplicates": texts.duplicates, "sample": len(texts.sample), "seed": seed},
+        "text": {
+            "name": texts.name,
+            "records": texts.total,
+            "duplicates": texts.duplicates,
+            "sample": len(texts.sample),
+            "seed": seed,
+        },
         "scores": sts_scores(scored) if scored else text_scores(judged, texts),
         "plane": plane(judged, scored, texts),
         "trails": {run.name: run.trail for run in cast.runs if run.trail},
@@ -110,7 +122,10 @@ def sts_scores(results: dict[str, Any]) -> dict[str, Any]:
     for name, result in results.items():
         found = result.scores["sts"]
         named = (*TASKS, "average")
-        values = {task: {"value": found[task]["spearman"], "low": found[task]["low"], "high": found[task]["high"]} for task in named}
+        values = {
+            task: {"value": found[task]["spearman"], "low": found[task]["low"], "high": found[task]["high"]}
+            for task in named
+        }
         rows.append({"name": name, "values": values})
     protocol = next(iter(results.values())).protocol
     said = f"Protocol {protocol['protocol']}, aggregation {protocol['aggregation']}, {protocol['interval']}"
@@ -134,19 +149,29 @@ def plane(judged: dict[str, Any], results: dict[str, Any], texts: Texts) -> dict
     """Alignment and uniformity of every subject, on the text's own pairs and on STS-B where it is there."""
     found: dict[str, Any] = {}
     if judged:
-        points = {name: {"alignment": one["alignment"], "uniformity": one["uniformity"]} for name, one in judged.items()}
+        points = {
+            name: {"alignment": one["alignment"], "uniformity": one["uniformity"]} for name, one in judged.items()
+        }
         said = f"{texts.name}, {texts.of}; a text and {PARTNERS[texts.pairs[0]]}"
-        other = f". The trails of {', '.join(texts.elsewhere)} are of the text they held out themselves" if texts.elsewhere else ""
+        other = (
+            f". The trails of {', '.join(texts.elsewhere)} are of the text they held out themselves"
+            if texts.elsewhere
+            else ""
+        )
         found["text"] = {"of": said + other, "points": points}
     if results:
         shapes = {name: result.scores["sts"]["geometry"] for name, result in results.items()}
-        points = {name: {"alignment": one["alignment"], "uniformity": one["uniformity"]} for name, one in shapes.items()}
+        points = {
+            name: {"alignment": one["alignment"], "uniformity": one["uniformity"]} for name, one in shapes.items()
+        }
         found["sts"] = {"of": f"STS-B, pairs with a score above {POSITIVE_ABOVE:g}", "points": points}
     return found
 
 
 def lay_out(vectors: dict[str, maps.Floats], sample: list[str], leader: str, seed: int) -> dict[str, Any]:
-    """A map a subject, each turned to lie as the first; groups are those of one subject, so that colours mean the same everywhere."""
+    """A map a subject, each turned to lie as the first; groups are those of one subject, so that colours mean the same
+    everywhere.
+    """
     groups = maps.group(vectors[leader], seed)
     first: maps.Floats | None = None
     places, near = {}, {}
@@ -166,9 +191,17 @@ def lay_out(vectors: dict[str, maps.Floats], sample: list[str], leader: str, see
 
 
 def neighbours(
-    vectors: dict[str, maps.Floats], asked: dict[str, maps.Floats], sample: list[str], queries: Sequence[str], leader: str, seed: int
+    vectors: dict[str, maps.Floats],
+    asked: dict[str, maps.Floats],
+    sample: list[str],
+    queries: Sequence[str],
+    leader: str,
+    seed: int,
 ) -> list[dict[str, Any]]:
-    """For each query, the nearest sentences of the sample in every space. Without queries: a typical one of each large group."""
+    """For each query, the nearest sentences of the sample in every space.
+
+    Without queries: a typical one of each large group.
+    """
     if queries:
         rows: list[int | None] = [None] * len(queries)
         said = list(queries)
@@ -180,7 +213,11 @@ def neighbours(
         columns = {}
         for name, space in vectors.items():
             cosines = space @ (asked[name][number] if row is None else space[row])
-            order = [int(place) for place in np.argsort(-cosines, kind="stable") if place != row and sample[place] != query]
-            columns[name] = [{"text": sample[place], "cosine": round(float(cosines[place]), 4)} for place in order[:NEIGHBOURS]]
+            order = [
+                int(place) for place in np.argsort(-cosines, kind="stable") if place != row and sample[place] != query
+            ]
+            columns[name] = [
+                {"text": sample[place], "cosine": round(float(cosines[place]), 4)} for place in order[:NEIGHBOURS]
+            ]
         found.append({"query": query, "columns": columns})
     return found

@@ -1,4 +1,7 @@
-"""One self-contained page: words and tables written here, figures drawn by ``draw.js`` from the values inside the page."""
+"""One self-contained page:
+
+words and tables written here, figures drawn by ``draw.js`` from the values inside the page.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,9 @@ POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inli
 
 def write_page(findings: Findings, figures: dict[str, Figure]) -> str:
     """The whole page as HTML."""
-    style, script = (files("isotrope.report").joinpath(name).read_text(encoding="utf-8") for name in ("page.css", "draw.js"))
+    style, script = (
+        files("isotrope.report").joinpath(name).read_text(encoding="utf-8") for name in ("page.css", "draw.js")
+    )
     near = {name: findings["map"][name] for name in ("texts", "near")}
     values = _in_script({"figures": figures, "styles": styles(findings), "map": near})
     sections = [
@@ -65,7 +70,9 @@ def _in_script(value: Any) -> str:
 
 
 def _title(findings: Findings) -> str:
-    asked = [card["name"] for card in findings["subjects"] if card["role"] != "start"] or [c["name"] for c in findings["subjects"]]
+    asked = [card["name"] for card in findings["subjects"] if card["role"] != "start"] or [
+        c["name"] for c in findings["subjects"]
+    ]
     return ", ".join(asked[:-1]) + " and " + asked[-1] if len(asked) > 1 else asked[0]
 
 
@@ -76,7 +83,11 @@ def _head(findings: Findings) -> str:
         f"{_count(runs, 'run')}, {_count(len(findings['subjects']) - runs, 'model')}, seen through {text['sample']:,} of the "
         f"{text['records']:,} sentences of {text['name']}."
     )
-    cards = "".join(_card(findings, card) for card in findings["subjects"] if card["role"] != "start" or len(findings["subjects"]) == 1)
+    cards = "".join(
+        _card(findings, card)
+        for card in findings["subjects"]
+        if card["role"] != "start" or len(findings["subjects"]) == 1
+    )
     return (
         f'<header><p class="eyebrow">Isotrope report</p><h1>{escape(_title(findings))}</h1><p class="lead">{escape(lead)}</p>'
         f'<div class="cards">{cards}</div></header>'
@@ -97,9 +108,7 @@ def _card(findings: Findings, card: dict[str, Any]) -> str:
         what += f", from {start}" if start else ""
         what += f", step {card['selected_step']}" if card["selected_step"] is not None else ""
     colour = styles(findings)[name]["colour"]
-    return (
-        f'<div class="card" style="--own: {colour}"><h3>{escape(name)}</h3><p class="what">{escape(what)}</p><dl>{"".join(rows)}</dl></div>'
-    )
+    return f'<div class="card" style="--own: {colour}"><h3>{escape(name)}</h3><p class="what">{escape(what)}</p><dl>{"".join(rows)}</dl></div>'
 
 
 def _numbers(findings: Findings) -> dict[str, dict[str, str]]:
@@ -112,7 +121,9 @@ def _numbers(findings: Findings) -> dict[str, dict[str, str]]:
     on = findings["plane"].get("sts") or findings["plane"].get("text")
     for measure in ("alignment", "uniformity") if on else ():
         found[measure] = {name: f"{point[measure]:.2f}".replace("-", "−") for name, point in on["points"].items()}
-    found["mean cosine"] = {name: f"{shape['mean_cosine']:.2f}".replace("-", "−") for name, shape in findings["geometry"].items()}
+    found["mean cosine"] = {
+        name: f"{shape['mean_cosine']:.2f}".replace("-", "−") for name, shape in findings["geometry"].items()
+    }
     found["effective rank"] = {name: f"{shape['effective_rank']:.0f}" for name, shape in findings["geometry"].items()}
     return found
 
@@ -127,12 +138,19 @@ def _legend(findings: Findings) -> str:
 
 
 def _warnings(findings: Findings) -> str:
-    items = [f"<li><b>{escape(w['kind'])}</b> · {escape(w['subject'])}: {escape(w['sentence'])}</li>" for w in findings["warnings"]]
+    items = [
+        f"<li><b>{escape(w['kind'])}</b> · {escape(w['subject'])}: {escape(w['sentence'])}</li>"
+        for w in findings["warnings"]
+    ]
     items += [f"<li>{escape(sentence)}</li>" for sentence in findings["remarks"]]
     if not items:
         looked = "collapse, progress, duplicates" + (", leaks" if findings["leaks_looked_for"] else "")
         return f'<section id="warnings"><h2>Warnings</h2><p class="fine">None ({looked}).</p></section>'
-    unlooked = "" if findings["leaks_looked_for"] else '<p class="note">Leaks were not looked for: there are no test sets (--data-dir).</p>'
+    unlooked = (
+        ""
+        if findings["leaks_looked_for"]
+        else '<p class="note">Leaks were not looked for: there are no test sets (--data-dir).</p>'
+    )
     return f'<section id="warnings"><h2>Warnings</h2><ul class="warnings">{"".join(items)}</ul>{unlooked}</section>'
 
 
@@ -148,7 +166,9 @@ def _scores(findings: Findings) -> str:
             value = row["values"][task]
             interval = "" if value["low"] is None else f"<small>{value['low']:.1f} – {value['high']:.1f}</small>"
             cells.append(f"<td>{value['value']:.2f}{interval}</td>")
-        rows.append(f'<tr><td><span class="who">{_key(row["name"])}{escape(row["name"])}</span></td>{"".join(cells)}</tr>')
+        rows.append(
+            f'<tr><td><span class="who">{_key(row["name"])}{escape(row["name"])}</span></td>{"".join(cells)}</tr>'
+        )
     return (
         f'<div class="scroll"><table><thead><tr><th>{escape(table["measure"])}</th>{head}</tr></thead>'
         f"<tbody>{''.join(rows)}</tbody></table></div>"

@@ -20,7 +20,10 @@ IN_MEMORY = "an encoder in memory"  # what run.json calls a start that has no na
 
 @dataclass
 class Subject:
-    """An encoder under its name. ``role``: "start" | "run" | "model"; a run has its history and its facts, and knows its start's name."""
+    """An encoder under its name.
+
+    ``role``: "start" | "run" | "model"; a run has its history and its facts, and knows its start's name.
+    """
 
     name: str
     role: str
@@ -55,7 +58,10 @@ class Cast:
 
 
 def find_subjects(given: Sequence[Place | Encoder]) -> Cast:
-    """Folders of runs and models, names of models, encoders in memory. The start of a run comes with it where it can be loaded."""
+    """Folders of runs and models, names of models, encoders in memory.
+
+    The start of a run comes with it where it can be loaded.
+    """
     if not given:
         raise InputError("Nothing to report on; name run folders or models.")
     places = [one if isinstance(one, Encoder) else Path(one) if _is_folder(one) else str(one) for one in given]
@@ -66,9 +72,13 @@ def find_subjects(given: Sequence[Place | Encoder]) -> Cast:
     for run in [one for one in asked if one.role == "run"]:
         model = run.facts.get("model", {})
         mark = str(model.get("fingerprint"))
-        found = starts.get(mark) or _start(model, asked, [*(one.name for one in asked), *(one.name for one in starts.values())])
+        found = starts.get(mark) or _start(
+            model, asked, [*(one.name for one in asked), *(one.name for one in starts.values())]
+        )
         if found is None:
-            remarks.append(f"{run.name}: its start, {model.get('name')}, is not here as it was; there is no 'before' for this run.")
+            remarks.append(
+                f"{run.name}: its start, {model.get('name')}, is not here as it was; there is no 'before' for this run."
+            )
             continue
         starts[mark] = found
         run.start = found.name
@@ -132,7 +142,11 @@ def _facts(path: Path) -> dict[str, Any]:
         facts = json.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:
         raise InputError(f"{path}: cannot be read as JSON ({error}).") from error
-    if not isinstance(facts, dict) or not isinstance(facts.get("model", {}), dict) or not isinstance(facts.get("data", {}), dict):
+    if (
+        not isinstance(facts, dict)
+        or not isinstance(facts.get("model", {}), dict)
+        or not isinstance(facts.get("data", {}), dict)
+    ):
         raise InputError(f"{path}: this is not what `isotrope train` writes.")
     return facts
 
@@ -147,7 +161,9 @@ def _start(model: dict[str, Any], asked: Sequence[Subject], taken: Sequence[str]
     if not name or name == IN_MEMORY or (name not in BUILTIN and not Path(name).expanduser().is_dir()):
         return None
     try:
-        encoder = next((found for found in _readings(name, model) if found.fingerprint() == model.get("fingerprint")), None)
+        encoder = next(
+            (found for found in _readings(name, model) if found.fingerprint() == model.get("fingerprint")), None
+        )
     except InputError:
         return None
     if encoder is None:

@@ -23,7 +23,11 @@ LONGEST = 400  # letters of a sentence that are shown
 
 @dataclass(frozen=True)
 class Texts:
-    """``sample``: different sentences in file order, ``pairs``: natural pairs of ``of`` (the held-out part of a run, or the whole text)."""
+    """``sample``:
+
+    different sentences in file order, ``pairs``: natural pairs of ``of`` (the held-out part of a run, or the whole
+    text).
+    """
 
     name: str
     total: int
@@ -34,11 +38,13 @@ class Texts:
     elsewhere: list[str]  # runs whose own measures are of other pairs
 
 
-def read_texts(cast: Cast, given: str | os.PathLike[str] | None, columns: Sequence[str] | None, most: int, seed: int) -> Texts:
+def read_texts(
+    cast: Cast, given: str | os.PathLike[str] | None, columns: Sequence[str] | None, most: int, seed: int
+) -> Texts:
     """The given file, or the text of the first run. Pairs come from what a run held out, if this is its text."""
     source, kinds = (Path(given), ["sentences"]) if given is not None else _own_text(cast)
-    tokeniser = (cast.runs or cast.subjects)[0].open().tokeniser  # a run's corpus is known by its tokeniser too
-    corpus = open_corpus(source, kinds, tokeniser.flat, tokeniser.fingerprint(), tokeniser.vocabulary, columns, False)
+    tokenizer = (cast.runs or cast.subjects)[0].open().text_tokenizer  # a run's corpus is known by its tokenizer too
+    corpus = open_corpus(source, kinds, tokenizer, columns, False)
     judged = _judged(corpus, cast)
     if judged is None:
         rows, of, same = np.arange(len(corpus), dtype=np.int64), "the whole text", []
@@ -48,14 +54,18 @@ def read_texts(cast: Cast, given: str | os.PathLike[str] | None, columns: Sequen
     elsewhere = [other.name for other in cast.runs if other.name not in same]
     sample = _sample(corpus, most, seed)
     if len(sample) < FEWEST:
-        raise InputError(f"{source}: {len(sample)} different sentence{'s' * (len(sample) != 1)} found; a report needs at least {FEWEST}.")
-    return Texts(source.name, corpus.counts.records, corpus.counts.duplicates, sample, natural_pairs(corpus, rows), of, elsewhere)
+        raise InputError(
+            f"{source}: {len(sample)} different sentence{'s' * (len(sample) != 1)} found; a report needs at least {FEWEST}."
+        )
+    return Texts(
+        source.name, corpus.counts.records, corpus.counts.duplicates, sample, natural_pairs(corpus, rows), of, elsewhere
+    )
 
 
 def _own_text(cast: Cast) -> tuple[Path, list[str]]:
     for run in cast.runs:
         if run.source is not None:
-            return run.source, [str(run.facts.get("data", {}).get("kind", "sentences")), "sentences"]
+            return run.source, [str(run.facts.get("data", {}).get("record_type", "sentences")), "sentences"]
     raise InputError("Which sentences should be shown? Give a file of them with --text.")
 
 

@@ -1,4 +1,6 @@
-"""Exact search in memory; the vectors of a text file are kept beside it and made anew when the text or the model changes."""
+"""Exact search in memory; the vectors of a text file are kept beside it and made anew when the text or the model
+changes.
+"""
 
 from __future__ import annotations
 
@@ -11,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from isotrope.data.kinds import kind_named
 from isotrope.data.readers import read
+from isotrope.data.record_types import record_type_named
 from isotrope.data.tables import check_file
 from isotrope.encoders.encoder import Encoder
 from isotrope.errors import InputError
@@ -47,7 +49,9 @@ class Hit:
 class ExactIndex:
     """Texts with unit vectors; a query is one matrix product."""
 
-    def __init__(self, encoder: Encoder, texts: list[str], vectors: npt.NDArray[np.float32], lines: list[int] | None = None) -> None:
+    def __init__(
+        self, encoder: Encoder, texts: list[str], vectors: npt.NDArray[np.float32], lines: list[int] | None = None
+    ) -> None:
         self.encoder = encoder
         self.texts = texts
         self.vectors = vectors
@@ -77,7 +81,7 @@ class ExactIndex:
 def index_file(encoder: Encoder, path: str | os.PathLike[str], columns: list[str] | None = None) -> ExactIndex:
     """The index of a file's sentences, from the cache beside it where that still fits."""
     source = check_file(path)
-    records = [record for record in read(source, kind_named("sentences"), columns) if record.texts[0]]
+    records = [record for record in read(source, record_type_named("sentences"), columns) if record.texts[0]]
     if not records:
         raise InputError(f"{source}: no sentences found.")
     texts = [record.texts[0] for record in records]
@@ -91,7 +95,10 @@ def index_file(encoder: Encoder, path: str | os.PathLike[str], columns: list[str
 
 def _places(source: Path) -> list[Path]:
     """Beside the text; in the user's cache where that folder cannot be written."""
-    return [source.with_name(source.name + ".isotrope.npz"), cache_folder() / "vectors" / f"{digest(str(source.resolve()))}.npz"]
+    return [
+        source.with_name(source.name + ".isotrope.npz"),
+        cache_folder() / "vectors" / f"{digest(str(source.resolve()))}.npz",
+    ]
 
 
 def _cached(source: Path, key: str, rows: int, dimension: int) -> npt.NDArray[np.float32] | None:

@@ -1,4 +1,7 @@
-"""Hard negatives for pairs: texts that an encoder takes for near, near enough to teach and not so near that they may be right."""
+"""Hard negatives for pairs:
+
+texts that an encoder takes for near, near enough to teach and not so near that they may be right.
+"""
 
 from __future__ import annotations
 
@@ -38,13 +41,18 @@ class Mined:
     negative_score: float  # and of anchor and negative
 
     def counts(self) -> dict[str, int | float]:
-        return {"triples": len(self.triples), **{name: value for name, value in vars(self).items() if name != "triples"}}
+        return {
+            "triples": len(self.triples),
+            **{name: value for name, value in vars(self).items() if name != "triples"},
+        }
 
     def write(self, path: str | os.PathLike[str]) -> None:
         check_output(path)
         with written_file(path) as temporary, open(temporary, "w", encoding="utf-8") as target:
             target.write("anchor\tpositive\tnegative\n")
-            target.writelines("\t".join(triple) + "\n" for triple in self.triples)  # texts hold no tabs: white space was folded
+            target.writelines(
+                "\t".join(triple) + "\n" for triple in self.triples
+            )  # texts hold no tabs: white space was folded
 
 
 def check_output(path: str | os.PathLike[str]) -> None:
@@ -65,9 +73,9 @@ def mine(
 ) -> Mined:
     """One hard negative for each pair, among the positives of all pairs, by cosine under ``model``.
 
-    Candidates of an anchor are ranked from the nearest; its own positives, the anchors it is a positive of, and the text itself are
-    none. One of the ranks ``first`` to ``last`` is drawn. With ``margin`` a candidate must score at least so far below the pair's
-    positive, and ``first`` is 1 unless it is given; without, it is 10.
+    Candidates of an anchor are ranked from the nearest; its own positives, the anchors it is a positive of, and the
+    text itself are none. One of the ranks ``first`` to ``last`` is drawn. With ``margin`` a candidate must score at
+    least so far below the pair's positive, and ``first`` is 1 unless it is given; without, it is 10.
     """
     first = first if first is not None else FIRST if margin is None else 1
     if not 1 <= first <= last:
@@ -87,7 +95,9 @@ def mine(
     triples = [(*pair, negative) for pair, negative in zip(kept, chosen, strict=True) if negative]
     if not triples:
         hint = "lower --first" if margin is None else "lower --margin or raise --last"
-        raise InputError(f"{source.where}: none of the {len(kept):,} pairs has a candidate of rank {first} to {last} that will do; {hint}.")
+        raise InputError(
+            f"{source.where}: none of the {len(kept):,} pairs has a candidate of rank {first} to {last} that will do; {hint}."
+        )
     found = Mined(
         triples,
         pairs=len(read),
@@ -106,7 +116,10 @@ def mine(
 def _search(
     pairs: list[tuple[str, str]], encoder: Encoder, ranks: tuple[int, int], margin: float | None, seed: int
 ) -> tuple[list[str | None], list[tuple[float, float]]]:
-    """The negative of each pair ("": all too near; None: too few texts), and the scores of its positive and its negative."""
+    """The negative of each pair ("":
+
+    all too near; None: too few texts), and the scores of its positive and its negative.
+    """
     numbers = {text: number for number, text in enumerate(dict.fromkeys(text for pair in pairs for text in pair))}
     texts = list(numbers)
     vectors = torch.from_numpy(encoder.encode(texts, normalize_embeddings=True)).to(encoder.device)

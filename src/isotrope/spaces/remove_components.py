@@ -9,17 +9,22 @@ import numpy as np
 from torch import nn
 
 from isotrope.errors import InputError
-from isotrope.methods.base import Settings
-from isotrope.spaces.base import Floats, LinearMap, Space, check_vectors
+from isotrope.methods.frame.method import Settings
+from isotrope.spaces.space import Floats, LinearMap, Space, check_vectors
 
 
 @dataclass(frozen=True)
 class RemoveComponentsSettings(Settings):
-    components: int | None = None  # directions to take away; none: a hundredth of the dimensions, at least 1, as the paper advises
+    components: int | None = (
+        None  # directions to take away; none: a hundredth of the dimensions, at least 1, as the paper advises
+    )
 
 
 class RemoveComponents(Space):
-    """x̃ = (x − μ) − Σ_{i ≤ D} ⟨u_i, x − μ⟩ u_i;  u_i the first principal directions. The dimension stays, the rank falls by D."""
+    """x̃ = (x − μ) − Σ_{i ≤ D} ⟨u_i, x − μ⟩ u_i;  u_i the first principal directions.
+
+    The dimension stays, the rank falls by D.
+    """
 
     name = "remove-components"
     title = "All-but-the-top"
@@ -37,7 +42,9 @@ class RemoveComponents(Space):
         count, width = vectors.shape
         removed = self.settings.components or max(1, round(width / 100))
         if removed >= min(count - 1, width):
-            raise InputError(f"{removed} components cannot be taken from {count:,} texts in {width} dimensions; choose fewer.")
+            raise InputError(
+                f"{removed} components cannot be taken from {count:,} texts in {width} dimensions; choose fewer."
+            )
         mean = vectors.mean(axis=0)
         return LinearMap(mean, without(top_directions(vectors - mean, removed))).module()
 

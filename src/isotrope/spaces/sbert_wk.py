@@ -1,4 +1,7 @@
-"""SBERT-WK (Wang and Kuo 2020): the pooling of ``encoders/layer_walk.py`` in place of the model's own; nothing is fitted."""
+"""SBERT-WK (Wang and Kuo 2020):
+
+the pooling of ``encoders/layer_walk.py`` in place of the model's own; nothing is fitted.
+"""
 
 from __future__ import annotations
 
@@ -7,22 +10,26 @@ from dataclasses import dataclass
 from typing import Any
 
 from isotrope.encoders.encoder import Encoder
-from isotrope.encoders.layer_walk import LayerWalk
+from isotrope.encoders.parts.layer_walk import LayerWalk
 from isotrope.errors import InputError
-from isotrope.methods.base import Settings
-from isotrope.spaces.base import Space, vectors_of
+from isotrope.methods.frame.method import Settings
+from isotrope.spaces.space import Space, vectors_of
 
 SOUND = 100  # texts that are tried, to see that the vectors are sound
 
 
 @dataclass(frozen=True)
 class SBERTWKSettings(Settings):
-    first_layer: int | None = None  # the first layer used, 0 is the output of the embeddings; none: after a third of them (4 of 12)
+    first_layer: int | None = (
+        None  # the first layer used, 0 is the output of the embeddings; none: after a third of them (4 of 12)
+    )
     window: int = 2  # neighbouring layers on each side
 
 
 class SBERTWK(Space):
-    """Layers weigh by how new they are beside their neighbours, tokens by how much they move; see ``LayerWalk`` for the equations."""
+    """Layers weigh by how new they are beside their neighbours, tokens by how much they move; see ``LayerWalk`` for the
+    equations.
+    """
 
     name = "sbert-wk"
     title = "SBERT-WK"
@@ -42,8 +49,10 @@ class SBERTWK(Space):
         layers = int(encoder.backbone.config.num_hidden_layers)
         first = layers // 3 if self.settings.first_layer is None else self.settings.first_layer
         if layers - first < 2:
-            raise InputError(f"sbert-wk compares three layers or more; the model has {layers}, so first_layer is at most {layers - 2}.")
-        ends = len(encoder.tokeniser.suffix) > 0
+            raise InputError(
+                f"sbert-wk compares three layers or more; the model has {layers}, so first_layer is at most {layers - 2}."
+            )
+        ends = len(encoder.text_tokenizer.suffix) > 0
         encoder.pooling = LayerWalk(first_layer=first, window=self.settings.window, drop_last=ends)
         encoder.token_weights = None  # the attention of another pooling
         vectors_of(encoder, list(dict.fromkeys(texts))[:SOUND])

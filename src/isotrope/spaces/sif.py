@@ -1,4 +1,6 @@
-"""Smooth inverse frequency (Arora et al. 2017): rare tokens weigh more in the mean, and the common direction is taken away."""
+"""Smooth inverse frequency (Arora et al. 2017): rare tokens weigh more in the mean, and the common direction is taken
+away.
+"""
 
 from __future__ import annotations
 
@@ -10,12 +12,12 @@ import numpy as np
 import torch
 
 from isotrope.encoders.encoder import Encoder
-from isotrope.encoders.static import StaticVectors
-from isotrope.encoders.token_weights import TokenWeights
+from isotrope.encoders.parts.token_weights import TokenWeights
+from isotrope.encoders.word_vectors import StaticVectors
 from isotrope.errors import InputError
-from isotrope.methods.base import Settings
-from isotrope.spaces.base import Floats, LinearMap, Space, append, vectors_of
+from isotrope.methods.frame.method import Settings
 from isotrope.spaces.remove_components import top_directions, without
+from isotrope.spaces.space import Floats, LinearMap, Space, append, vectors_of
 
 
 @dataclass(frozen=True)
@@ -25,11 +27,13 @@ class SIFSettings(Settings):
 
 
 class SIF(Space):
-    """v_s = Σ w(t) h_t / Σ w(t),  w(t) = a / (a + p(t));  then ṽ_s = v_s − u uᵀ v_s, u the first singular vector of all v_s.
+    """v_s = Σ w(t) h_t / Σ w(t),  w(t) = a / (a + p(t));  then ṽ_s = v_s − u uᵀ v_s, u the first singular vector of all
+    v_s.
 
-    p(t) is the share of a token among all tokens of the texts, special ones too: [CLS] stands in every text and hardly counts. The paper
-    divides by the length of the text where we divide by Σ w; cosines are the same, and it is what WordWeights of sentence-transformers
-    does, so the model loads everywhere. The paper weighs word vectors; here they are the states of the encoder.
+    p(t) is the share of a token among all tokens of the texts, special ones too: [CLS] stands in every text and hardly
+    counts. The paper divides by the length of the text where we divide by Σ w; cosines are the same, and it is what
+    WordWeights of sentence-transformers does, so the model loads everywhere. The paper weighs word vectors; here they
+    are the states of the encoder.
     """
 
     name = "sif"
@@ -52,7 +56,9 @@ class SIF(Space):
                 f"sif weighs the tokens of a mean; this model's pooling is '{encoder.pooling.name}'; load it with mean pooling."
             )
         frequency = token_frequencies(encoder, texts)
-        weights = torch.from_numpy(self.settings.smoothing / (self.settings.smoothing + frequency)).float().to(encoder.device)
+        weights = (
+            torch.from_numpy(self.settings.smoothing / (self.settings.smoothing + frequency)).float().to(encoder.device)
+        )
         if isinstance(encoder.backbone, StaticVectors):
             encoder.backbone.weigh(weights)  # as in the paper; the cosines are the same
         else:
@@ -60,14 +66,16 @@ class SIF(Space):
         vectors = vectors_of(encoder, texts)
         removed = self.settings.components
         if removed >= min(vectors.shape):
-            raise InputError(f"{removed} components cannot be taken from {len(vectors):,} texts in {vectors.shape[1]} dimensions.")
+            raise InputError(
+                f"{removed} components cannot be taken from {len(vectors):,} texts in {vectors.shape[1]} dimensions."
+            )
         if removed:
             append(encoder, LinearMap(np.zeros(vectors.shape[1]), without(top_directions(vectors, removed))).module())
 
 
 def token_frequencies(encoder: Encoder, texts: Sequence[str], block: int = 1000) -> Floats:
     """[vocabulary]: the share of each token among all tokens that the encoder sees."""
-    counts = np.zeros(encoder.tokeniser.vocabulary)
+    counts = np.zeros(encoder.text_tokenizer.vocabulary)
     for start in range(0, len(texts), block):
         tokens = encoder.tokenise(list(texts[start : start + block]))
         counts += np.bincount(tokens.ids[tokens.mask.bool()].numpy(), minlength=len(counts))

@@ -5,13 +5,16 @@ from __future__ import annotations
 import numpy as np
 from torch import nn
 
-from isotrope.spaces.base import Floats, LinearMap, Space, check_vectors
+from isotrope.spaces.space import Floats, LinearMap, Space, check_vectors
 
 CONSTANT = 1e-6  # of the largest deviation
 
 
 class Standardise(Space):
-    """x̃_j = (x_j − μ_j) / σ_j. A dimension that does not vary is centred only: dividing by its rounding noise would make it loud."""
+    """x̃_j = (x_j − μ_j) / σ_j.
+
+    A dimension that does not vary is centred only: dividing by its rounding noise would make it loud.
+    """
 
     name = "standardise"
     title = "Standardisation"

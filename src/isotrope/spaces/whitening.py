@@ -10,25 +10,30 @@ import numpy as np
 from torch import nn
 
 from isotrope.errors import InputError
-from isotrope.methods.base import Settings
-from isotrope.spaces.base import Floats, LinearMap, Space, SpaceWarning, check_vectors
+from isotrope.methods.frame.method import Settings
+from isotrope.spaces.space import Floats, LinearMap, Space, SpaceWarning, check_vectors
 
 CONSTANT = 1e-9  # of the largest variance: what float32 vectors cannot tell from none
 
 
 @dataclass(frozen=True)
 class WhiteningSettings(Settings):
-    k: int | None = None  # directions to keep, the widest first; none keeps all that vary. The paper: 256 of 768, 384 of 1024
-    shrinkage: float | None = None  # from 0 (the covariance as it is) to 1 (a ball); none: 0, or Ledoit and Wolf's where texts are few
+    k: int | None = (
+        None  # directions to keep, the widest first; none keeps all that vary. The paper: 256 of 768, 384 of 1024
+    )
+    shrinkage: float | None = (
+        None  # from 0 (the covariance as it is) to 1 (a ball); none: 0, or Ledoit and Wolf's where texts are few
+    )
 
 
 class Whitening(Space):
     """x̃ = (x − μ) U Λ^{−1/2}, first k columns;  Σ = UΛUᵀ the covariance (divided by n − 1), variances descending.
 
-    With shrinkage s the covariance is (1 − s) Σ + s · tr(Σ)/d · I. Without it the whitened texts have covariance I exactly.
+    With shrinkage s the covariance is (1 − s) Σ + s · tr(Σ)/d · I. Without it the whitened texts have covariance I
+    exactly.
 
-    A mean over tokens behind a layer normalisation is constant in one direction (1/γ), whatever the text: of BERT's 768 dimensions 767
-    vary. To scale the last one up to variance 1 would be to add noise, so it is left out.
+    A mean over tokens behind a layer normalisation is constant in one direction (1/γ), whatever the text: of BERT's 768
+    dimensions 767 vary. To scale the last one up to variance 1 would be to add noise, so it is left out.
     """
 
     name = "whitening"

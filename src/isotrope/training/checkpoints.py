@@ -35,9 +35,13 @@ class RunFolder:
             self._check_same(facts, holds)
             return
         if "run.json" in holds:
-            raise InputError(f"{self.folder}: a run is here already; continue it with --resume, or choose another --output.")
+            raise InputError(
+                f"{self.folder}: a run is here already; continue it with --resume, or choose another --output."
+            )
         if holds:
-            raise InputError(f"{self.folder}: the folder holds something else ({min(holds)}); choose a new folder for the run.")
+            raise InputError(
+                f"{self.folder}: the folder holds something else ({min(holds)}); choose a new folder for the run."
+            )
         with explained(self.folder):
             self.checkpoints.mkdir(parents=True, exist_ok=True)
         write_json(self.folder / "run.json", facts)
@@ -48,7 +52,9 @@ class RunFolder:
         before = json.loads((self.folder / "run.json").read_text(encoding="utf-8"))
         for part in ("method", "data", "model", "settings"):
             if before.get(part) != facts[part]:
-                raise InputError(f"{self.folder}: cannot resume, the {part} differs: {difference(before.get(part), facts[part])}.")
+                raise InputError(
+                    f"{self.folder}: cannot resume, the {part} differs: {difference(before.get(part), facts[part])}."
+                )
 
     def log(self, line: dict[str, Any]) -> None:
         with explained(self.folder), open(self.folder / "metrics.jsonl", "a", encoding="utf-8") as metrics:

@@ -51,7 +51,8 @@ class CollapseAlarm:
             self.first_cosine = cosine if self.first_cosine is None else self.first_cosine
             if cosine > 0.95 and 1 - cosine < 0.5 * (1 - self.first_cosine):  # the opening of the cone halved
                 warnings += self._say(
-                    "cosine", f"Step {step}: two random sentences have a mean cosine of {cosine:.3f}: the space is a needle; {ADVICE}."
+                    "cosine",
+                    f"Step {step}: two random sentences have a mean cosine of {cosine:.3f}: the space is a needle; {ADVICE}.",
                 )
         return warnings
 

@@ -1,8 +1,9 @@
 """One place where processes meet: representations are gathered with gradient, gradients are averaged.
 
-Every process computes the loss of the whole batch on gathered representations. The backward of the gather sums over processes, so a
-process's own part arrives multiplied by their number, and the average of the gradients takes that factor out again: what remains is
-the gradient of one process with the whole batch, exactly. Gathering without gradient would lose what other processes want of our part.
+Every process computes the loss of the whole batch on gathered representations. The backward of the gather sums over
+processes, so a process's own part arrives multiplied by their number, and the average of the gradients takes that
+factor out again: what remains is the gradient of one process with the whole batch, exactly. Gathering without gradient
+would lose what other processes want of our part.
 """
 
 from __future__ import annotations
@@ -22,7 +23,9 @@ def gather_representations(representations: dict[str, Tensor], ragged: Collectio
     """Rows of all processes, in the order of the processes. Those named ``ragged`` may differ in number."""
     if processes() == 1:
         return representations
-    return {name: _gather_ragged(tensor) if name in ragged else _gather(tensor) for name, tensor in representations.items()}
+    return {
+        name: _gather_ragged(tensor) if name in ragged else _gather(tensor) for name, tensor in representations.items()
+    }
 
 
 def _gather(tensor: Tensor) -> Tensor:

@@ -1,6 +1,7 @@
 """The training loop, from top to bottom.
 
-All chance is keyed by (seed, step, process): nothing depends on what ran before, so a resumed run repeats an uninterrupted one.
+All chance is keyed by (seed, step, process): nothing depends on what ran before, so a resumed run repeats an
+uninterrupted one.
 """
 
 from __future__ import annotations
@@ -26,17 +27,17 @@ from isotrope.data.corpus import Corpus, Records
 from isotrope.encoders.encoder import Encoder
 from isotrope.encoders.loading import default_device
 from isotrope.errors import InputError
-from isotrope.methods.base import Batch, Method
+from isotrope.methods.frame.method import Batch, Method
 from isotrope.progress import bar
-from isotrope.training.chain_thaw import thaw_of
 from isotrope.training.checkpoints import RunFolder
-from isotrope.training.child_tuning import child_of
 from isotrope.training.collapse import CollapseAlarm
 from isotrope.training.gathering import average_gradients
 from isotrope.training.optimiser import build_optimiser, build_schedule, trainable
+from isotrope.training.prefetch import interruptible, prefetched, stream
 from isotrope.training.settings import LoopSettings
 from isotrope.training.step import compute_gradient, keyed_seed
-from isotrope.training.supply import interruptible, prefetched, stream
+from isotrope.training.tactics.chain_thaw import thaw_of
+from isotrope.training.tactics.child_tuning import child_of
 
 
 @dataclass(frozen=True)
@@ -74,7 +75,8 @@ def make_accelerator(settings: LoopSettings, folder: RunFolder | None = None) ->
         raise InputError(f"report_to {tracker} needs the package {tracker}; pip install {tracker}.")
     AcceleratorState._reset_state()
     return Accelerator(
-        cpu=default_device().type == "cpu",  # without it, torchrun on a machine with no GPU starts processes that never meet
+        cpu=default_device().type
+        == "cpu",  # without it, torchrun on a machine with no GPU starts processes that never meet
         mixed_precision={"float32": "no", "bfloat16": "bf16", "float16": "fp16"}[precision],
         log_with=tracker,
         project_dir=str(folder.folder / "trackers") if tracker and folder else None,
@@ -96,7 +98,8 @@ def train_loop(
     accumulation = settings.gradient_accumulation_steps
     if accumulation > 1:
         _warn(
-            accelerator, f"Accumulating {accumulation} batches adds no negatives: an anchor still sees one batch of {settings.batch_size}."
+            accelerator,
+            f"Accumulating {accumulation} batches adds no negatives: an anchor still sees one batch of {settings.batch_size}.",
         )
     steps = count_steps(epoch_size(method.batches, corpus, rows), settings)
     method.to(accelerator.device).train()
@@ -164,7 +167,12 @@ def train_loop(
                 folder.save_best(step, method)
             elif step > 0:
                 stale += 1
-            line = {"step": step, "evaluation": judgement.measures, "chosen_by": judgement.chosen_by, "score": judgement.score}
+            line = {
+                "step": step,
+                "evaluation": judgement.measures,
+                "chosen_by": judgement.chosen_by,
+                "score": judgement.score,
+            }
             folder.log(line)
             accelerator.log({f"evaluation/{name}": value for name, value in judgement.measures.items()}, step=step)
             for sentence in alarm.after_evaluation(step, judgement.measures) if contrastive else []:
@@ -262,7 +270,9 @@ def _stop_at_nan(folder: RunFolder, step: int, best_step: int) -> None:
     kept = f"the last good checkpoint is {last}" if last else "no checkpoint had been written yet"
     if best_step:
         kept += f", the best weights are those of step {best_step}"
-    raise InputError(f"The loss is not a number at step {step}: {kept}; lower the learning rate or check the data, then start again.")
+    raise InputError(
+        f"The loss is not a number at step {step}: {kept}; lower the learning rate or check the data, then start again."
+    )
 
 
 def _warn(accelerator: Accelerator, sentence: str) -> None:

@@ -2,8 +2,8 @@
 
     M ← μ·M + G,   W ← (1 − η·λ)·W − η · 0.2·√max(rows, columns) · orthogonal(G + μ·M)
 
-The factor gives a step the size that AdamW's would have (Liu et al. 2025), so both share one rate. Everything else (embeddings, norms,
-biases) is AdamW's.
+The factor gives a step the size that AdamW's would have (Liu et al. 2025), so both share one rate. Everything else
+(embeddings, norms, biases) is AdamW's.
 """
 
 from __future__ import annotations
@@ -29,8 +29,12 @@ NEWTON_SCHULZ = (
 class Muon(Optimizer):
     """``matrices`` by Muon, the groups of ``rest`` by AdamW; one list of groups for the schedule."""
 
-    def __init__(self, matrices: Sequence[Tensor], rest: AdamW, learning_rate: float, weight_decay: float, momentum: float = 0.95):
-        super().__init__([{"params": list(matrices)}], {"lr": learning_rate, "weight_decay": weight_decay, "momentum": momentum})
+    def __init__(
+        self, matrices: Sequence[Tensor], rest: AdamW, learning_rate: float, weight_decay: float, momentum: float = 0.95
+    ):
+        super().__init__(
+            [{"params": list(matrices)}], {"lr": learning_rate, "weight_decay": weight_decay, "momentum": momentum}
+        )
         self.rest = rest
         self.param_groups += rest.param_groups  # the same dictionaries: a schedule that writes here writes there
 
@@ -59,7 +63,11 @@ class Muon(Optimizer):
     def state_dict(self) -> dict[str, Any]:
         own = self.param_groups[0]
         momenta = [self.state[weight].get("momentum") for weight in own["params"]]
-        return {"momenta": momenta, "group": {k: v for k, v in own.items() if k != "params"}, "rest": self.rest.state_dict()}
+        return {
+            "momenta": momenta,
+            "group": {k: v for k, v in own.items() if k != "params"},
+            "rest": self.rest.state_dict(),
+        }
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         own = self.param_groups[0]
@@ -72,9 +80,11 @@ class Muon(Optimizer):
 
 
 def orthogonal(matrices: Tensor) -> Tensor:
-    """U·Vᵀ of each [n, rows, columns] = U·S·Vᵀ, roughly: singular values come out within 5 % of one, the smallest ones less.
+    """U·Vᵀ of each [n, rows, columns] = U·S·Vᵀ, roughly: singular values come out within 5 % of one, the smallest ones
+    less.
 
-    Five steps of an odd polynomial, the first ones steep, the last ones flat around one. In bfloat16 on a GPU, float32 elsewhere.
+    Five steps of an odd polynomial, the first ones steep, the last ones flat around one. In bfloat16 on a GPU, float32
+    elsewhere.
     """
     x = matrices.bfloat16() if matrices.is_cuda else matrices.float()
     tall = x.shape[-2] > x.shape[-1]

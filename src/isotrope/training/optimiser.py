@@ -1,4 +1,6 @@
-"""AdamW, Muon beside it, or Adagrad, with decay on weight matrices only, and a rate that rises, then falls to zero, in straight lines."""
+"""AdamW, Muon beside it, or Adagrad, with decay on weight matrices only, and a rate that rises, then falls to zero, in
+straight lines.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,7 @@ from torch import nn
 from torch.optim import Adagrad, AdamW
 from torch.optim.lr_scheduler import LambdaLR
 
-from isotrope.methods.base import Method
+from isotrope.methods.frame.method import Method
 from isotrope.training.muon import Muon, hidden_matrices
 from isotrope.training.settings import LoopSettings
 
@@ -33,7 +35,11 @@ def build_optimiser(method: Method, settings: LoopSettings, muon: bool = False) 
         groups[multiples.get(id(parameter), 1.0), id(parameter) in decayed].append(parameter)
     fused = all(parameter.is_cuda for parameter in trainable(method))
     members = [
-        {"params": members, "lr": settings.learning_rate * multiple, "weight_decay": settings.weight_decay if decay else 0.0}
+        {
+            "params": members,
+            "lr": settings.learning_rate * multiple,
+            "weight_decay": settings.weight_decay if decay else 0.0,
+        }
         for (multiple, decay), members in groups.items()
     ]
     if method.optimiser == "adagrad":

@@ -10,8 +10,8 @@ import torch
 from isotrope.data.batches import Rows, batches, epoch_size
 from isotrope.data.corpus import Corpus, Records
 from isotrope.encoders.encoder import Encoder
-from isotrope.encoders.roles import evaluating
-from isotrope.methods.base import Batch, Method
+from isotrope.encoders.modes import evaluating
+from isotrope.methods.frame.method import Batch, Method
 from isotrope.training.loop import Judge, Judgement
 from isotrope.training.step import keyed_seed
 
@@ -19,9 +19,16 @@ VIEWS = 1 << 22  # apart from the keys of the steps
 
 
 def with_own_task(
-    judge: Judge, method: Method, corpus: Corpus, rows: Rows, batch_size: int, seed: int, tests: Mapping[str, Corpus] | None = None
+    judge: Judge,
+    method: Method,
+    corpus: Corpus,
+    rows: Rows,
+    batch_size: int,
+    seed: int,
+    tests: Mapping[str, Corpus] | None = None,
 ) -> Judge:
-    """The same judge, which also says how the method does on ``rows`` and on all of ``tests``; checkpoints are chosen as before.
+    """The same judge, which also says how the method does on ``rows`` and on all of ``tests``; checkpoints are chosen
+    as before.
 
     Where a method scores itself, what it says takes the place of the judge's measures.
     """

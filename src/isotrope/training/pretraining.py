@@ -1,6 +1,7 @@
 """Pre-train a small encoder from nothing: a vocabulary, and masked language modelling, a sentence task, or both.
 
-The tasks are the methods mlm, nsp, sop and structbert. Masked language modelling alone reads packed rows: see ``RunningText``.
+The tasks are the methods mlm, nsp, sop and structbert. Masked language modelling alone reads packed rows: see
+``RunningText``.
 """
 
 from __future__ import annotations
@@ -21,15 +22,15 @@ from isotrope.data.sources import read_sentences
 from isotrope.encoders.encoder import Encoder
 from isotrope.encoders.fresh import fresh_encoder
 from isotrope.encoders.loading import default_device, load
-from isotrope.encoders.roles import set_dropout
+from isotrope.encoders.modes import set_dropout
 from isotrope.errors import InputError
 from isotrope.methods.nsp import SentencePairs
 from isotrope.progress import bar
 from isotrope.training.checkpoints import RunFolder
 from isotrope.training.loop import TrainingWarning
 from isotrope.training.optimiser import build_optimiser, build_schedule
-from isotrope.training.pretraining_settings import PretrainSettings
-from isotrope.training.pretraining_text import PairedText, RunningText, Text
+from isotrope.training.pretrain_feeds import PairedText, RunningText, Text
+from isotrope.training.pretrain_settings import PretrainSettings
 from isotrope.training.settings import LoopSettings
 from isotrope.training.step import keyed_seed
 
@@ -44,18 +45,24 @@ def pretrain(
     resume: bool = False,
     tokenizer: Any = None,
 ) -> Encoder | None:
-    """Train an encoder on text files, with a vocabulary of their own or that of ``tokenizer``; None when ``minutes`` ran out first."""
+    """Train an encoder on text files, with a vocabulary of their own or that of ``tokenizer``; None when ``minutes``
+    ran out first.
+    """
     settings.check()
     begun = time.perf_counter()
     folder = RunFolder(Path(output))
     encoder = _start(sources, folder, settings, resume, tokenizer)
-    paired = any(issubclass(kind, SentencePairs) for kind in settings.kinds())
+    paired = any(issubclass(kind, SentencePairs) for kind in settings.methods())
     text: Text = (PairedText if paired else RunningText)(sources, encoder, settings)
     facts = {
         "method": "pretrain",
         "data": text.facts,
-        "model": {"vocabulary": encoder.tokeniser.fingerprint()},
-        "settings": {name: value for name, value in asdict(settings).items() if name not in ("minutes", "logging_steps", "save_steps")},
+        "model": {"vocabulary": encoder.text_tokenizer.fingerprint()},
+        "settings": {
+            name: value
+            for name, value in asdict(settings).items()
+            if name not in ("minutes", "logging_steps", "save_steps")
+        },
         "sources": [str(source) for source in sources],
     }
     folder.begin(facts, resume)
@@ -68,7 +75,9 @@ def pretrain(
         warnings.warn(sentence, TrainingWarning, stacklevel=2)
     set_dropout(encoder.backbone, settings.dropout)
     loop = LoopSettings(
-        learning_rate=settings.learning_rate, weight_decay=settings.weight_decay, warmup_ratio=settings.warmup_steps / settings.steps
+        learning_rate=settings.learning_rate,
+        weight_decay=settings.weight_decay,
+        warmup_ratio=settings.warmup_steps / settings.steps,
     )
     optimiser = build_optimiser(method, loop, settings.optimiser == "muon")
     schedule = build_schedule(optimiser, loop, settings.steps)
@@ -91,7 +100,12 @@ def pretrain(
             optimiser.step()
             schedule.step()
             optimiser.zero_grad(set_to_none=True)
-            pending.append({"loss": loss.detach(), **({name: term.detach() for name, term in terms.items()} if len(terms) > 1 else {})})
+            pending.append(
+                {
+                    "loss": loss.detach(),
+                    **({name: term.detach() for name, term in terms.items()} if len(terms) > 1 else {}),
+                }
+            )
             step += 1
             advance(1)
             out_of_time = settings.minutes is not None and time.perf_counter() - begun > 60 * settings.minutes
@@ -102,8 +116,17 @@ def pretrain(
                 speed = len(pending) * settings.batch_size * settings.length / seconds
                 pending.clear()
                 if not np.isfinite(value):
-                    raise InputError(f"The loss is not a number at step {step}; the last good checkpoint is {folder.last()}.")
-                folder.log({"step": step, **means, "learning_rate": schedule.get_last_lr()[0], "tokens_per_second": round(speed)})
+                    raise InputError(
+                        f"The loss is not a number at step {step}; the last good checkpoint is {folder.last()}."
+                    )
+                folder.log(
+                    {
+                        "step": step,
+                        **means,
+                        "learning_rate": schedule.get_last_lr()[0],
+                        "tokens_per_second": round(speed),
+                    }
+                )
                 advance(0, note=f"loss {value:.3f} · {speed:,.0f} tokens/s")
             if step % settings.save_steps == 0 or step == settings.steps or out_of_time:
                 line: dict[str, Any] = {"step": step, **text.held_out()}
@@ -114,12 +137,18 @@ def pretrain(
                 clock = time.perf_counter()
             if out_of_time and step < settings.steps:
                 return None
-    encoder.facts = {"method": "pretrain", **{name: facts[name] for name in ("settings", "data")}, "selected_step": step}
+    encoder.facts = {
+        "method": "pretrain",
+        **{name: facts[name] for name in ("settings", "data")},
+        "selected_step": step,
+    }
     encoder.eval().save(folder.model)
     return encoder
 
 
-def _start(sources: Sequence[str | Path], folder: RunFolder, settings: PretrainSettings, resume: bool, tokenizer: Any) -> Encoder:
+def _start(
+    sources: Sequence[str | Path], folder: RunFolder, settings: PretrainSettings, resume: bool, tokenizer: Any
+) -> Encoder:
     """A fresh encoder, or the one a resumed run began with."""
     start = folder.folder / "start"
     if resume:
@@ -130,7 +159,9 @@ def _start(sources: Sequence[str | Path], folder: RunFolder, settings: PretrainS
         found = {"layers": config.num_hidden_layers, "width": config.hidden_size, "heads": config.num_attention_heads}
         for name, value in found.items():
             if value != getattr(settings, name):
-                raise InputError(f"{folder.folder}: cannot resume, {name} was {value} and is {getattr(settings, name)}.")
+                raise InputError(
+                    f"{folder.folder}: cannot resume, {name} was {value} and is {getattr(settings, name)}."
+                )
         return encoder
     texts = (record.texts[0] for record in read_sentences(sources))
     encoder = fresh_encoder(
@@ -143,9 +174,9 @@ def _start(sources: Sequence[str | Path], folder: RunFolder, settings: PretrainS
         seed=settings.seed,
         tokenizer=tokenizer,
     )
-    if tokenizer is None and encoder.tokeniser.vocabulary < settings.vocabulary:
+    if tokenizer is None and encoder.text_tokenizer.vocabulary < settings.vocabulary:
         raise InputError(
-            f"The text gives a vocabulary of {encoder.tokeniser.vocabulary:,} pieces, and {settings.vocabulary:,} were asked for; "
+            f"The text gives a vocabulary of {encoder.text_tokenizer.vocabulary:,} pieces, and {settings.vocabulary:,} were asked for; "
             "lower --vocabulary or bring more text."
         )
     return encoder

@@ -33,11 +33,14 @@ class LoopSettings:
     chunk_size: int | None = None  # records in one forward: large batches in small memory, same gradient
     mlm_weight: float = 0.0  # masked language modelling beside the method
     rtd_weight: float = 0.0  # replaced-token detection beside the method; 0.005 to 0.1 beside a contrast
-    child_tuning: str = "none"  # F: a random part of the gradient each step; D: the weights that matter to the task, chosen once
+    child_tuning: str = (
+        "none"  # F: a random part of the gradient each step; D: the weights that matter to the task, chosen once
+    )
     child_p: float = 0.3  # the share of the weights that is updated
     child_fisher: str = "examples"  # D: the gradients of single records, or of batches as in the released code
     child_samples: int = 2048  # D: records that the Fisher information is taken from
-    chain_thaw: str = "none"  # steps of each stage: the head, then each layer alone, then all; one number, one for each stage, or even
+    # steps of each stage: the head, then each layer alone, then all; one number, one for each stage, or even
+    chain_thaw: str = "none"
     chain_head_rate: float = 10.0  # chain-thaw: times the rate while only the head is trained
     logging_steps: int = 10
     eval_steps: int = 100
@@ -48,7 +51,14 @@ class LoopSettings:
     report_to: str = "none"
 
     def check(self) -> None:
-        for name in ("batch_size", "max_length", "gradient_accumulation_steps", "logging_steps", "eval_steps", "child_samples"):
+        for name in (
+            "batch_size",
+            "max_length",
+            "gradient_accumulation_steps",
+            "logging_steps",
+            "eval_steps",
+            "child_samples",
+        ):
             if getattr(self, name) < 1:
                 raise InputError(f"{name} must be at least 1; {getattr(self, name)} was given.")
         for name in ("learning_rate", "epochs", "max_grad_norm", "chain_head_rate"):
@@ -67,7 +77,12 @@ class LoopSettings:
             raise InputError("batch_size must be at least 2: one record alone has nothing to be compared with.")
         if not 0 < self.child_p <= 1:
             raise InputError(f"child_p is a share of the weights above 0 and at most 1; {self.child_p} was given.")
-        choices_of = (("precision", PRECISIONS), ("report_to", TRACKERS), ("child_tuning", CHILDREN), ("child_fisher", FISHERS))
+        choices_of = (
+            ("precision", PRECISIONS),
+            ("report_to", TRACKERS),
+            ("child_tuning", CHILDREN),
+            ("child_fisher", FISHERS),
+        )
         for name, choices in choices_of:
             if getattr(self, name) not in choices:
                 raise InputError(f"{name} is one of {', '.join(choices)}; '{getattr(self, name)}' was given.")

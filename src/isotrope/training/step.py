@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from isotrope.errors import InputError
-from isotrope.methods.base import Batch, Method
+from isotrope.methods.frame.method import Batch, Method
 from isotrope.objectives import info_bound
 from isotrope.training.gathering import gather_representations
 
@@ -34,13 +34,19 @@ def keyed_seed(*key: int) -> int:
 
 
 def compute_gradient(
-    method: Method, batch: Batch, accelerator: Accelerator, key: tuple[int, ...], chunk_size: int | None = None, share: float = 1.0
+    method: Method,
+    batch: Batch,
+    accelerator: Accelerator,
+    key: tuple[int, ...],
+    chunk_size: int | None = None,
+    share: float = 1.0,
 ) -> Outcome:
     """Add ``share`` times the gradient of the batch's loss to the parameters.
 
-    With chunks (Gao et al. 2021, "gradient cache"): represent each chunk without gradient, take the loss's gradient with respect to the
-    representations, then represent each chunk again under the same dropout masks and pass that gradient on. The chance of a
-    forward is keyed by ``key`` and the chunk, so both passes agree, and a resumed run repeats the interrupted one.
+    With chunks (Gao et al. 2021, "gradient cache"): represent each chunk without gradient, take the loss's gradient
+    with respect to the representations, then represent each chunk again under the same dropout masks and pass that
+    gradient on. The chance of a forward is keyed by ``key`` and the chunk, so both passes agree, and a resumed run
+    repeats the interrupted one.
     """
     chunks = batch.chunks(chunk_size)
     cached = len(chunks) > 1

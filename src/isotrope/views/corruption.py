@@ -1,7 +1,9 @@
-"""Noise for denoising (BART; Lewis et al. 2020): sentences change places, words are hidden, dropped or run together, the text is rolled.
+"""Noise for denoising (BART; Lewis et al. 2020): sentences change places, words are hidden, dropped or run together,
+the text is rolled.
 
-A corruptor is called with the sentences of one text and the source of all chance, and returns the ids of the corrupted text. Sentences are
-known as long as the text is clean, so they change places first; the other noises are edits of the whole text, in the order given.
+A corruptor is called with the sentences of one text and the source of all chance, and returns the ids of the corrupted
+text. Sentences are known as long as the text is clean, so they change places first; the other noises are edits of the
+whole text, in the order given.
 """
 
 from __future__ import annotations
@@ -13,8 +15,8 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from isotrope.errors import InputError
+from isotrope.tokens.text_tokenizer import TextTokenizer
 from isotrope.views.edits import Compose, Delete, Edit, Ids, Mask, Numbers, WordEdit, ends_of
-from isotrope.views.tokens import Tokeniser
 
 PERMUTE = "permute"
 
@@ -39,9 +41,11 @@ class HideWords(Hiding):
 
 @dataclass(frozen=True)
 class Infill(Hiding):
-    """Spans of Poisson(λ) words, ⌈share · words⌉ in all, become one [MASK] each; a span of no words puts a [MASK] between two.
+    """Spans of Poisson(λ) words, ⌈share · words⌉ in all, become one [MASK] each; a span of no words puts a [MASK]
+    between two.
 
-    The last span is cut so that exactly so many words are hidden. Spans do not overlap, and every arrangement of them is as likely.
+    The last span is cut so that exactly so many words are hidden. Spans do not overlap, and every arrangement of them
+    is as likely.
     """
 
     length: float = field(default=3.0, kw_only=True)
@@ -54,9 +58,15 @@ class Infill(Hiding):
         slots = np.ones(words.size - int(lengths.sum()) + lengths.size, dtype=np.intp)  # a visible word, or a span
         spans = np.sort(rng.choice(slots.size, lengths.size, replace=False))
         slots[spans] = rng.permutation(lengths)
-        first = (slots.cumsum() - slots)[spans]  # word that each span begins with; one behind the last where it stands at the end
+        first = (slots.cumsum() - slots)[
+            spans
+        ]  # word that each span begins with; one behind the last where it stands at the end
         hidden = np.zeros(starts.size, dtype=np.bool_)
-        hidden[words[[place for start, size in zip(first, slots[spans], strict=True) for place in range(start, start + size)]]] = True
+        hidden[
+            words[
+                [place for start, size in zip(first, slots[spans], strict=True) for place in range(start, start + size)]
+            ]
+        ] = True
         kept = ~hidden.repeat(ends_of(starts, ids) - starts)
         before = np.concatenate(([0], kept.cumsum()))  # pieces that stay, before each piece
         return np.insert(ids[kept], before[np.append(starts[words], ids.size)[first]], self.hider)
@@ -103,10 +113,10 @@ class Corruptor:
 NOISES: dict[str, type[WordEdit]] = {kind.name: kind for kind in (HideWords, Delete, Infill, Rotate)}
 
 
-def parse_noise(text: str, infill_length: float = 3.0) -> Callable[[Tokeniser], Corruptor]:
-    """The corruptor that a setting names, for any tokeniser: ``parse_noise("permute:1,infill:0.3")(tokeniser)``.
+def parse_noise(text: str, infill_length: float = 3.0) -> Callable[[TextTokenizer], Corruptor]:
+    """The corruptor that a setting names, for any tokenizer: ``parse_noise("permute:1,infill:0.3")(tokenizer)``.
 
-    A comma is "then". Everything but what the tokeniser lacks is checked here, before a model is loaded.
+    A comma is "then". Everything but what the tokenizer lacks is checked here, before a model is loaded.
     """
     if not infill_length >= 1:
         raise InputError(f"infill_length is a mean number of words and must be at least 1; {infill_length} was given.")
@@ -115,11 +125,11 @@ def parse_noise(text: str, infill_length: float = 3.0) -> Callable[[Tokeniser], 
     if PERMUTE in (name for name, _ in steps):
         raise InputError(f"'{text}': {PERMUTE} must come first, while it is known where sentences end.")
 
-    def made(name: str, share: float, tokeniser: Tokeniser) -> Edit:
-        edit = NOISES[name](tokeniser.words, share)
+    def made(name: str, share: float, tokenizer: TextTokenizer) -> Edit:
+        edit = NOISES[name](tokenizer.words, share)
         return replace(edit, length=infill_length) if isinstance(edit, Infill) else edit
 
-    return lambda tokeniser: Corruptor(permuted, _all([made(name, share, tokeniser) for name, share in steps]))
+    return lambda tokenizer: Corruptor(permuted, _all([made(name, share, tokenizer) for name, share in steps]))
 
 
 def _all(edits: list[Edit]) -> Edit:

@@ -1,7 +1,8 @@
 """Edits of a text in ids: whole words are dropped, moved, repeated, hidden or replaced.
 
-An edit is called with the ids of one text and the source of all chance, and returns ids; the ones it was given stay as they are.
-Special tokens keep their place. A text that has words keeps at least one, and a text without any is returned as it came.
+An edit is called with the ids of one text and the source of all chance, and returns ids; the ones it was given stay as
+they are. Special tokens keep their place. A text that has words keeps at least one, and a text without any is returned
+as it came.
 """
 
 from __future__ import annotations
@@ -15,8 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from isotrope.errors import InputError
-from isotrope.views.synonyms import Entries, read_wordnet, tokenise_synonyms
-from isotrope.views.tokens import Tokeniser, Words
+from isotrope.lexicon.synonyms import Entries, read_wordnet, tokenise_synonyms
+from isotrope.tokens.text_tokenizer import TextTokenizer, Words
 
 Ids = npt.NDArray[Any]
 Numbers = npt.NDArray[np.intp]
@@ -97,8 +98,8 @@ class Reorder(WordEdit):
 class Repeat(WordEdit):
     """ESimCSE's repetition: of N pieces, a number drawn from 0 … max(2, ⌊share·N⌋) stand twice.
 
-    As in the paper a piece is repeated without the rest of its word; ``RepeatWords`` repeats whole words. A share of 0 repeats
-    nothing, though the formula would allow two.
+    As in the paper a piece is repeated without the rest of its word; ``RepeatWords`` repeats whole words. A share of 0
+    repeats nothing, though the formula would allow two.
     """
 
     name = "repeat"
@@ -132,7 +133,7 @@ class Mask(WordEdit):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.words.mask is None:
-            raise InputError(f"{self.name}: the tokeniser of this model has no mask token.")
+            raise InputError(f"{self.name}: the tokenizer of this model has no mask token.")
 
     def edit(self, ids: Ids, starts: Numbers, words: Numbers, rng: np.random.Generator) -> Ids:
         first, last = run_of(part_of(self.share, words.size, rng), words.size, rng)
@@ -152,9 +153,9 @@ class Substitute(WordEdit):
     name = "synonyms"
 
     @classmethod
-    def of(cls, tokeniser: Tokeniser, share: float, table: Mapping[str, Sequence[str]]) -> Substitute:
+    def of(cls, tokenizer: TextTokenizer, share: float, table: Mapping[str, Sequence[str]]) -> Substitute:
         """From a plain table, word → words that may stand for it."""
-        return cls(tokeniser.words, share, tokenise_synonyms(table, tokeniser))
+        return cls(tokenizer.words, share, tokenise_synonyms(table, tokenizer))
 
     def edit(self, ids: Ids, starts: Numbers, words: Numbers, rng: np.random.Generator) -> Ids:
         chosen = words[rng.random(words.size) < self.share]
@@ -234,24 +235,26 @@ def one_of(*edits: Edit) -> OneOf:
     return OneOf(edits)
 
 
-KNOWN: dict[str, type[WordEdit]] = {kind.name: kind for kind in (Crop, Delete, Mask, Reorder, Repeat, RepeatWords, Substitute)}
+KNOWN: dict[str, type[WordEdit]] = {
+    kind.name: kind for kind in (Crop, Delete, Mask, Reorder, Repeat, RepeatWords, Substitute)
+}
 
 
-def parse_edits(text: str, synonyms: Mapping[str, Sequence[str]] | None = None) -> Callable[[Tokeniser], Edit]:
-    """The edit that a setting names, for any tokeniser: ``parse_edits("delete:0.1,crop:0.6")(tokeniser)``.
+def parse_edits(text: str, synonyms: Mapping[str, Sequence[str]] | None = None) -> Callable[[TextTokenizer], Edit]:
+    """The edit that a setting names, for any tokenizer: ``parse_edits("delete:0.1,crop:0.6")(tokenizer)``.
 
-    A comma is "then", a slash is "or": ``delete:0.1/crop:0.9,repeat:0.32`` deletes or crops, then repeats. Everything but what the
-    tokeniser lacks is checked here, before a model is loaded. Without a table, ``synonyms`` reads WordNet.
+    A comma is "then", a slash is "or": ``delete:0.1/crop:0.9,repeat:0.32`` deletes or crops, then repeats. Everything
+    but what the tokenizer lacks is checked here, before a model is loaded. Without a table, ``synonyms`` reads WordNet.
     """
     steps = [[_parse_edit(named.strip()) for named in step.split("/")] for step in text.split(",")]
 
-    def made(kind: type[WordEdit], share: float, tokeniser: Tokeniser) -> Edit:
+    def made(kind: type[WordEdit], share: float, tokenizer: TextTokenizer) -> Edit:
         if issubclass(kind, Substitute):
-            return kind.of(tokeniser, share, read_wordnet() if synonyms is None else synonyms)
-        return kind(tokeniser.words, share)
+            return kind.of(tokenizer, share, read_wordnet() if synonyms is None else synonyms)
+        return kind(tokenizer.words, share)
 
-    def bound(tokeniser: Tokeniser) -> Edit:
-        choices = [[made(kind, share, tokeniser) for kind, share in step] for step in steps]
+    def bound(tokenizer: TextTokenizer) -> Edit:
+        choices = [[made(kind, share, tokenizer) for kind, share in step] for step in steps]
         edits = [one_of(*step) if len(step) > 1 else step[0] for step in choices]
         return compose(*edits) if len(edits) > 1 else edits[0]
 

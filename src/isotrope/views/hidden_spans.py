@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from isotrope.tokens.text_tokenizer import TextTokenizer
 from isotrope.views.edits import Ids
-from isotrope.views.tokens import Tokeniser
 
 Hidden = npt.NDArray[np.bool_]
 
@@ -25,25 +25,37 @@ def draw_fragment(length: int, share: float, edge_share: float, rng: np.random.G
 
 
 def hide_fragment(
-    ids: Ids, fragment: slice, tokeniser: Tokeniser, rng: np.random.Generator, keep: float = 0.1, replace: float = 0.1
+    ids: Ids,
+    fragment: slice,
+    tokenizer: TextTokenizer,
+    rng: np.random.Generator,
+    keep: float = 0.1,
+    replace: float = 0.1,
 ) -> Ids:
-    """BERT's replacement over the fragment: ``keep`` stay as they are, ``replace`` become a random token, the rest become [MASK]."""
+    """BERT's replacement over the fragment:
+
+    ``keep`` stay as they are, ``replace`` become a random token, the rest become [MASK].
+    """
     hidden = ids.copy()
     part = hidden[fragment]
     fate = rng.random(part.size)
-    part[fate < 1 - keep - replace] = tokeniser.mask
-    part[fate >= 1 - replace] = rng.integers(0, tokeniser.vocabulary, size=int((fate >= 1 - replace).sum()))
+    part[fate < 1 - keep - replace] = tokenizer.mask
+    part[fate >= 1 - replace] = rng.integers(0, tokenizer.vocabulary, size=int((fate >= 1 - replace).sum()))
     return hidden
 
 
 def span_counts(length: int, density: float, mean: float, most: int) -> tuple[int, int]:
-    """How many tokens are hidden, and in how many spans: min(max(⌊n·r⌉, 1), n − 1) and max(1, ⌊m/μ⌉); none of a single token."""
+    """How many tokens are hidden, and in how many spans:
+
+    min(max(⌊n·r⌉, 1), n − 1) and max(1, ⌊m/μ⌉); none of a single token.
+    """
     hidden = min(max(round(length * density), 1), length - 1)
     return hidden, min(max(round(hidden / mean), 1), hidden, length - hidden, most)
 
 
 def draw_spans(length: int, density: float, mean: float, most: int, rng: np.random.Generator) -> Hidden:
-    """T5's noise: hidden and visible tokens are cut into equally many parts at random, which take turns, a visible one first.
+    """T5's noise: hidden and visible tokens are cut into equally many parts at random, which take turns, a visible one
+    first.
 
     So the first token is never hidden, the last always is, and the number of hidden tokens is exact.
     """
@@ -61,7 +73,9 @@ def random_parts(total: int, parts: int, rng: np.random.Generator) -> npt.NDArra
 
 
 def with_sentinels(ids: Ids, hidden: Hidden, top: int) -> tuple[Ids, Ids]:
-    """(the text with a sentinel for each hidden run, each sentinel with what it stands for); sentinels count down from the id ``top``."""
+    """(the text with a sentinel for each hidden run, each sentinel with what it stands for); sentinels count down from
+    the id ``top``.
+    """
     begins = hidden & ~np.concatenate(([False], hidden[:-1]))
     sentinels = top - np.arange(begins.sum())
     source = ids.copy()
@@ -70,7 +84,10 @@ def with_sentinels(ids: Ids, hidden: Hidden, top: int) -> tuple[Ids, Ids]:
 
 
 def raw_length(room: int, density: float, mean: float, most: int) -> int:
-    """The longest text whose visible tokens and sentinels fit into ``room``: 568 tokens for the 511 that 512 leave beside the end."""
+    """The longest text whose visible tokens and sentinels fit into ``room``:
+
+    568 tokens for the 511 that 512 leave beside the end.
+    """
     length = room
     while True:
         hidden, spans = span_counts(length + 1, density, mean, most)

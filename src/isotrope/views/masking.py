@@ -1,4 +1,7 @@
-"""Hide some tokens and remember what stood there: by dice on the host, or so many of every full row where the rows lie."""
+"""Hide some tokens and remember what stood there:
+
+by dice on the host, or so many of every full row where the rows lie.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from isotrope.views.tokens import Tokeniser, Tokens
+from isotrope.tokens.text_tokenizer import TextTokenizer, Tokens
 
 
 @dataclass(frozen=True)
@@ -40,32 +43,45 @@ class Masked:
 
 
 def mask_tokens(
-    tokens: Tokens, tokeniser: Tokeniser, rng: np.random.Generator, rate: float = 0.15, keep: float = 0.1, replace: float = 0.1
+    tokens: Tokens,
+    tokenizer: TextTokenizer,
+    rng: np.random.Generator,
+    rate: float = 0.15,
+    keep: float = 0.1,
+    replace: float = 0.1,
 ) -> Masked:
-    """BERT's masking: each ordinary token is chosen with probability ``rate``; of the chosen, ``keep`` stay as they are, ``replace``
-    become a random token, the rest become [MASK].
+    """BERT's masking: each ordinary token is chosen with probability ``rate``; of the chosen, ``keep`` stay as they
+    are, ``replace`` become a random token, the rest become [MASK].
 
     At least one token of a row is chosen, or short sentences would never be asked anything.
     """
     ids = tokens.ids.numpy().copy()
-    ordinary = (tokens.mask.numpy() > 0) & ~np.isin(ids, list(tokeniser.specials))
+    ordinary = (tokens.mask.numpy() > 0) & ~np.isin(ids, list(tokenizer.specials))
     dice = np.where(ordinary, rng.random(ids.shape), 2.0)
     chosen = ordinary & ((dice < rate) | (dice == dice.min(axis=1, keepdims=True)))
     labels = np.where(chosen, ids, -100)
     fate = rng.random(ids.shape)
-    ids[chosen & (fate < 1 - keep - replace)] = tokeniser.mask
+    ids[chosen & (fate < 1 - keep - replace)] = tokenizer.mask
     randomised = chosen & (fate >= 1 - replace)
-    ids[randomised] = rng.integers(0, tokeniser.vocabulary, size=int(randomised.sum()))
-    return Masked.of(Tokens(torch.from_numpy(ids), tokens.mask, tokens.lengths, tokens.segments), torch.from_numpy(labels))
+    ids[randomised] = rng.integers(0, tokenizer.vocabulary, size=int(randomised.sum()))
+    return Masked.of(
+        Tokens(torch.from_numpy(ids), tokens.mask, tokens.lengths, tokens.segments), torch.from_numpy(labels)
+    )
 
 
 def mask_rows(
-    ids: torch.Tensor, specials: torch.Tensor, mask: int, vocabulary: int, count: int, keep: float = 0.1, replace: float = 0.1
+    ids: torch.Tensor,
+    specials: torch.Tensor,
+    mask: int,
+    vocabulary: int,
+    count: int,
+    keep: float = 0.1,
+    replace: float = 0.1,
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     """(rows as they are shown, flat places that are asked for, the tokens that stood there), on the device of ``ids``.
 
-    For rows without padding: exactly ``count`` ordinary tokens of each are chosen, so that every shape is known before. A random token
-    is never a special one, if these are the first of the vocabulary. Chance is torch's global generator.
+    For rows without padding: exactly ``count`` ordinary tokens of each are chosen, so that every shape is known before.
+    A random token is never a special one, if these are the first of the vocabulary. Chance is torch's global generator.
     """
     dice = torch.rand(ids.shape, device=ids.device).masked_fill(torch.isin(ids, specials), 2.0)
     places = dice.topk(count, largest=False).indices  # [rows, count]
@@ -78,7 +94,9 @@ def mask_rows(
 
 
 def label_tokens(tokens: Tokens, labels: Sequence[npt.NDArray[np.int64]], before: int, behind: int) -> Masked:
-    """Framed rows with a label for each token of the text; what was cut off has none, nor have the special tokens of the frame."""
+    """Framed rows with a label for each token of the text; what was cut off has none, nor have the special tokens of
+    the frame.
+    """
     rows = np.full(tokens.ids.shape, -100, dtype=np.int64)
     for row, own, length in zip(rows, labels, tokens.lengths.tolist(), strict=True):
         row[before : length - behind] = own[: length - behind - before]

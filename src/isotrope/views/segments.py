@@ -1,4 +1,7 @@
-"""Two segments of a text: runs of sentences that follow each other, or one from elsewhere, cut to fit into a row together."""
+"""Two segments of a text:
+
+runs of sentences that follow each other, or one from elsewhere, cut to fit into a row together.
+"""
 
 from __future__ import annotations
 
@@ -18,14 +21,21 @@ def document_sizes(corpus: Corpus, wanted_by: str) -> npt.NDArray[np.int64]:
     """Sentences of each document; refused where there is one document only, or no sentence follows another."""
     sizes: npt.NDArray[np.int64] = np.diff(corpus.starts, append=len(corpus))
     if len(sizes) < 2:
-        raise InputError(f"The text is one document, and {wanted_by} needs several; put an empty line between documents.")
+        raise InputError(
+            f"The text is one document, and {wanted_by} needs several; put an empty line between documents."
+        )
     if sizes.max() < 2:
-        raise InputError(f"Each document is a single sentence, and {wanted_by} needs some that follow each other; put them in a row.")
+        raise InputError(
+            f"Each document is a single sentence, and {wanted_by} needs some that follow each other; put them in a row."
+        )
     return sizes
 
 
 def draw_length(most: int, short_share: float, rng: np.random.Generator) -> int:
-    """Tokens that a pair should have: as many as there is room for, and now and then fewer, so that short texts are seen too."""
+    """Tokens that a pair should have:
+
+    as many as there is room for, and now and then fewer, so that short texts are seen too.
+    """
     return int(rng.integers(2, most + 1)) if rng.random() < short_share else most
 
 
@@ -41,7 +51,10 @@ def cut_in_two(run: range, rng: np.random.Generator) -> tuple[range, range]:
 
 
 def draw_elsewhere(records: Records, row: int, rng: np.random.Generator) -> int:
-    """A row of another document: one of the batch's own records where there is one, so that held-out text stays unseen."""
+    """A row of another document:
+
+    one of the batch's own records where there is one, so that held-out text stays unseen.
+    """
     own, total = records.corpus.document(row), len(records.corpus)
     for _ in range(TRIES):  # nearly all of a large batch are of other documents
         drawn = int(records.rows[int(rng.integers(len(records)))])
@@ -61,7 +74,10 @@ def ids_of(corpus: Corpus, run: range) -> Ids:
 
 
 def fit_pair(first: Ids, second: Ids, most: int, rng: np.random.Generator) -> tuple[Ids, Ids]:
-    """BERT's truncation: the longer side loses a token, at its front or its back by chance, until both have ``most`` together."""
+    """BERT's truncation:
+
+    the longer side loses a token, at its front or its back by chance, until both have ``most`` together.
+    """
     from_first, from_second = _too_many(len(first), len(second), most)
     return _shortened(first, from_first, rng), _shortened(second, from_second, rng)
 

@@ -7,20 +7,20 @@ from itertools import permutations
 import numpy as np
 import torch
 
+from isotrope.tokens.text_tokenizer import TextTokenizer, Tokens
 from isotrope.views.masking import Masked
-from isotrope.views.tokens import Tokeniser, Tokens
 
 RUN = 3
 ORDERS = np.array([order for order in permutations(range(RUN)) if order != tuple(range(RUN))])  # the five wrong ones
 
 
-def shuffle_trigrams(masked: Masked, tokeniser: Tokeniser, rng: np.random.Generator, share: float = 0.05) -> Masked:
+def shuffle_trigrams(masked: Masked, tokenizer: TextTokenizer, rng: np.random.Generator, share: float = 0.05) -> Masked:
     """StructBERT's word order: of the trigrams in which nothing is asked yet, ``share`` are put into a wrong order.
 
     Trigrams neither overlap nor reach over a special token. The labels are those of the shuffled positions alone.
     """
     ids = masked.tokens.ids.numpy().copy()
-    free = (masked.tokens.mask.numpy() > 0) & ~np.isin(ids, list(tokeniser.specials)) & (masked.labels.numpy() < 0)
+    free = (masked.tokens.mask.numpy() > 0) & ~np.isin(ids, list(tokenizer.specials)) & (masked.labels.numpy() < 0)
     labels = np.full_like(ids, -100)
     if ids.shape[1] >= RUN:
         whole = np.lib.stride_tricks.sliding_window_view(free, RUN, axis=1).all(axis=2)

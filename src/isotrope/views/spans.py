@@ -20,7 +20,8 @@ PLACES = ("any", "adjacent", "subsumed")
 class SpanSettings:
     """Lengths are ⌊Beta(a, b)·(longest − shortest) + shortest⌋: mean 352 for anchors and 192 for positives.
 
-    ``place`` of a positive: "any" (beside, across or inside its anchor), "adjacent" (beside it), "subsumed" (inside it).
+    ``place`` of a positive: "any" (beside, across or inside its anchor), "adjacent" (beside it), "subsumed" (inside
+    it).
     """
 
     anchors: int = 2
@@ -39,7 +40,9 @@ class SpanSettings:
             raise InputError(f"longest must be at least shortest, {self.shortest}; {self.longest} was given.")
         for name in ("anchor_shape", "positive_shape"):
             if len(getattr(self, name)) != 2 or not all(0 < number < float("inf") for number in getattr(self, name)):
-                raise InputError(f"{name} is the two numbers of a beta distribution, each above 0; {getattr(self, name)} was given.")
+                raise InputError(
+                    f"{name} is the two numbers of a beta distribution, each above 0; {getattr(self, name)} was given."
+                )
         if self.place not in PLACES:
             raise InputError(f"place is one of {', '.join(PLACES)}; '{self.place}' was given.")
 
@@ -49,7 +52,10 @@ class SpanSettings:
         return 2 * self.anchors * self.longest
 
     def bounds(self, tokens: int) -> tuple[int, int]:
-        """Shortest and longest span of a document. A short one has shorter spans, not fewer: each gives a batch as many rows."""
+        """Shortest and longest span of a document.
+
+        A short one has shorter spans, not fewer: each gives a batch as many rows.
+        """
         longest = min(self.longest, max(tokens // (2 * self.anchors), 1))
         return min(self.shortest, longest), longest
 
@@ -60,7 +66,8 @@ def count_short(tokens: npt.ArrayLike, settings: SpanSettings) -> int:
 
 
 def sample_anchors(tokens: int, settings: SpanSettings, rng: np.random.Generator) -> list[Span]:
-    """Anchors in the order of the text, with room for a longest span between two, so that no positive reaches into another anchor.
+    """Anchors in the order of the text, with room for a longest span between two, so that no positive reaches into
+    another anchor.
 
     A document with fewer than two tokens an anchor has no such room, and with fewer than one its anchors coincide.
     """

@@ -6,23 +6,23 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from isotrope.tokens.text_tokenizer import TextTokenizer
 from isotrope.views.edits import Edit, Ids, parse_edits
-from isotrope.views.tokens import Tokeniser
 
 NONE, SAME = "none", "same"
 
 
-def parse_two_views(first: str, second: str = SAME) -> Callable[[Tokeniser], tuple[Edit, Edit]]:
-    """The edits of both views, for any tokeniser; the language is that of ``parse_edits``.
+def parse_two_views(first: str, second: str = SAME) -> Callable[[TextTokenizer], tuple[Edit, Edit]]:
+    """The edits of both views, for any tokenizer; the language is that of ``parse_edits``.
 
     "none" leaves a text as it is. "same" edits the second view as the first one, but anew: the two still differ.
     """
     one = _parse_view(first)
     other = None if second.strip().lower() == SAME else _parse_view(second)
 
-    def bound(tokeniser: Tokeniser) -> tuple[Edit, Edit]:
-        edit = one(tokeniser)
-        return edit, edit if other is None else other(tokeniser)
+    def bound(tokenizer: TextTokenizer) -> tuple[Edit, Edit]:
+        edit = one(tokenizer)
+        return edit, edit if other is None else other(tokenizer)
 
     return bound
 
@@ -31,8 +31,8 @@ def edited(sequences: Sequence[Ids], edit: Edit, rng: np.random.Generator) -> li
     return [edit(sequence, rng) for sequence in sequences]
 
 
-def _parse_view(text: str) -> Callable[[Tokeniser], Edit]:
-    return (lambda tokeniser: _unedited) if text.strip().lower() == NONE else parse_edits(text)
+def _parse_view(text: str) -> Callable[[TextTokenizer], Edit]:
+    return (lambda tokenizer: _unedited) if text.strip().lower() == NONE else parse_edits(text)
 
 
 def _unedited(ids: Ids, rng: np.random.Generator) -> Ids:

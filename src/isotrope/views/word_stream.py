@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from isotrope.views.tokens import Tokens
+from isotrope.tokens.text_tokenizer import Tokens
 
 Floats = npt.NDArray[np.float64]
 
@@ -23,7 +23,9 @@ def keep_rates(frequency: Floats, threshold: float, released: bool = False) -> F
 
 
 def keep_words(texts: Sequence[npt.NDArray[Any]], keep: Floats, rng: np.random.Generator) -> Tokens:
-    """The texts without the words that chance leaves out; what remains moves together, so that a window reaches further."""
+    """The texts without the words that chance leaves out; what remains moves together, so that a window reaches
+    further.
+    """
     lengths = np.fromiter((len(text) for text in texts), dtype=np.int64, count=len(texts))
     flat = np.concatenate([*texts, np.empty(0, dtype=np.int64)]).astype(np.int64)
     kept = rng.random(len(flat)) < keep[flat]

@@ -1,0 +1,197 @@
+"""The record types, and the column names by which each is recognised."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from isotrope.errors import InputError, nearest
+
+
+class Record(NamedTuple):
+    texts: tuple[str, ...]
+    value: str | None  # a score, a label or an entity, as written
+    document: int
+    line: int
+    others: tuple[str, ...] = ()  # hard negatives of the value
+    type: str = ""  # of the value: what sort of thing it is
+
+
+@dataclass(frozen=True)
+class RecordType:
+    """``fields`` are our names for the text columns; ``known`` are the headers under which people publish them.
+
+    ``value`` is what a record carries beside its texts ("score", "label", "entity", "relation"); ``whole`` is what
+    several records make up, and is held out whole. ``extra`` are the names of one more column, which need not be there,
+    and ``types`` those of a column that says what sort of thing the value is. ``spoken`` is the order of the columns in
+    a tuple, where it is not that of ``known``. Where the fields are ``names`` of things, they stand in many records,
+    and only all of a record tells it from another. ``in_text``: the value has no column, it is taken out of the text.
+    """
+
+    name: str
+    fields: tuple[str, ...]
+    value: str | None
+    known: tuple[tuple[str, ...], ...]
+    whole: str | None = None
+    extra: tuple[str, ...] = ()
+    types: tuple[str, ...] = ()
+    in_text: bool = False
+    spoken: tuple[str, ...] = ()
+    names: bool = False
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Our names for the columns that must be there."""
+        return self.fields if self.value is None or self.in_text else (*self.fields, self.value)
+
+    @property
+    def width(self) -> int:
+        return len(self.columns)
+
+
+RECORD_TYPES = {
+    record_type.name: record_type
+    for record_type in (
+        RecordType(
+            "sentences",
+            ("text",),
+            None,
+            (("text",), ("sentence",), ("sentences",), ("sent0",), ("content",), ("caption",)),
+        ),
+        RecordType(
+            "documents", ("text",), None, (("text",), ("document",), ("content",), ("sentences",)), whole="document"
+        ),
+        RecordType(
+            "dialogues",
+            ("utterance",),
+            None,
+            (("utterance",), ("utterances",), ("turns",), ("text",), ("dialogue",), ("dialog",)),
+            whole="dialogue",
+            extra=("dialogue", "dialogue_id", "dialog_id", "conversation_id"),
+        ),
+        RecordType(
+            "pairs",
+            ("anchor", "positive"),
+            None,
+            (
+                ("anchor", "positive"),
+                ("sent0", "sent1"),
+                ("premise", "entailment"),
+                ("query", "answer"),
+                ("question", "answer"),
+                ("query", "passage"),
+                ("sentence1", "sentence2"),
+            ),
+        ),
+        RecordType(
+            "triples",
+            ("anchor", "positive", "negative"),
+            None,
+            (
+                ("anchor", "positive", "negative"),
+                ("sent0", "sent1", "hard_neg"),
+                ("premise", "entailment", "contradiction"),
+                ("query", "positive", "negative"),
+            ),
+        ),
+        RecordType(
+            "scored-pairs",
+            ("sentence1", "sentence2"),
+            "score",
+            (
+                ("sentence1", "sentence2", "score"),
+                ("sent0", "sent1", "score"),
+                ("text1", "text2", "score"),
+                ("sentence1", "sentence2", "label"),
+                ("text1", "text2", "label"),
+            ),
+        ),
+        RecordType("labelled", ("text",), "label", (("text", "label"), ("sentence", "label"))),
+        RecordType("emoji", ("text",), "label", (("text",), ("sentence",), ("tweet",), ("content",)), in_text=True),
+        RecordType(
+            "labelled-pairs",
+            ("premise", "hypothesis"),
+            "label",
+            (
+                ("premise", "hypothesis", "label"),
+                ("sentence1", "sentence2", "label"),
+                ("text1", "text2", "label"),
+                ("sent0", "sent1", "label"),
+            ),
+        ),
+        RecordType(
+            "linked",
+            ("sentence",),
+            "entity",
+            (("sentence", "entity"), ("text", "entity")),
+            extra=("hard_entities", "negative_entities"),
+            types=("entity_type",),
+        ),
+        RecordType(
+            "relations",
+            ("head", "tail"),
+            "relation",
+            (
+                ("head", "tail", "relation"),
+                ("subject", "object", "predicate"),
+                ("subject", "object", "relation"),
+                ("a", "b", "relation"),
+            ),
+            spoken=("head", "relation", "tail"),
+            names=True,
+        ),
+    )
+}
+
+
+def record_type_named(name: str) -> RecordType:
+    if name not in RECORD_TYPES:
+        raise InputError(f"No record type is called '{name}'{nearest(name, RECORD_TYPES)}")
+    return RECORD_TYPES[name]
+
+
+def choose_columns(
+    header: Sequence[str], record_type: RecordType, asked: Sequence[str] | None, where: str
+) -> tuple[str, ...]:
+    """The columns of ``header`` that hold this record type, by the user's choice or by name; the extra one last, where
+    it is there.
+    """
+    if asked is not None:
+        missing = [name for name in asked if name not in header]
+        if missing:
+            raise InputError(
+                f"{where}: no column {', '.join(repr(m) for m in missing)}; columns found: {', '.join(map(repr, header))}."
+            )
+        typed = type_columns(header, record_type, asked)
+        if not record_type.width <= len(asked) - len(typed) <= record_type.width + bool(record_type.extra):
+            more = f" and, if there is one, {record_type.extra[0]}" if record_type.extra else ""
+            raise InputError(
+                f"{where}: {record_type.name} take {record_type.width} column{'s' * (record_type.width > 1)} ({', '.join(record_type.columns)}){more}, "
+                f"and --columns gives {len(asked)} ({', '.join(asked)})."
+            )
+        return tuple(name for place, name in enumerate(asked) if place < record_type.width or name not in typed)
+    lowered = {name.strip().lower(): name for name in header}
+    for names in record_type.known:
+        if all(name in lowered for name in names):
+            extra = [name for name in record_type.extra if name in lowered and name not in names][:1]
+            return tuple(lowered[name] for name in (*names, *extra))
+    if record_type.width == 1 and len(header) == 1:
+        return (header[0],)
+    wanted = " or ".join("/".join(names) for names in record_type.known)
+    raise InputError(
+        f"{where}: columns found: {', '.join(map(repr, header))}; {record_type.name} need {wanted}; "
+        f"name them with --columns {','.join(['COLUMN'] * record_type.width)}."
+    )
+
+
+def type_columns(header: Sequence[str], record_type: RecordType, asked: Sequence[str] | None) -> tuple[str, ...]:
+    """Where the types of the values stand:
+
+    known by name, and behind the columns that must be there where the user names them.
+    """
+    return tuple(
+        name
+        for name in (header if asked is None else asked[record_type.width :])
+        if name.strip().lower() in record_type.types
+    )

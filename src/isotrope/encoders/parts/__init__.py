@@ -1,0 +1,1 @@
+"""What can follow the pooling; each part reads and writes itself."""

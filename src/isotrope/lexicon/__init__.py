@@ -1,0 +1,1 @@
+"""What is known of words: WordNet, inflection, synonyms and antonyms (English)."""

@@ -1,0 +1,67 @@
+"""Words and what may stand in their place: WordNet's files, and any such table in ids."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from isotrope.lexicon.wordnet import PARTS_OF_SPEECH, lines_of, offsets_in, wordnet_folder, words_in
+from isotrope.tokens.text_tokenizer import TextTokenizer
+
+Entries = Mapping[bytes, Sequence[npt.NDArray[np.int32]]]  # the ids of a word, as bytes → the ids of each synonym
+
+
+def read_wordnet(folder: Path | None = None, senses: int | None = 1) -> dict[str, list[str]]:
+    """Each word of WordNet and the words it shares a sense with, sorted.
+
+    Of each part of speech the ``senses`` most frequent count; None: all, as in EDA and CLINE, where "dog" may become
+    "andiron". Only base forms are there ("dog", not "dogs"), and only words in small letters, or "an" would become
+    "Associate in Nursing" (AN).
+    """
+    found: dict[str, set[str]] = {}
+    folder = folder or wordnet_folder()
+    for part in PARTS_OF_SPEECH:
+        synsets = {fields[0]: words_in(fields, where) for fields, where in lines_of(folder / f"data.{part}")}
+        for fields, where in lines_of(folder / f"index.{part}"):
+            word = fields[0].replace("_", " ")
+            for offset in offsets_in(fields, where)[:senses]:
+                if word in synsets.get(offset, ()):
+                    found.setdefault(word, set()).update(synsets[offset])
+    return {word: sorted(others - {word}) for word, others in found.items() if len(others) > 1}
+
+
+def tokenise_synonyms(table: Mapping[str, Sequence[str]], tokenizer: TextTokenizer) -> Entries:
+    """The table in ids. What is several words to the tokenizer is left out as a key; what has unknown letters,
+    altogether.
+
+    A vocabulary that marks blanks writes the first word of a text otherwise than the same word later: both have an
+    entry.
+    """
+    rows = {key: synonyms for key, synonyms in table.items() if " " not in key}
+    distinct = list(dict.fromkeys(word for key, synonyms in rows.items() for word in (key, *synonyms)))
+    marks_blanks = tokenizer.flat(["a"])[0].tolist() != tokenizer.flat([" a"])[0].tolist()
+    entries: dict[bytes, list[npt.NDArray[np.int32]]] = {}
+    for before in ("", " ") if marks_blanks else ("",):
+        pieces = _pieces(distinct, before, tokenizer)
+        for key, synonyms in rows.items():
+            word = pieces.get(key)
+            if word is not None and len(tokenizer.words.split(word)[0]) == 1:
+                usable = [
+                    pieces[other] for other in synonyms if other in pieces and not np.array_equal(pieces[other], word)
+                ]
+                if usable:
+                    entries.setdefault(word.tobytes(), []).extend(usable)
+    return entries
+
+
+def _pieces(words: list[str], before: str, tokenizer: TextTokenizer) -> dict[str, npt.NDArray[np.int32]]:
+    """The ids of each word that the vocabulary can spell."""
+    ids, lengths = tokenizer.flat([before + word for word in words])
+    ends = lengths.cumsum()
+    lacking = (ids == tokenizer.tokenizer.unk_token_id).nonzero()[0]
+    spelled = lengths > 0
+    spelled[np.searchsorted(ends, lacking, side="right")] = False
+    return {words[i]: ids[ends[i] - lengths[i] : ends[i]] for i in spelled.nonzero()[0].tolist()}

@@ -1,0 +1,1 @@
+"""Vectors → numbers for people: isotropy, correlation, intervals, classification."""

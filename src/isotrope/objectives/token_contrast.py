@@ -1,0 +1,43 @@
+"""TaCL's objective (Su et al. 2022): the student's vector of a masked token must find the teacher's vector of that
+token.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+from isotrope.objectives.contrast import contrast
+from isotrope.objectives.vectors import check_shapes, check_temperature, unit
+
+
+def token_contrast(
+    student: Tensor,
+    teacher: Tensor,
+    valid: Tensor,
+    anchors: Tensor,
+    temperature: float | Tensor = 0.01,
+    reduction: str = "mean",
+) -> Tensor:
+    """Among all tokens of its own sequence, and of no other.
+
+        ℓ_i = −log  exp(cos(s_i, t_i)/τ) / Σ_j exp(cos(s_i, t_j)/τ)        i: anchors, j: valid tokens of the sequence
+
+    ``student``, ``teacher`` [b, n, d]; ``valid`` [b, n] is True where a token stands, ``anchors`` [b, n] where one is
+    asked for. The released code counts padding among the candidates, so that its loss depends on the padding; here it
+    never does. ``reduction``: "mean" over all anchors of the batch (0 where there is none), or "none": [b, n], 0 where
+    nothing is asked.
+    """
+    if reduction not in ("mean", "none"):
+        raise ValueError(f"reduction is 'mean' or 'none', not {reduction!r}")
+    check_temperature(temperature)
+    check_shapes(student=(student, "b n d"), teacher=(teacher, "b n d"), valid=(valid, "b n"), anchors=(anchors, "b n"))
+    asked = anchors & valid
+    scores = unit(student) @ unit(teacher).mT / temperature  # [b, n, n]
+    scores = scores.masked_fill(~valid.unsqueeze(1), -math.inf)
+    scores = scores.masked_fill(~asked.unsqueeze(2), 0.0)  # rows that do not count must stay finite
+    own = torch.arange(student.shape[1], device=student.device).expand(student.shape[:2])
+    losses = contrast(scores, own, reduction="none").masked_fill(~asked, 0.0)
+    return losses if reduction == "none" else losses.sum() / asked.sum().clamp(min=1)

@@ -1,0 +1,162 @@
+"""Two-dimensional maps to look at: symmetric SNE and t-SNE.
+
+They place the points they are given and know nothing of new texts, so no encoder can come out of them: the result is a
+table of points. How big a cluster is and how far it lies from others says nothing; who is near whom does.
+"""
+
+from __future__ import annotations
+
+import csv
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from isotrope.encoders.encoder import Encoder
+from isotrope.errors import InputError, nearest
+from isotrope.files import written_file
+from isotrope.methods.frame.method import Settings
+from isotrope.objectives import joint_neighbours, symmetric_sne
+from isotrope.progress import bar
+from isotrope.spaces.space import Floats, Space, check_texts, check_vectors, vectors_of
+
+METHODS = ("sne", "t-sne")
+MOST = {"sne": 3000, "t-sne": 50_000}  # SNE holds a matrix of all pairs
+STEPS = 500
+
+
+@dataclass(frozen=True)
+class MapSettings(Settings):
+    perplexity: float = 30.0  # how many neighbours count; at most a third of the other texts
+    seed: int = 42
+
+
+class Map(Space):
+    """A space without a map for new texts: ``fit`` refuses, ``points`` gives the table."""
+
+    Settings = MapSettings
+
+    @classmethod
+    def check(cls, settings: Any) -> None:
+        if not settings.perplexity >= 1:
+            raise InputError(f"perplexity must be at least 1; {settings.perplexity} was given.")
+
+    def fit(self, encoder: Encoder, texts: Sequence[str]) -> Encoder:
+        raise InputError(
+            f"{self.name} places the texts it is given and has no map for others, so it gives no encoder: `isotrope fit-space {self.name} "
+            "MODEL TEXT --output map.tsv` writes the points, isotrope.spaces.flat_maps.two_dimensional returns them."
+        )
+
+    def points(self, encoder: Encoder, texts: Sequence[str]) -> Floats:
+        """[n, 2], a row a text; texts that stand twice are placed once and share their point."""
+        check_texts(texts)
+        places = {text: number for number, text in enumerate(dict.fromkeys(texts))}
+        check_perplexity(len(places), self.settings.perplexity)
+        found = two_dimensional(
+            vectors_of(encoder, list(places)), self.name, self.settings.perplexity, self.settings.seed
+        )
+        return found[[places[text] for text in texts]]
+
+
+class SNE(Map):
+    """Symmetric SNE:
+
+    Σ p_ij log p_ij/q_ij, q_ij ∝ exp(−‖y_i − y_j‖²). Points crowd in the middle; that is why t-SNE was made.
+    """
+
+    name = "sne"
+    title = "Symmetric stochastic neighbour embedding"
+    paper = "Hinton, Roweis. Stochastic Neighbor Embedding. NIPS 2002"
+    year = 2002
+
+
+class TSNE(Map):
+    """t-SNE: the same with q_ij ∝ 1 / (1 + ‖y_i − y_j‖²), by scikit-learn."""
+
+    name = "t-sne"
+    title = "t-SNE"
+    paper = "van der Maaten, Hinton. Visualizing Data using t-SNE. JMLR 2008"
+    year = 2008
+
+
+def two_dimensional(vectors: Any, method: str = "t-sne", perplexity: float = 30.0, seed: int = 42) -> Floats:
+    """Points [n, 2] for vectors [n, d]: same neighbours as far as two dimensions allow. The same seed gives the same
+    points.
+
+    Distances are those of unit vectors, as cosine sees them. More than 50 dimensions are brought to 50 principal ones
+    first.
+    """
+    if method not in METHODS:
+        raise InputError(f"No map is called '{method}'{nearest(method, METHODS)}")
+    cloud = np.asarray(vectors, dtype=np.float64)
+    check_vectors(cloud)
+    check_perplexity(len(cloud), perplexity)
+    if len(cloud) > MOST[method]:
+        raise InputError(f"{method} places at most {MOST[method]:,} points; {len(cloud):,} were given; take a sample.")
+    cloud = cloud / np.maximum(np.linalg.norm(cloud, axis=1, keepdims=True), 1e-12)
+    narrow = _principal(cloud, 50)
+    if method == "sne":
+        return _symmetric_sne(narrow, perplexity, seed)
+    from sklearn.manifold import TSNE as Fitted
+
+    found = Fitted(
+        n_components=2, perplexity=perplexity, init="pca", learning_rate="auto", random_state=seed
+    ).fit_transform(narrow)
+    return np.asarray(found, dtype=np.float64)
+
+
+def check_table(path: str | os.PathLike[str]) -> Path:
+    target = Path(path)
+    if target.suffix != ".tsv":
+        raise InputError(f"{target}: the points of a map are written as .tsv; give --output a name that ends so.")
+    return target
+
+
+def write_points(path: Path, texts: Sequence[str], points: Floats) -> None:
+    """A table with the columns text, x, y."""
+    with written_file(path) as temporary, open(temporary, "w", encoding="utf-8", newline="") as target:
+        table = csv.writer(target, dialect="excel-tab", lineterminator="\n")
+        table.writerow(("text", "x", "y"))
+        table.writerows((text, f"{x:.5f}", f"{y:.5f}") for text, (x, y) in zip(texts, points, strict=True))
+
+
+def check_perplexity(count: int, perplexity: float) -> None:
+    most = (count - 1) / 3
+    if most < 1:
+        raise InputError(f"A map needs at least four different texts; {count} were given.")
+    if not 1 <= perplexity <= most:
+        raise InputError(
+            f"perplexity {perplexity:g} does not go with {count:,} texts; choose 1 to {int(most)}, or bring more texts."
+        )
+
+
+def _principal(vectors: Floats, dimensions: int) -> Floats:
+    """The first principal dimensions, each with a sign of its own, so that a run can be repeated."""
+    centred = vectors - vectors.mean(axis=0)
+    axes = np.linalg.eigh(centred.T @ centred)[1][:, ::-1][:, :dimensions]
+    axes = axes * np.sign(axes[np.abs(axes).argmax(axis=0), np.arange(axes.shape[1])])
+    return np.asarray(centred @ axes)
+
+
+def _symmetric_sne(vectors: Floats, perplexity: float, seed: int) -> Floats:
+    """Adam on the objective, from the first two principal dimensions and a little noise."""
+    targets = joint_neighbours(torch.from_numpy(vectors), perplexity).float()
+    noise = np.random.default_rng(seed).normal(scale=1e-2, size=(len(vectors), 2))
+    start = np.pad(vectors[:, :2], ((0, 0), (0, max(0, 2 - vectors.shape[1]))))
+    start = start / max(start.std(), 1e-12) * 0.5 + noise
+    points = torch.tensor(start, dtype=torch.float32, requires_grad=True)
+    optimiser = torch.optim.Adam([points], lr=0.1)
+    decay = torch.optim.lr_scheduler.LinearLR(optimiser, 1.0, 0.01, STEPS)
+    with torch.enable_grad(), bar("placing the points", STEPS) as advance:
+        for _ in range(STEPS):
+            optimiser.zero_grad()
+            symmetric_sne(points, targets).backward()
+            optimiser.step()
+            decay.step()
+            advance(1)
+    placed = points.detach().double().numpy()
+    return np.asarray(placed - placed.mean(axis=0))

@@ -1,0 +1,163 @@
+"""The frame of a space: texts → the vectors of a frozen encoder → a map behind it → an encoder again.
+
+A space is fitted once, to an encoder in eval mode that it never changes: the result is a copy. Where a map may follow
+another:
+
+- a change of pooling (sif, sbert-wk) comes first or not at all;
+- standardise, remove-components, whitening and flow may follow other maps, none of them twice;
+- behind whitening or a flow comes nothing: the vectors fill a ball already.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import nn
+
+from isotrope.encoders.encoder import Encoder
+from isotrope.encoders.parts.dense import Dense, Normalise
+from isotrope.encoders.parts.invertible_flow import Flow
+from isotrope.encoders.parts.layer_walk import LayerWalk
+from isotrope.encoders.parts.token_weights import TokenWeights
+from isotrope.errors import InputError
+from isotrope.files import digest
+from isotrope.methods.frame.method import Card, Settings
+
+Floats = npt.NDArray[np.float64]
+LAST = ("whitening", "flow")
+
+
+class SpaceWarning(UserWarning):
+    """The map was fitted, but something about it should be known."""
+
+
+class Space:
+    """A subclass has a card, settings with the paper's values, and either ``fitted`` (a map of vectors) or ``change``."""
+
+    name: ClassVar[str] = ""
+    title: ClassVar[str] = ""
+    paper: ClassVar[str] = ""
+    year: ClassVar[int] = 0
+    needs: ClassVar[str] = "sentences"
+    kind: ClassVar[str] = "space"
+    Settings: ClassVar[type[Settings]] = Settings
+    pools: ClassVar[bool] = False  # it changes the pooling, so it must come before any other map
+
+    def __init__(self, settings: Any) -> None:
+        self.settings = settings
+
+    @classmethod
+    def card(cls) -> Card:
+        return Card(cls.name, cls.title, cls.paper, cls.year, cls.needs, cls.kind)
+
+    @classmethod
+    def check(cls, settings: Any) -> None:
+        """Refuse values that cannot work."""
+
+    def fit(self, encoder: Encoder, texts: Sequence[str]) -> Encoder:
+        """A copy of the encoder with the map behind it; its facts say what was fitted, and to how many texts."""
+        self._check_place(encoder)
+        check_texts(texts)
+        mapped = copy.deepcopy(encoder).eval()
+        self.change(mapped, texts)
+        own = {"name": self.name, "settings": asdict(self.settings), "texts": len(texts), "fingerprint": digest(*texts)}
+        mapped.facts = {**encoder.facts, "spaces": [*_spaces(encoder), own]}
+        return mapped
+
+    def change(self, encoder: Encoder, texts: Sequence[str]) -> None:
+        """Fit the map to the encoder's vectors and put it behind them. An encoder that gave unit vectors still does."""
+        append(encoder, self.fitted(vectors_of(encoder, texts)))
+
+    def fitted(self, vectors: Floats) -> nn.Module:
+        """The map for vectors [n, d], as a module [rows, d] → [rows, k]."""
+        raise NotImplementedError
+
+    def _check_place(self, encoder: Encoder) -> None:
+        before = [str(space["name"]) for space in _spaces(encoder)]
+        if not before:  # a mapped model that was trained on has new facts, and still its parts
+            before += ["flow"] * any(isinstance(part, Flow) for part in encoder.after)
+            before += ["sif"] * isinstance(encoder.token_weights, TokenWeights) + ["sbert-wk"] * isinstance(
+                encoder.pooling, LayerWalk
+            )
+        there = next((name for name in before if name in LAST or name == self.name or self.pools), None)
+        if there is not None:
+            raise InputError(
+                f"This model already has a space ({', '.join(before)}); fit {self.name} to the model it was made from."
+            )
+        head = next((part for part in encoder.after if not isinstance(part, Normalise)), None)
+        if self.pools and head is not None:
+            kind = type(head).__name__
+            raise InputError(
+                f"{self.name} changes the pooling, but a {kind} module stands behind it that was made for the old one."
+            )
+
+
+@dataclass(frozen=True)
+class LinearMap:
+    """y = (x − mean) · columns, as float64; as a module it is a stock Dense."""
+
+    mean: Floats  # [d]
+    columns: Floats  # [d, k]
+
+    def module(self) -> Dense:
+        width, kept = self.columns.shape
+        dense = Dense(width, kept, activation=nn.Identity())
+        with torch.no_grad():
+            dense.linear.weight.copy_(torch.from_numpy(np.ascontiguousarray(self.columns.T)))
+            dense.linear.bias.copy_(torch.from_numpy(-self.mean @ self.columns))
+        return dense
+
+
+def append(encoder: Encoder, module: nn.Module) -> None:
+    """Put a map behind the encoder. An encoder that gave unit vectors still does."""
+    ends_in_units = len(encoder.after) > 0 and isinstance(encoder.after[-1], Normalise)
+    encoder.after.append(module.to(encoder.device).eval())
+    if ends_in_units:
+        encoder.after.append(Normalise())
+
+
+def check_texts(texts: Sequence[str]) -> None:
+    if isinstance(texts, str) or not all(isinstance(text, str) for text in texts):
+        raise InputError("A space is fitted to a list of texts.")
+    different = len(set(texts))
+    if different < 2:
+        found = (
+            "none was" if not texts else "one was" if len(texts) == 1 else f"{len(texts):,} that are all the same were"
+        )
+        raise InputError(f"A space is fitted to many different texts; {found} given.")
+
+
+def vectors_of(encoder: Encoder, texts: Sequence[str]) -> Floats:
+    """[n, d] in float64: finite, and not all alike. A text that stands twice is encoded once and counts twice."""
+    places = {text: number for number, text in enumerate(dict.fromkeys(texts))}
+    vectors = encoder.encode(list(places))[[places[text] for text in texts]].astype(np.float64)
+    check_vectors(vectors, texts)
+    return vectors
+
+
+def check_vectors(vectors: Floats, texts: Sequence[str] | None = None) -> None:
+    if vectors.ndim != 2 or len(vectors) < 2:
+        raise InputError(
+            f"A space is fitted to two vectors or more; an array of shape {list(vectors.shape)} was given."
+        )
+    broken = np.flatnonzero(~np.isfinite(vectors).all(axis=1))
+    if len(broken):
+        example = f", such as that of {texts[broken[0]][:60]!r}" if texts is not None else ""
+        raise InputError(
+            f"{len(broken):,} of {len(vectors):,} vectors hold NaN or infinity{example}; the encoder is broken."
+        )
+    spread = np.abs(vectors - vectors[0]).max()
+    if spread <= 1e-6 * np.abs(vectors).max():
+        raise InputError(
+            f"All {len(vectors):,} vectors are the same: the encoder has collapsed, or the texts do not differ for it."
+        )
+
+
+def _spaces(encoder: Encoder) -> list[dict[str, Any]]:
+    return list(encoder.facts.get("spaces", []))

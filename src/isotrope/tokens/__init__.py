@@ -1,0 +1,1 @@
+"""The tokenizer as we use it, the padded batch, words inside tokens."""

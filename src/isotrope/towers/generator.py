@@ -1,0 +1,59 @@
+"""A small masked-language model that shares the embeddings of a larger encoder: ELECTRA's generator."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from torch import Tensor, nn
+
+from isotrope.encoders.encoder import Encoder
+from isotrope.encoders.quiet import quiet
+from isotrope.errors import InputError
+
+HEAD_WIDTH = 64  # of one attention head
+
+
+class Generator(nn.Module):
+    """As deep as the encoder, ``share`` times as wide; tokens, positions and their norm are the encoder's own, through
+    a projection.
+
+    The scores of the vocabulary come from the shared token table too, so both directions of it learn.
+    """
+
+    def __init__(self, encoder: Encoder, share: float) -> None:
+        super().__init__()
+        from transformers import ElectraConfig, ElectraForMaskedLM
+
+        config: Any = encoder.backbone.config
+        embeddings: Any = getattr(encoder.backbone, "embeddings", None)
+        if not all(
+            hasattr(embeddings, part) for part in ("word_embeddings", "position_embeddings", "token_type_embeddings")
+        ):
+            raise InputError(
+                f"The generator shares the embeddings of BERT and its kin (RoBERTa, ALBERT, ELECTRA); a {type(encoder.backbone).__name__} "
+                "keeps them otherwise."
+            )
+        heads = max(int(share * config.hidden_size) // HEAD_WIDTH, 1)
+        width = max(round(share * config.hidden_size) // heads, 1) * heads
+        table: nn.Embedding = embeddings.word_embeddings
+        with quiet():
+            self.model = ElectraForMaskedLM(
+                ElectraConfig(
+                    vocab_size=table.num_embeddings,
+                    embedding_size=table.embedding_dim,
+                    hidden_size=width,
+                    num_hidden_layers=config.num_hidden_layers,
+                    num_attention_heads=heads,
+                    intermediate_size=4 * width,
+                    hidden_dropout_prob=getattr(config, "hidden_dropout_prob", 0.1),
+                    attention_probs_dropout_prob=getattr(config, "attention_probs_dropout_prob", 0.1),
+                )
+            )
+        self.model.electra.embeddings = embeddings
+        self.model.generator_lm_head.weight = table.weight
+        self.width = width
+
+    def forward(self, ids: Tensor, mask: Tensor, asked: Tensor) -> Tensor:
+        """Scores [asked, vocabulary] at the flat positions ``asked`` of rows of ids."""
+        states = self.model.electra(input_ids=ids, attention_mask=mask).last_hidden_state
+        return self.model.generator_lm_head(self.model.generator_predictions(states.flatten(0, 1)[asked]))

@@ -1,0 +1,63 @@
+"""How a tower or an extra module is kept beside the online encoder: trained, frozen, or following by momentum."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import torch
+from torch import nn
+
+
+class Trained(nn.Module):
+    """Learns with the rest, at ``learning_rate`` times the loop's rate."""
+
+    def __init__(self, module: nn.Module, learning_rate: float = 1.0) -> None:
+        super().__init__()
+        self.module = module
+        self.learning_rate = learning_rate
+
+    def forward(self, *inputs: Any, **named: Any) -> Any:
+        return self.module(*inputs, **named)
+
+
+class Frozen(nn.Module):
+    """Never changes, never drops out, never sees a gradient, whoever calls ``train()`` above it."""
+
+    def __init__(self, module: nn.Module) -> None:
+        super().__init__()
+        self.module = module.requires_grad_(False).eval()
+
+    @classmethod
+    def copy_of(cls, module: nn.Module) -> Frozen:
+        """A copy of the weights as they are now: make it after loading, or it freezes noise."""
+        return cls(copy.deepcopy(module))
+
+    def train(self, mode: bool = True) -> Frozen:
+        super().train(mode)
+        self.module.eval()
+        return self
+
+    @torch.no_grad()
+    def forward(self, *inputs: Any, **named: Any) -> Any:
+        return self.module(*inputs, **named)
+
+
+class Momentum(Frozen):
+    """Follows another module: θ ← decay · θ + (1 − decay) · θ_online after each step; buffers are copied."""
+
+    def __init__(self, online: nn.Module, decay: float) -> None:
+        super().__init__(copy.deepcopy(online))
+        self.decay = decay
+        self._online = (online,)  # in a tuple: followed, not owned
+
+    @torch.no_grad()
+    def follow(self) -> None:
+        online = self._online[0]
+        for mine, theirs in zip(self.module.parameters(), online.parameters(), strict=True):
+            mine.lerp_(theirs, 1.0 - self.decay)
+        for copied, source in zip(self.module.buffers(), online.buffers(), strict=True):
+            copied.copy_(source)
+
+
+Role = Trained | Frozen

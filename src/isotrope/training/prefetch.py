@@ -1,0 +1,87 @@
+"""Where the loop's batches come from, and what Ctrl-C means while they last."""
+
+from __future__ import annotations
+
+import queue
+import signal
+import threading
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager, suppress
+from typing import Any
+
+from isotrope.data.batches import Rows, batches
+from isotrope.data.corpus import Corpus
+from isotrope.errors import InputError
+from isotrope.methods.frame.method import Batch
+from isotrope.training.settings import LoopSettings
+
+
+def stream(order: str, corpus: Corpus, rows: Rows, settings: LoopSettings) -> Iterator[Rows]:
+    """Batches of row numbers, epoch after epoch."""
+    epoch = 0
+    while True:
+        empty = True
+        for batch in batches(order, corpus, rows, settings.batch_size, settings.seed, epoch):
+            empty = False
+            yield batch
+        if empty:
+            raise InputError(
+                f"No batch of {settings.batch_size} different records can be made of {len(rows):,}; lower batch_size or bring more text."
+            )
+        epoch += 1
+
+
+def prefetched(
+    make: Callable[[int, Rows], Batch], stream: Iterator[Rows], skip: int, ahead: int = 2
+) -> Generator[tuple[int, Batch], None, None]:
+    """(number, batch), made in a thread while the previous step computes."""
+    ready: queue.Queue[tuple[int, Batch] | Exception] = queue.Queue(maxsize=ahead)
+    done = threading.Event()
+
+    def offer(item: tuple[int, Batch] | Exception) -> None:
+        while not done.is_set():
+            with suppress(queue.Full):
+                ready.put(item, timeout=0.1)
+                return
+
+    def work() -> None:
+        try:
+            for number, rows in enumerate(stream):
+                if done.is_set():
+                    return
+                if number >= skip:
+                    offer((number, make(number, rows)))
+        except Exception as error:  # handed to the thread that waits for batches
+            offer(error)
+
+    worker = threading.Thread(target=work, daemon=True)
+    worker.start()
+    try:
+        while True:
+            item = ready.get()
+            if isinstance(item, Exception):
+                raise item
+            yield item
+    finally:
+        done.set()
+        worker.join()  # a thread inside torch must not outlive the interpreter
+
+
+@contextmanager
+def interruptible() -> Iterator[Callable[[], bool]]:
+    """The first Ctrl-C lets the step finish and be saved; the second one stops at once."""
+    if threading.current_thread() is not threading.main_thread():
+        yield lambda: False
+        return
+    asked = False
+
+    def note(number: int, frame: Any) -> None:
+        nonlocal asked
+        asked = True
+        signal.signal(signal.SIGINT, before)
+
+    before = signal.signal(signal.SIGINT, note)
+    try:
+        yield lambda: asked
+    finally:
+        signal.signal(signal.SIGINT, before)

@@ -1,0 +1,1 @@
+"""What changes an update for any method: Child-Tuning, chain-thaw."""

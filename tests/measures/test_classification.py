@@ -1,0 +1,34 @@
+"""Measures of classification: golden values, and scikit-learn as a twin."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from sklearn.metrics import f1_score, top_k_accuracy_score
+
+from isotrope.measures.classification import macro_f1, top_accuracy
+
+SCORES = torch.tensor([[3.0, 2.0, 1.0, 0.0], [0.0, 3.0, 2.0, 1.0], [3.0, 1.0, 2.0, 0.0], [3.0, 2.0, 1.0, 0.0]])
+LABELS = torch.tensor([0, 2, 2, 0])
+
+
+def test_golden_values() -> None:
+    assert float(top_accuracy(SCORES, LABELS)) == 0.5
+    assert float(top_accuracy(SCORES, LABELS, 2)) == 1.0
+    assert float(top_accuracy(SCORES, LABELS, 9)) == 1.0  # more than there are classes
+    # class 0: 2 hits, 3 guesses, 2 there → 0.8; class 1: guessed once, never there → 0; class 2: no hit → 0; class 3
+    # does not count
+    assert float(macro_f1(SCORES, LABELS)) == pytest.approx(0.8 / 3)
+
+
+def test_they_equal_scikit_learn() -> None:
+    generator = torch.Generator().manual_seed(1)
+    scores, labels = torch.randn(300, 12, generator=generator), torch.randint(0, 12, (300,), generator=generator)
+    assert float(macro_f1(scores, labels)) == pytest.approx(
+        f1_score(labels, scores.argmax(1), average="macro"), abs=1e-6
+    )
+    assert float(top_accuracy(scores, labels, 5)) == pytest.approx(
+        top_k_accuracy_score(labels, scores.numpy(), k=5), abs=1e-6
+    )
+    order = torch.randperm(300, generator=generator)
+    assert float(macro_f1(scores[order], labels[order])) == pytest.approx(float(macro_f1(scores, labels)), abs=1e-6)

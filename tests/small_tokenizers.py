@@ -1,0 +1,34 @@
+"""Two tokenizers: pieces of words, and pieces of bytes with blanks that count."""
+
+from __future__ import annotations
+
+import pytest
+
+from isotrope.encoders.fresh import fresh_encoder
+from isotrope.tokens.text_tokenizer import TextTokenizer
+
+LINES = [
+    f"the {a} {b} sees one {c} over the old {a}"
+    for a in "cat dog fox".split()
+    for b in "walks eats".split()
+    for c in "river stone".split()
+]
+LETTERS = ["the quick brown fox jumps over the lazy dog", "pack my box with five dozen liquor jugs"]
+
+
+@pytest.fixture(scope="session")
+def tokenizer() -> TextTokenizer:
+    return fresh_encoder(LINES + LETTERS, vocabulary=200, layers=1, width=8, heads=1, max_length=32).text_tokenizer
+
+
+@pytest.fixture(scope="session")
+def byte_tokenizer(tmp_path_factory: pytest.TempPathFactory) -> TextTokenizer:
+    from tokenizers import ByteLevelBPETokenizer
+    from transformers import RobertaTokenizerFast
+
+    folder = tmp_path_factory.mktemp("bytes")
+    pieces = ByteLevelBPETokenizer()
+    specials = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]
+    pieces.train_from_iterator(LINES, vocab_size=320, min_frequency=1, special_tokens=specials, show_progress=False)
+    pieces.save_model(str(folder))
+    return TextTokenizer(RobertaTokenizerFast.from_pretrained(folder))

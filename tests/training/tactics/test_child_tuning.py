@@ -1,0 +1,191 @@
+"""Child-Tuning: which weights are updated, by how much, and that nothing else changes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load_file
+from torch import Tensor, nn
+
+import isotrope
+from isotrope.errors import InputError
+from isotrope.methods.simcse import SimCSE
+from isotrope.training.tactics.child_tuning import BLOCK, ChildTuning, fisher, largest
+
+pytestmark = pytest.mark.filterwarnings("ignore::isotrope.training.loop.TrainingWarning")
+SHORT: dict[str, Any] = {
+    "batch_size": 16,
+    "eval_steps": 6,
+    "logging_steps": 2,
+    "learning_rate": 1e-3,
+    "held_out": 40,
+    "max_length": 32,
+}
+
+
+def weights(folder: Path) -> dict[str, Tensor]:
+    return load_file(folder / "model" / "model.safetensors")
+
+
+def one(values: list[float]) -> nn.Module:
+    module = nn.Module()
+    module.weight = nn.Parameter(torch.tensor(values))
+    return module
+
+
+def test_f_keeps_the_mean_and_has_the_variance_of_the_formula() -> None:
+    module, share, draws = one([1.0, -2.0, 3.0]), 0.3, 20_000
+    gradient = torch.tensor([1.0, -2.0, 3.0])
+    child = ChildTuning(module, share, seed=1)  # type: ignore[arg-type]
+    found = []
+    for step in range(draws):
+        module.weight.grad = gradient.clone()
+        child.apply(step)
+        found.append(module.weight.grad)
+    seen = torch.stack(found)
+    error = 4 * gradient.abs() * ((1 - share) / (share * draws)) ** 0.5
+    assert ((seen.mean(0) - gradient).abs() < error).all()
+    assert torch.allclose(seen.var(0), gradient**2 * (1 - share) / share, rtol=0.05)
+
+
+def test_golden_values_of_adamw_under_given_masks(monkeypatch: pytest.MonkeyPatch) -> None:
+    module = one([0.5, 0.5, 0.5])
+    optimiser = torch.optim.AdamW(module.parameters(), lr=0.01, weight_decay=0.01, eps=1e-6)
+    child = ChildTuning(module, 0.3, seed=1)  # type: ignore[arg-type]
+    draws = iter([torch.tensor([0.0, 1.0, 0.0]), torch.tensor([1.0, 0.0, 0.0])])
+    monkeypatch.setattr(torch, "rand", lambda *args, **kwargs: next(draws))
+    for step, expected in enumerate([(0.489951, 0.49995, 0.489951), (0.483202, 0.507341, 0.479903)]):
+        module.weight.grad = torch.tensor([1.0, -2.0, 3.0])
+        child.apply(step)
+        optimiser.step()
+        assert module.weight.tolist() == pytest.approx(expected, abs=2e-6)
+
+
+def test_masks_differ_by_step_and_are_the_same_again() -> None:
+    module = one([1.0] * 1000)
+
+    def masked(seed: int, step: int) -> Tensor:
+        module.weight.grad = torch.ones(1000)
+        ChildTuning(module, 0.3, seed).apply(step)  # type: ignore[arg-type]
+        return module.weight.grad
+
+    assert torch.equal(masked(1, 5), masked(1, 5))
+    assert not torch.equal(masked(1, 5), masked(1, 6))
+    assert not torch.equal(masked(1, 5), masked(2, 5))
+
+
+@pytest.mark.parametrize("kind", ["F", "D"])
+def test_a_child_of_all_weights_is_plain_training(tiny: Path, sentences: Path, tmp_path: Path, kind: str) -> None:
+    plain = isotrope.train("simcse", sentences, model=tiny, output=tmp_path / "plain", max_steps=6, **SHORT)
+    child = isotrope.train(
+        "simcse", sentences, model=tiny, output=tmp_path / "child", max_steps=6, child_tuning=kind, child_p=1, **SHORT
+    )
+    first, second = weights(plain.folder), weights(child.folder)
+    assert all(torch.equal(first[name], second[name]) for name in first)
+
+
+def test_d_leaves_the_others_bit_identical_and_trains_the_share(tiny: Path, sentences: Path, tmp_path: Path) -> None:
+    settings = {**SHORT, "child_tuning": "D", "child_p": 0.2, "child_samples": 64, "weight_decay": 0.0}
+    run = isotrope.train("simcse", sentences, model=tiny, output=tmp_path / "run", max_steps=6, **settings)
+    start, end = load_file(tiny / "model.safetensors"), weights(run.folder)
+    blocks = [name for name in end if BLOCK.search(f".{name}")]
+    names = {name: next(known for known in start if known.endswith(name)) for name in end}
+    moved = sum(int((end[name] != start[names[name]]).sum()) for name in blocks)
+    total = sum(end[name].numel() for name in blocks)
+    assert 0.9 * 0.2 * total < moved <= round(0.2 * total)
+    assert not torch.equal(end["embeddings.word_embeddings.weight"], start[names["embeddings.word_embeddings.weight"]])
+
+
+@pytest.mark.parametrize("kind", ["F", "D"])
+def test_resume_equals_uninterrupted(
+    tiny: Path, sentences: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    settings = {**SHORT, "eval_steps": 3, "child_tuning": kind, "child_samples": 64}
+    whole = isotrope.train("simcse", sentences, model=tiny, output=tmp_path / "whole", max_steps=6, **settings)
+
+    steps = iter(range(1, 10))
+
+    def fall_at_four(self: SimCSE, representations: dict[str, Tensor]) -> None:
+        if next(steps) == 4:
+            raise RuntimeError("the power fails")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(SimCSE, "after_step", fall_at_four)
+        with pytest.raises(RuntimeError, match="the power fails"):
+            isotrope.train("simcse", sentences, model=tiny, output=tmp_path / "cut", max_steps=6, **settings)
+    again = isotrope.train(
+        "simcse", sentences, model=tiny, output=tmp_path / "cut", max_steps=6, resume=True, **settings
+    )
+    first, second = weights(whole.folder), weights(again.folder)
+    assert whole.selected_step == again.selected_step
+    assert all(torch.equal(first[name], second[name]) for name in first)
+
+
+def test_the_largest_are_taken_over_all_tensors_and_ties_by_order() -> None:
+    masks = largest({"a": torch.tensor([[0.0, 5.0], [1.0, 1.0]]), "b": torch.tensor([1.0, 7.0])}, 0.5)
+    assert masks["a"].tolist() == [[False, True], [True, False]]
+    assert masks["b"].tolist() == [False, True]
+    assert sum(int(mask.sum()) for mask in largest({"a": torch.rand(1000)}, 0.123).values()) == 123
+    with pytest.raises(InputError, match="zero or not finite"):
+        largest({"a": torch.zeros(4)}, 0.5)
+
+
+class Logistic(nn.Module):
+    """−log σ(y·w·x): a method with one weight vector, in what stands for a block."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.encoder = nn.Module()
+        self.encoder.layer = nn.ModuleList([nn.Linear(2, 1, bias=False)])
+        self.encoder.backbone = nn.Module()
+        self.encoder.backbone.layer = self.encoder.layer
+        with torch.no_grad():
+            self.encoder.layer[0].weight.copy_(torch.tensor([[0.3, -0.2]]))
+
+    def represent(self, batch: Any) -> dict[str, Tensor]:
+        return {"score": batch.label * self.encoder.layer[0](batch.x)}
+
+    def loss(self, representations: dict[str, Tensor], batch: Any) -> dict[str, Tensor]:
+        return {"loss": nn.functional.softplus(-representations["score"]).mean()}
+
+    def total(self, terms: dict[str, Tensor]) -> Tensor:
+        return terms["loss"]
+
+
+def test_fisher_of_a_logistic_regression_is_the_closed_form() -> None:
+    from accelerate import Accelerator
+
+    method = Logistic()
+    points = [(torch.tensor([[1.0, 2.0]]), 1.0), (torch.tensor([[-1.0, 0.5]]), -1.0), (torch.tensor([[0.0, 3.0]]), 1.0)]
+    batches = []
+    for x, label in points:
+        batch = SimpleNamespace(x=x, label=label, seed=0)
+        batch.to = lambda device, batch=batch: batch
+        batches.append(batch)
+    method.encoder.named_parameters = lambda: iter([("backbone.layer.0.weight", method.encoder.layer[0].weight)])  # type: ignore[method-assign]
+    (found,) = fisher(method, batches, Accelerator(cpu=True)).values()  # type: ignore[arg-type]
+    weight = torch.tensor([0.3, -0.2])
+    expected = torch.stack(
+        [((torch.sigmoid(label * (x[0] @ weight)) - 1) * label * x[0]) ** 2 for x, label in points]
+    ).mean(0)
+    assert torch.allclose(found[0], expected)
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"child_p": 0}, "above 0 and at most 1"),
+        ({"child_p": 1.5}, "above 0"),
+        ({"child_tuning": "f"}, "one of none, F, D"),
+    ],
+)
+def test_bad_settings_are_refused(
+    tiny: Path, sentences: Path, tmp_path: Path, settings: dict[str, Any], said: str
+) -> None:
+    with pytest.raises(InputError, match=said):
+        isotrope.train("simcse", sentences, model=tiny, output=tmp_path / "run", **settings)
+    assert not (tmp_path / "run").exists()
