@@ -10,7 +10,7 @@ import numpy as np
 
 from isotrope.encoders.encoder import Encoder
 from isotrope.methods.frame.decoding import TextGeneration, TextSettings
-from isotrope.towers.keeping import Role
+from isotrope.towers.keeping import Tower
 from isotrope.views.corruption import parse_noise
 from isotrope.views.decoder_targets import Target, whole
 from isotrope.views.edits import Ids
@@ -30,11 +30,14 @@ class BART(TextGeneration):
     every token of the clean text is asked for, whatever was done to the source.
     """
 
-    name = "bart"
-    title = "BART, denoising of texts"
-    paper = "Lewis et al. BART: Denoising Sequence-to-Sequence Pre-training. ACL 2020"
-    year = 2020
-    needs = "documents"
+    card = Card(
+        name="bart",
+        title="BART, denoising of texts",
+        paper="Lewis et al. BART: Denoising Sequence-to-Sequence Pre-training. ACL 2020",
+        year=2020,
+        needs="documents",
+        family="generative",
+    )
     Settings = BARTSettings
 
     @classmethod
@@ -42,9 +45,9 @@ class BART(TextGeneration):
         super().check(settings)
         parse_noise(settings.noise, settings.infill_length)
 
-    def roles(self, encoder: Encoder) -> dict[str, Role]:
+    def towers(self, encoder: Encoder) -> dict[str, Tower]:
         self.corruptor = parse_noise(self.settings.noise, self.settings.infill_length)(encoder.text_tokenizer)
-        return super().roles(encoder)
+        return super().towers(encoder)
 
     def example(self, text: Sequence[Ids], rng: np.random.Generator) -> tuple[Ids, Target]:
         return self.corruptor(text, rng), whole(np.concatenate(text), self.encoder.text_tokenizer)

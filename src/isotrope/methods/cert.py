@@ -10,7 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from isotrope.data.corpus import Records
-from isotrope.methods.frame.method import View
+from isotrope.methods.frame.batch import View
+from isotrope.methods.frame.method import Card
 from isotrope.methods.moco import QueueMethod, QueueSettings
 
 
@@ -24,13 +25,14 @@ class CERT(QueueMethod):
     paraphrases of a sentence.
     """
 
-    name = "cert"
-    title = "CERT: MoCo on paraphrases"
-    paper = (
-        "Fang, Wang, Zhou, Ding, Xie. CERT: Contrastive Self-supervised Learning for Language Understanding. arXiv 2020"
+    card = Card(
+        name="cert",
+        title="CERT: MoCo on paraphrases",
+        paper="Fang, Wang, Zhou, Ding, Xie. CERT: Contrastive Self-supervised Learning for Language Understanding. arXiv 2020",
+        year=2020,
+        needs="pairs",
+        family="contrastive",
     )
-    year = 2020
-    needs = "pairs"
     Settings = CERTSettings
 
     def views(self, records: Records, rng: np.random.Generator) -> dict[str, View]:

@@ -20,13 +20,14 @@ from isotrope.lexicon.meaning_changes import draw_antonyms, draw_synonyms
 from isotrope.lexicon.replacements import knows_words, open_lexicon
 from isotrope.lexicon.spelling import Spelling
 from isotrope.lexicon.wordnet import files_of, wordnet_folder
-from isotrope.methods.frame.method import Batch, View
+from isotrope.methods.frame.batch import Batch, View
+from isotrope.methods.frame.method import Card
 from isotrope.methods.mlm import MaskedLanguageModel, MLMSettings
 from isotrope.objectives import synonym_antonym, synonym_antonym_released
 from isotrope.objectives.vectors import mean, wide
 from isotrope.tokens.text_tokenizer import Tokens, join
 from isotrope.towers.heads import tanh_head
-from isotrope.towers.keeping import Role, Trained
+from isotrope.towers.keeping import Tower, Trained
 from isotrope.views.masking import label_tokens
 from isotrope.views.numbers import Numbers
 
@@ -55,10 +56,13 @@ class CLINE(MaskedLanguageModel):
     asked for, nor sentences in which nothing was replaced; those whose x⁻ is x are no pair to contrast.
     """
 
-    name = "cline"
-    title = "CLINE, synonyms against antonyms"
-    paper = "Wang, Ding, Li, Zheng. CLINE: Contrastive Learning with Semantic Negative Examples. ACL 2021"
-    year = 2021
+    card = Card(
+        name="cline",
+        title="CLINE, synonyms against antonyms",
+        paper="Wang, Ding, Li, Zheng. CLINE: Contrastive Learning with Semantic Negative Examples. ACL 2021",
+        year=2021,
+        family="contrastive",
+    )
     ragged = ("token_losses", "detection_scores", "replaced")
     parts = ("masked", "synonyms", "antonyms", "changed")
     terms = ("mlm", "detection", "synonym_antonym")
@@ -88,13 +92,13 @@ class CLINE(MaskedLanguageModel):
             )
         return rows
 
-    def roles(self, encoder: Encoder) -> dict[str, Role]:
+    def towers(self, encoder: Encoder) -> dict[str, Tower]:
         self.table = open_lexicon(wordnet_folder(), self.settings.senses)
         self.spelling = Spelling(self.table, encoder.text_tokenizer)
-        heads: dict[str, Role] = {"detector": Trained(nn.Linear(int(encoder.backbone.config.hidden_size), 1))}
+        heads: dict[str, Tower] = {"detector": Trained(nn.Linear(int(encoder.backbone.config.hidden_size), 1))}
         if self.settings.contrast == "released":
             heads["pooler"] = Trained(tanh_head(encoder.dimension))
-        return {**super().roles(encoder), **heads}
+        return {**super().towers(encoder), **heads}
 
     def views_of(self, tokens: Tokens, rng: np.random.Generator) -> dict[str, View]:
         before, behind = len(self.encoder.text_tokenizer.prefix), len(self.encoder.text_tokenizer.suffix)
@@ -117,8 +121,8 @@ class CLINE(MaskedLanguageModel):
         states, vectors = self.encoder.states_and_vectors(
             join([view.tokens for view in (masked, *others)], self.encoder.text_tokenizer.pad)
         )
-        if "pooler" in self.role:
-            vectors = self.role["pooler"](vectors)
+        if "pooler" in self.tower:
+            vectors = self.tower["pooler"](vectors)
         own, *parts = (
             part[:, : view.labels.shape[1]]
             for part, view in zip(states.split(len(masked)), (masked, *others), strict=True)
@@ -127,13 +131,13 @@ class CLINE(MaskedLanguageModel):
         names = ("original", "synonym", "antonym")
         return {
             "token_losses": self.token_losses(own, masked),
-            "detection_scores": self.role["detector"](asked).squeeze(-1),
+            "detection_scores": self.tower["detector"](asked).squeeze(-1),
             "replaced": torch.cat([view.labels.flatten()[view.asked] for view in others]),
             **dict(zip(names, vectors.split(len(masked)), strict=True)),
             "changed": batch["changed"].values,
         }
 
-    def loss(self, representations: dict[str, Tensor], batch: Batch) -> dict[str, Tensor]:
+    def loss(self, representations: dict[str, Tensor], generator: torch.Generator) -> dict[str, Tensor]:
         detection = self.detection_loss(representations)
         original, synonym, antonym = (representations[name] for name in ("original", "synonym", "antonym"))
         contrast_of = synonym_antonym if self.settings.contrast == "dot" else synonym_antonym_released

@@ -12,9 +12,10 @@ from isotrope.encoders.causal import make_causal
 from isotrope.encoders.encoder import Encoder
 from isotrope.encoders.language_head import vocabulary_scores
 from isotrope.errors import InputError
-from isotrope.methods.frame.method import Batch, Method, View
+from isotrope.methods.frame.batch import Batch, View
+from isotrope.methods.frame.method import Card, Method
 from isotrope.tokens.text_tokenizer import Lengths, Tokens
-from isotrope.towers.keeping import Role, Trained
+from isotrope.towers.keeping import Tower, Trained
 
 
 class CausalLanguageModel(Method):
@@ -24,19 +25,19 @@ class CausalLanguageModel(Method):
     nothing is seen across texts.
     """
 
-    name = "clm"
-    title = "Causal language modelling"
-    paper = (
-        "Radford, Narasimhan, Salimans, Sutskever. Improving Language Understanding by Generative Pre-Training. 2018"
+    card = Card(
+        name="clm",
+        title="Causal language modelling",
+        paper="Radford, Narasimhan, Salimans, Sutskever. Improving Language Understanding by Generative Pre-Training. 2018",
+        year=2018,
+        needs="sentences",
+        family="generative",
     )
-    year = 2018
-    needs = "sentences"
-    needs_language_head = True
+    language_head = True
     ragged = ("next_losses",)
     keeps = "last"
-    judges_itself = True
 
-    def roles(self, encoder: Encoder) -> dict[str, Role]:
+    def towers(self, encoder: Encoder) -> dict[str, Tower]:
         if encoder.language_model is None:
             raise InputError("Causal language modelling needs a model with a language head.")
         if "cls" in encoder.pooling.modes:
@@ -59,7 +60,7 @@ class CausalLanguageModel(Method):
         scores = self.scores(states.flatten(0, 1)[places]).float()
         return {"next_losses": cross_entropy(scores, tokens.ids.flatten()[places + 1], reduction="none")}
 
-    def loss(self, representations: dict[str, Tensor], batch: Batch) -> dict[str, Tensor]:
+    def loss(self, representations: dict[str, Tensor], generator: torch.Generator) -> dict[str, Tensor]:
         return {"clm": representations["next_losses"].mean()}
 
     def on_held_out(self, representations: dict[str, Tensor]) -> dict[str, Tensor]:

@@ -6,15 +6,18 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import torch
 from torch import Tensor
 from torch.nn.functional import cosine_similarity
 
 from isotrope.data.corpus import Records
 from isotrope.encoders.encoder import Encoder
 from isotrope.errors import InputError
-from isotrope.methods.frame.method import Batch, Method, Settings, View
+from isotrope.methods.frame.batch import Batch, View
+from isotrope.methods.frame.method import Card, Method
+from isotrope.methods.frame.settings import Settings
 from isotrope.objectives import cosent
-from isotrope.towers.keeping import Role
+from isotrope.towers.keeping import Tower
 from isotrope.views.numbers import Numbers
 
 SCORED, LABELLED = "scored-pairs", "labelled-pairs"
@@ -33,12 +36,15 @@ class CoSENT(Method):
     Only the order of the scores counts, so their range does not matter. Pairs of equal score are not compared.
     """
 
-    name = "cosent"
-    title = "CoSENT"
-    paper = "Su. CoSENT: A more efficient sentence vector scheme than Sentence-BERT. 2022 (blog post)"
-    year = 2022
-    needs = SCORED
-    accepts = (LABELLED,)
+    card = Card(
+        name="cosent",
+        title="CoSENT",
+        paper="Su. CoSENT: A more efficient sentence vector scheme than Sentence-BERT. 2022 (blog post)",
+        year=2022,
+        needs=SCORED,
+        accepts=(LABELLED,),
+        family="supervised",
+    )
     Settings = CoSENTSettings
 
     @classmethod
@@ -49,7 +55,7 @@ class CoSENT(Method):
         if len(names) < 2 or len(set(names)) < len(names):
             raise InputError(f"order is at least two different labels, joined by commas; '{settings.order}' was given.")
 
-    def roles(self, encoder: Encoder) -> dict[str, Role]:
+    def towers(self, encoder: Encoder) -> dict[str, Tower]:
         if self.corpus is None:
             raise InputError("CoSENT needs its data at the start: their scores decide what can be compared.")
         if self.corpus.record_type.name == LABELLED:
@@ -75,7 +81,7 @@ class CoSENT(Method):
         first, second = self.encoder.embed(batch["first"], batch["second"])
         return {"first": first, "second": second, "scores": batch["scores"].values}
 
-    def loss(self, representations: dict[str, Tensor], batch: Batch) -> dict[str, Tensor]:
+    def loss(self, representations: dict[str, Tensor], generator: torch.Generator) -> dict[str, Tensor]:
         cosines = cosine_similarity(representations["first"], representations["second"])
         return {"ranking": cosent(cosines, representations["scores"], self.settings.scale)}
 

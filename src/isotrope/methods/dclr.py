@@ -17,12 +17,13 @@ from isotrope.data.corpus import Records
 from isotrope.encoders.encoder import Encoder
 from isotrope.encoders.loading import load
 from isotrope.errors import InputError
-from isotrope.methods.frame.method import Batch, View
+from isotrope.methods.frame.batch import Batch, View
+from isotrope.methods.frame.method import Card
 from isotrope.methods.frame.temperature import temperature_of
 from isotrope.methods.simcse import SimCSE, SimCSESettings
 from isotrope.objectives import debiased
 from isotrope.objectives.ascent import steepest
-from isotrope.towers.keeping import Frozen, Role
+from isotrope.towers.keeping import Frozen, Tower
 
 
 @dataclass(frozen=True)
@@ -47,10 +48,13 @@ class DCLR(SimCSE):
     N(0, σ²) is shared by the batch and climbs towards its vectors:  n ← n + β g/‖g‖,  g = ∇_n Σ_i log Σ_n φ(h_i, n).
     """
 
-    name = "dclr"
-    title = "DCLR, debiased contrast"
-    paper = "Zhou, Zhang, Zhao, Wen. Debiased Contrastive Learning of Unsupervised Sentence Representations. ACL 2022"
-    year = 2022
+    card = Card(
+        name="dclr",
+        title="DCLR, debiased contrast",
+        paper="Zhou, Zhang, Zhao, Wen. Debiased Contrastive Learning of Unsupervised Sentence Representations. ACL 2022",
+        year=2022,
+        family="contrastive",
+    )
     Settings = DCLRSettings
 
     @classmethod
@@ -71,8 +75,8 @@ class DCLR(SimCSE):
                 f"ascent_steps and ascent_rate must not be negative; {settings.ascent_steps} and {settings.ascent_rate} were given."
             )
 
-    def roles(self, encoder: Encoder) -> dict[str, Role]:
-        towers = super().roles(encoder)
+    def towers(self, encoder: Encoder) -> dict[str, Tower]:
+        towers = super().towers(encoder)
         if self.settings.threshold is None:
             return towers
         complement = load(self.settings.complement, self.settings.complement_pooling, encoder.device)
@@ -83,23 +87,23 @@ class DCLR(SimCSE):
 
     @property
     def complement(self) -> Encoder:
-        return cast(Encoder, cast(Frozen, self.role["complement"]).module)
+        return cast(Encoder, cast(Frozen, self.tower["complement"]).module)
 
     def views(self, records: Records, rng: np.random.Generator) -> dict[str, View]:
         views = super().views(records, rng)
-        if "complement" not in self.role:
+        if "complement" not in self.tower:
             return views
         other = views["first"] if self.shares_tokens else self.complement.tokenise(records.texts(), self.max_length)
         return {**views, "complement": other}
 
     def represent(self, batch: Batch) -> dict[str, Tensor]:
         representations = super().represent(batch)
-        if "complement" in self.role:
+        if "complement" in self.tower:
             with torch.no_grad():
                 (representations["complement"],) = self.complement.embed(batch["complement"])
         return representations
 
-    def loss(self, representations: dict[str, Tensor], batch: Batch) -> dict[str, Tensor]:
+    def loss(self, representations: dict[str, Tensor], generator: torch.Generator) -> dict[str, Tensor]:
         first, second = representations["first"], representations["second"]
         noise = self.climb(self.draw(first, batch), first)
         weights = self.instance_weights(representations)
@@ -120,7 +124,7 @@ class DCLR(SimCSE):
         return (other @ other.T < self.settings.threshold).to(first.dtype)
 
     def draw(self, anchors: Tensor, batch: Batch) -> Tensor:
-        noise = torch.randn(self._noise_count(len(anchors)), anchors.shape[1], generator=batch.generator)
+        noise = torch.randn(self._noise_count(len(anchors)), anchors.shape[1], generator=generator)
         return self.settings.noise_spread * noise.to(anchors)
 
     def _noise_count(self, records: int) -> int:

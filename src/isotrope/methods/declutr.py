@@ -6,15 +6,18 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import torch
 from torch import Tensor
 
 from isotrope.data.batches import Rows
 from isotrope.data.corpus import Corpus, Records
 from isotrope.encoders.encoder import Encoder
 from isotrope.errors import InputError
-from isotrope.methods.frame.method import Batch, Method, Settings, View
+from isotrope.methods.frame.batch import Batch, View
+from isotrope.methods.frame.method import Card, Method
+from isotrope.methods.frame.settings import Settings
 from isotrope.objectives import nt_xent
-from isotrope.towers.keeping import Role
+from isotrope.towers.keeping import Tower
 from isotrope.views.spans import SpanSettings, count_short, sample_anchors, sample_positives
 
 
@@ -47,13 +50,16 @@ class DeCLUTR(Method):
     The paper adds masked language modelling of the anchors at equal weight: ``mlm_weight`` 1, as the recipe has it.
     """
 
-    name = "declutr"
-    title = "DeCLUTR"
-    paper = "Giorgi, Nitski, Wang, Bader. DeCLUTR: Deep Contrastive Learning for Unsupervised Textual Representations. ACL 2021"
-    year = 2021
-    needs = "documents"
+    card = Card(
+        name="declutr",
+        title="DeCLUTR",
+        paper="Giorgi, Nitski, Wang, Bader. DeCLUTR: Deep Contrastive Learning for Unsupervised Textual Representations. ACL 2021",
+        year=2021,
+        needs="documents",
+        family="contrastive",
+    )
     batches = "by-document"
-    masked_views = ("anchors",)
+    shared_views = ("anchors",)
     Settings = DeCLUTRSettings
 
     @classmethod
@@ -69,7 +75,7 @@ class DeCLUTR(Method):
     def usable(cls, settings: Any, corpus: Corpus, rows: Rows) -> Rows:
         return rows[corpus.document_tokens()[corpus.documents[rows]] >= 2 * settings.anchors]
 
-    def roles(self, encoder: Encoder) -> dict[str, Role]:
+    def towers(self, encoder: Encoder) -> dict[str, Tower]:
         frame = len(encoder.text_tokenizer.prefix) + len(encoder.text_tokenizer.suffix)
         self.room = min(self.max_length or encoder.max_length, encoder.max_length) - frame
         if self.room < 1:
@@ -120,7 +126,7 @@ class DeCLUTR(Method):
             "positives": positives.unflatten(0, (*shape, self.spans.positives)).mean(dim=2),
         }
 
-    def loss(self, representations: dict[str, Tensor], batch: Batch) -> dict[str, Tensor]:
+    def loss(self, representations: dict[str, Tensor], generator: torch.Generator) -> dict[str, Tensor]:
         anchors, positives = (representations[name].flatten(0, 1) for name in ("anchors", "positives"))
         return {"contrastive": nt_xent(anchors, positives, self.settings.temperature)}
 

@@ -17,8 +17,10 @@ from isotrope.encoders.encoder import Encoder
 from isotrope.encoders.parts.attention import attend
 from isotrope.errors import InputError
 from isotrope.measures.classification import macro_f1, top_accuracy
-from isotrope.methods.frame.method import Batch, Method, Settings, View
-from isotrope.towers.keeping import Role, Trained
+from isotrope.methods.frame.batch import Batch, View
+from isotrope.methods.frame.method import Card, Method
+from isotrope.methods.frame.settings import Settings
+from isotrope.towers.keeping import Tower, Trained
 from isotrope.views.numbers import Numbers
 
 READ_OUTS = ("attention", "pooling")
@@ -40,14 +42,16 @@ class DeepMoji(Method):
     emoji is m records. U is dropped afterwards; the attention stays.
     """
 
-    name = "deepmoji"
-    title = "DeepMoji, emoji as labels"
-    paper = "Felbo, Mislove, Søgaard, Rahwan, Lehmann. Using millions of emoji occurrences to learn any-domain representations. EMNLP 2017"
-    year = 2017
-    needs = "labelled"
-    accepts = ("emoji",)
+    card = Card(
+        name="deepmoji",
+        title="DeepMoji, emoji as labels",
+        paper="Felbo, Mislove, Søgaard, Rahwan, Lehmann. Using millions of emoji occurrences to learn any-domain representations. EMNLP 2017",
+        year=2017,
+        needs="labelled",
+        accepts=("emoji",),
+        family="supervised",
+    )
     keeps = "last"  # whether halves of a text find each other says nothing about feelings
-    judges_itself = True
     Settings = DeepMojiSettings
     class_weights: Tensor
 
@@ -74,7 +78,7 @@ class DeepMoji(Method):
             self.corpus.record_type.in_text and self.corpus.counts.empty > 0
         )
 
-    def roles(self, encoder: Encoder) -> dict[str, Role]:
+    def towers(self, encoder: Encoder) -> dict[str, Tower]:
         if self.corpus is None:
             raise InputError("deepmoji needs its data at the start: the head has an output for each emoji.")
         self.classes = classes_of(self.corpus, self.settings.emoji)
@@ -91,9 +95,9 @@ class DeepMoji(Method):
 
     def represent(self, batch: Batch) -> dict[str, Tensor]:
         (vectors,) = self.encoder.embed(batch["texts"])
-        return {"scores": self.role["head"](vectors), "labels": batch["labels"].values}
+        return {"scores": self.tower["head"](vectors), "labels": batch["labels"].values}
 
-    def loss(self, representations: dict[str, Tensor], batch: Batch) -> dict[str, Tensor]:
+    def loss(self, representations: dict[str, Tensor], generator: torch.Generator) -> dict[str, Tensor]:
         scores, labels = representations["scores"], representations["labels"]
         return {"emoji": cross_entropy(scores, labels, self.class_weights, reduction="none").mean()}
 

@@ -15,9 +15,11 @@ from isotrope.data.batches import Rows
 from isotrope.data.corpus import Corpus, Records
 from isotrope.encoders.encoder import Encoder
 from isotrope.errors import InputError
-from isotrope.methods.frame.method import Batch, Method, Settings, View
+from isotrope.methods.frame.batch import Batch, View
+from isotrope.methods.frame.method import Card, Method
+from isotrope.methods.frame.settings import Settings
 from isotrope.objectives import info_nce
-from isotrope.towers.keeping import Role, Trained
+from isotrope.towers.keeping import Tower, Trained
 from isotrope.views.numbers import Numbers
 from isotrope.views.turns import MISORDERS, draw_window, misorder
 
@@ -47,11 +49,14 @@ class DialogueOrder(Method):
     Both orders of every dialogue are in the batch, so length and words tell nothing.
     """
 
-    name = "dialogue-order"
-    title = "Dialogue order prediction"
-    paper = "Wu, Wang, Wang. Self-Supervised Dialogue Learning. ACL 2019"
-    year = 2019
-    needs = "dialogues"
+    card = Card(
+        name="dialogue-order",
+        title="Dialogue order prediction",
+        paper="Wu, Wang, Wang. Self-Supervised Dialogue Learning. ACL 2019",
+        year=2019,
+        needs="dialogues",
+        family="contrastive",
+    )
     batches = "by-document"
     Settings = DialogueOrderSettings
 
@@ -97,7 +102,7 @@ class DialogueOrder(Method):
         reason = f"fewer than {self.fewest(self.settings)} turns, or no two different ones in a row, and are left out"
         return [f"{left_out:,} of {len(kept):,} dialogues have {reason}."] if left_out else []
 
-    def roles(self, encoder: Encoder) -> dict[str, Role]:
+    def towers(self, encoder: Encoder) -> dict[str, Tower]:
         reader = {"reader": Trained(nn.GRU(encoder.dimension, encoder.dimension, batch_first=True))}
         judge = {"judge": Trained(nn.Linear(encoder.dimension, 1))} if self.settings.form == "classifier" else {}
         return {**reader, **judge}
@@ -130,16 +135,16 @@ class DialogueOrder(Method):
         fixed, size = batch["sizes"].values.unbind(dim=1)
         read = {name: self._read(vectors, batch[name].values, size) for name in ("right", "wrong")}
         if self.settings.form == "classifier":
-            return {name: self.role["judge"](state).squeeze(-1) for name, state in read.items()}
+            return {name: self.tower["judge"](state).squeeze(-1) for name, state in read.items()}
         in_order = torch.arange(self.settings.turns, device=vectors.device).expand(len(vectors), -1)
         return {"context": self._read(vectors, in_order, fixed), **read}
 
     def _read(self, vectors: Tensor, order: Tensor, size: Tensor) -> Tensor:
         """The GRU's state behind the first ``size`` turns in this order."""
-        states, _ = self.role["reader"](vectors.gather(1, order.unsqueeze(-1).expand_as(vectors)))
+        states, _ = self.tower["reader"](vectors.gather(1, order.unsqueeze(-1).expand_as(vectors)))
         return states[torch.arange(len(states), device=states.device), size - 1]
 
-    def loss(self, representations: dict[str, Tensor], batch: Batch) -> dict[str, Tensor]:
+    def loss(self, representations: dict[str, Tensor], generator: torch.Generator) -> dict[str, Tensor]:
         right, wrong = representations["right"], representations["wrong"]
         if self.settings.form == "contrastive":
             return {"contrastive": info_nce(representations["context"], right, self.settings.temperature, wrong)}

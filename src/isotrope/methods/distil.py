@@ -17,9 +17,11 @@ from isotrope.encoders.encoder import Encoder
 from isotrope.encoders.loading import load
 from isotrope.encoders.modes import set_dropout
 from isotrope.errors import InputError
-from isotrope.methods.frame.method import Batch, Method, Settings, View
+from isotrope.methods.frame.batch import Batch, View
+from isotrope.methods.frame.method import Card, Method
+from isotrope.methods.frame.settings import Settings
 from isotrope.objectives import imitation
-from isotrope.towers.keeping import Frozen, Role
+from isotrope.towers.keeping import Frozen, Tower
 
 SAMPLE = 16_384  # texts that the projection is fitted to
 
@@ -43,11 +45,14 @@ class Distil(Method):
     leaves out.
     """
 
-    name = "distil"
-    title = "Distillation of a sentence encoder"
-    paper = "Reimers, Gurevych. Making Monolingual Sentence Embeddings Multilingual using Knowledge Distillation. EMNLP 2020"
-    year = 2020
-    needs = "sentences"
+    card = Card(
+        name="distil",
+        title="Distillation of a sentence encoder",
+        paper="Reimers, Gurevych. Making Monolingual Sentence Embeddings Multilingual using Knowledge Distillation. EMNLP 2020",
+        year=2020,
+        needs="sentences",
+        family="supervised",
+    )
     Settings = DistilSettings
 
     @classmethod
@@ -57,7 +62,7 @@ class Distil(Method):
         if settings.dropout is not None and not 0 <= settings.dropout < 1:
             raise InputError(f"dropout must lie between 0 and 1; {settings.dropout} was given.")
 
-    def roles(self, encoder: Encoder) -> dict[str, Role]:
+    def towers(self, encoder: Encoder) -> dict[str, Tower]:
         if self.settings.dropout is not None:
             set_dropout(encoder.backbone, self.settings.dropout)
         names = [name.strip() for name in self.settings.teacher.split(",")]
@@ -66,7 +71,7 @@ class Distil(Method):
         self.shares_tokens = [
             teacher.text_tokenizer.fingerprint() == own and not teacher.prompt for teacher in self.teachers
         ]
-        towers: dict[str, Role] = {f"teacher_{number}": Frozen(teacher) for number, teacher in enumerate(self.teachers)}
+        towers: dict[str, Tower] = {f"teacher_{number}": Frozen(teacher) for number, teacher in enumerate(self.teachers)}
         width = sum(teacher.dimension for teacher in self.teachers)
         if width < encoder.dimension:
             raise InputError(
@@ -103,13 +108,13 @@ class Distil(Method):
         with torch.no_grad():
             units = [
                 nn.functional.normalize(
-                    cast(Encoder, cast(Frozen, self.role[name]).module).embed(batch[name])[0], dim=-1
+                    cast(Encoder, cast(Frozen, self.tower[name]).module).embed(batch[name])[0], dim=-1
                 )
                 for name in (f"teacher_{number}" for number in range(len(self.teachers)))
             ]
             target = torch.cat(units, dim=-1)
-            target = self.role["projection"](target) if "projection" in self.role else target
+            target = self.tower["projection"](target) if "projection" in self.tower else target
         return {"student": student, "teacher": target}
 
-    def loss(self, representations: dict[str, Tensor], batch: Batch) -> dict[str, Tensor]:
+    def loss(self, representations: dict[str, Tensor], generator: torch.Generator) -> dict[str, Tensor]:
         return {"imitation": imitation(representations["student"], representations["teacher"])}

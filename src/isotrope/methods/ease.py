@@ -16,10 +16,11 @@ from isotrope.data.links import NONE, Links
 from isotrope.encoders.encoder import Encoder
 from isotrope.encoders.parts.dense import Dense
 from isotrope.errors import InputError
-from isotrope.methods.frame.method import Batch, View
+from isotrope.methods.frame.batch import Batch, View
+from isotrope.methods.frame.method import Card
 from isotrope.methods.simcse import SimCSE, SimCSESettings
 from isotrope.objectives import entity_contrast
-from isotrope.towers.keeping import Role, Trained
+from isotrope.towers.keeping import Tower, Trained
 from isotrope.views.numbers import Numbers
 
 MAPS = ("linear", "tanh")
@@ -47,11 +48,14 @@ class EASE(SimCSE):
     the batch. A record without a hard entity brings none.
     """
 
-    name = "ease"
-    title = "EASE, entities as positives"
-    paper = "Nishikawa, Ri, Yamada, Tsuruoka, Echizen. EASE: Entity-Aware Contrastive Learning of Sentence Embedding. NAACL 2022"
-    year = 2022
-    needs = "linked"
+    card = Card(
+        name="ease",
+        title="EASE, entities as positives",
+        paper="Nishikawa, Ri, Yamada, Tsuruoka, Echizen. EASE: Entity-Aware Contrastive Learning of Sentence Embedding. NAACL 2022",
+        year=2022,
+        needs="linked",
+        family="contrastive",
+    )
     Settings = EASESettings
 
     @classmethod
@@ -73,14 +77,14 @@ class EASE(SimCSE):
                 stacklevel=2,
             )
 
-    def roles(self, encoder: Encoder) -> dict[str, Role]:
+    def towers(self, encoder: Encoder) -> dict[str, Tower]:
         if self.corpus is None:
             raise InputError("EASE needs its data at the start: the table has a row for each entity.")
         self.links = Links(self.corpus)
         table = self._table(self.corpus.entities, encoder.dimension)
         tanh = self.settings.entity_map == "tanh"
         to_sentences = Dense(table.embedding_dim, encoder.dimension, bias=tanh, activation=nn.Tanh() if tanh else None)
-        return {**super().roles(encoder), "entities": Trained(table), "map": Trained(to_sentences)}
+        return {**super().towers(encoder), "entities": Trained(table), "map": Trained(to_sentences)}
 
     def _table(self, names: list[str], width: int) -> nn.Embedding:
         """A row for each entity of the data, from the file of vectors where it has one."""
@@ -110,7 +114,7 @@ class EASE(SimCSE):
     def represent(self, batch: Batch) -> dict[str, Tensor]:
         links, hard = batch["links"].values, batch["hard"].values
         entities, hard_entities = (
-            self.role["map"](self.role["entities"](numbers.clamp(min=0))) for numbers in (links[:, 0], hard)
+            self.tower["map"](self.tower["entities"](numbers.clamp(min=0))) for numbers in (links[:, 0], hard)
         )
         return {
             **super().represent(batch),
@@ -120,7 +124,7 @@ class EASE(SimCSE):
             "hard": hard,
         }
 
-    def loss(self, representations: dict[str, Tensor], batch: Batch) -> dict[str, Tensor]:
+    def loss(self, representations: dict[str, Tensor], generator: torch.Generator) -> dict[str, Tensor]:
         settings = self.settings
         links = representations["links"]
         numbers = torch.cat([links[:, 0], representations["hard"]])  # of the candidates
@@ -132,7 +136,7 @@ class EASE(SimCSE):
             negative_weight=settings.hard_negative_weight,
             allowed=(numbers != NONE) & (numbers != links.unsqueeze(2)).all(dim=1),
         )
-        return {**super().loss(representations, batch), "entity": entity}
+        return {**super().loss(representations, generator), "entity": entity}
 
     def weights(self) -> dict[str, float]:
         return {"entity": cast(float, self.settings.entity_weight)}

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, mse_loss
 
@@ -18,10 +19,12 @@ from isotrope.encoders.encoder import Encoder
 from isotrope.errors import InputError
 from isotrope.measures.task_scores import agreement, correlations
 from isotrope.methods.frame.label_targets import Classes, Scores
-from isotrope.methods.frame.method import Batch, Method, Settings, View
+from isotrope.methods.frame.batch import Batch, View
+from isotrope.methods.frame.method import Card, Method
+from isotrope.methods.frame.settings import Settings
 from isotrope.tokens.text_tokenizer import Tokens
 from isotrope.towers.heads import tanh_head
-from isotrope.towers.keeping import Role, Trained
+from isotrope.towers.keeping import Tower, Trained
 from isotrope.views.numbers import Numbers
 from isotrope.views.segments import trim_pair
 
@@ -48,15 +51,17 @@ class FineTune(Method):
     by the records that it is judged on. W and U are dropped afterwards.
     """
 
-    name = "fine-tune"
-    title = "Supervised fine-tuning"
-    paper = "Devlin, Chang, Lee, Toutanova. BERT: Pre-training of Deep Bidirectional Transformers. NAACL 2019"
-    year = 2019
-    needs = "labelled"
-    accepts = ("labelled-pairs", "scored-pairs")
+    card = Card(
+        name="fine-tune",
+        title="Supervised fine-tuning",
+        paper="Devlin, Chang, Lee, Toutanova. BERT: Pre-training of Deep Bidirectional Transformers. NAACL 2019",
+        year=2019,
+        needs="labelled",
+        accepts=("labelled-pairs", "scored-pairs"),
+        family="supervised",
+    )
     keeps = "last"
-    judges_itself = True
-    scores_itself = True
+    chooses = True
     Settings = FineTuneSettings
 
     @classmethod
@@ -79,7 +84,7 @@ class FineTune(Method):
         targets.check(test, settings.test)
         return {"test": test}
 
-    def roles(self, encoder: Encoder) -> dict[str, Role]:
+    def towers(self, encoder: Encoder) -> dict[str, Tower]:
         if self.corpus is None:
             raise InputError("Fine-tuning needs its data at the start: they say how many classes there are.")
         self.targets = _targets(self.settings, self.corpus)
@@ -125,9 +130,9 @@ class FineTune(Method):
 
     def represent(self, batch: Batch) -> dict[str, Tensor]:
         (vectors,) = self.encoder.embed(batch["texts"])
-        return {"outputs": self.role["head"](vectors), "targets": batch["targets"].values}
+        return {"outputs": self.tower["head"](vectors), "targets": batch["targets"].values}
 
-    def loss(self, representations: dict[str, Tensor], batch: Batch) -> dict[str, Tensor]:
+    def loss(self, representations: dict[str, Tensor], generator: torch.Generator) -> dict[str, Tensor]:
         outputs, targets = representations["outputs"], representations["targets"]
         if isinstance(self.targets, Classes):
             return {"classification": cross_entropy(outputs, targets)}

@@ -13,7 +13,8 @@ from torch import Tensor
 
 from isotrope.data.corpus_files import text_key
 from isotrope.errors import InputError
-from isotrope.methods.frame.method import Batch, View
+from isotrope.methods.frame.batch import Batch, View
+from isotrope.methods.frame.method import Card
 from isotrope.methods.mlm import MaskedLanguageModel, MLMSettings
 from isotrope.objectives import contrast
 from isotrope.objectives.vectors import unit
@@ -42,10 +43,13 @@ class InfoWord(MaskedLanguageModel):
     other sentences with the same tokens are no candidates: they would be false negatives.
     """
 
-    name = "infoword"
-    title = "InfoWord, n-grams against their sentences"
-    paper = "Kong et al. A Mutual Information Maximization Perspective of Language Representation Learning. ICLR 2020"
-    year = 2020
+    card = Card(
+        name="infoword",
+        title="InfoWord, n-grams against their sentences",
+        paper="Kong et al. A Mutual Information Maximization Perspective of Language Representation Learning. ICLR 2020",
+        year=2020,
+        family="contrastive",
+    )
     keeps = "best"  # unlike MLM alone, it compares the vectors that are kept
     parts = ("masked", "sentences", "ngrams", "keys")
     terms = ("contrastive", "mlm")
@@ -92,10 +96,10 @@ class InfoWord(MaskedLanguageModel):
         repeated = (keys.unsqueeze(1) == keys).fill_diagonal_(False)
         return (sentences @ ngrams.T / self.settings.temperature).masked_fill(repeated, -torch.inf)
 
-    def loss(self, representations: dict[str, Tensor], batch: Batch) -> dict[str, Tensor]:
+    def loss(self, representations: dict[str, Tensor], generator: torch.Generator) -> dict[str, Tensor]:
         scores = self.similarities(representations)
         own = torch.arange(len(scores), device=scores.device)
-        return {"contrastive": contrast(scores, own), **super().loss(representations, batch)}
+        return {"contrastive": contrast(scores, own), **super().loss(representations, generator)}
 
     def weights(self) -> dict[str, float]:
         return {"contrastive": self.settings.ngram_weight}

@@ -19,10 +19,12 @@ from isotrope.data.record_types import Record
 from isotrope.encoders.encoder import Encoder
 from isotrope.encoders.word_vectors import Concepts, StaticVectors
 from isotrope.errors import InputError
-from isotrope.methods.frame.method import Batch, Method, Settings, View
+from isotrope.methods.frame.batch import Batch, View
+from isotrope.methods.frame.method import Card, Method
+from isotrope.methods.frame.settings import Settings
 from isotrope.objectives.relational import closeness, relational
 from isotrope.tokens.word_vocabulary import SPECIALS, name_tokens
-from isotrope.towers.keeping import Role, Trained
+from isotrope.towers.keeping import Tower, Trained
 from isotrope.views.numbers import Numbers
 
 FIRST = len(SPECIALS)  # the row of the first concept
@@ -57,16 +59,17 @@ class LinearRelationalEmbedding(Method):
     and a relation. The encoder is the table of concepts; the matrices stand beside it in the saved folder.
     """
 
-    name = "lre"
-    title = "Linear relational embedding"
-    paper = "Paccanaro, Hinton. Learning Distributed Representations of Concepts Using Linear Relational Embedding. IEEE TKDE 2001"
-    year = 2001
-    needs = "relations"
+    card = Card(
+        name="lre",
+        title="Linear relational embedding",
+        paper="Paccanaro, Hinton. Learning Distributed Representations of Concepts Using Linear Relational Embedding. IEEE TKDE 2001",
+        year=2001,
+        needs="relations",
+        family="relational",
+    )
     keeps = "last"
-    judges_itself = True
-    scores_itself = True
-    starts_anew = True
-    loop: ClassVar[dict[str, Any]] = {
+    chooses = True
+    defaults: ClassVar[dict[str, Any]] = {
         "learning_rate": 0.02, "max_steps": 1500, "warmup_ratio": 0.0, "weight_decay": 0.0, "eval_steps": 500, "logging_steps": 50
     }  # fmt: skip
     Settings = LRESettings
@@ -81,7 +84,7 @@ class LinearRelationalEmbedding(Method):
             raise InputError(f"prior must not be negative; {settings.prior} was given.")
 
     @classmethod
-    def begin(cls, settings: Any, records: Iterable[Record], seed: int) -> Encoder:
+    def initialise(cls, settings: Any, records: Iterable[Record], seed: int) -> Encoder:
         found, uses = set[str](), Counter[str]()
         for record in records:
             if all(record.texts) and record.value:  # the corpus says what is wrong with others
@@ -99,7 +102,7 @@ class LinearRelationalEmbedding(Method):
         vectors[:FIRST] = 0.0
         return Encoder(StaticVectors(vectors), name_tokens(sorted(found)))
 
-    def roles(self, encoder: Encoder) -> dict[str, Role]:
+    def towers(self, encoder: Encoder) -> dict[str, Tower]:
         if self.corpus is None:
             raise InputError("lre needs its corpus at once: the relations are in it.")
         ends = np.asarray(self.corpus.ids, dtype=np.int64).reshape(-1, 2) - FIRST  # a name is one token
@@ -110,7 +113,7 @@ class LinearRelationalEmbedding(Method):
 
     @property
     def matrices(self) -> Tensor:
-        role = self.role["relations"]
+        role = self.tower["relations"]
         assert isinstance(role, Trained)
         assert isinstance(role.module, Matrices)
         return role.module.matrices
@@ -129,11 +132,11 @@ class LinearRelationalEmbedding(Method):
 
     def represent(self, batch: Batch) -> dict[str, Tensor]:
         first, relation, answers = batch["triples"].values.unbind(dim=1)
-        images = self.role["relations"](self.concepts[first], relation)
+        images = self.tower["relations"](self.concepts[first], relation)
         numbers = {name: batch[name].values for name in ("questions", "answers_each")}
         return {"images": images, "answers": answers, **numbers}
 
-    def loss(self, representations: dict[str, Tensor], batch: Batch) -> dict[str, Tensor]:
+    def loss(self, representations: dict[str, Tensor], generator: torch.Generator) -> dict[str, Tensor]:
         images, answers, each = (representations[name] for name in ("images", "answers", "answers_each"))
         size = self.concepts.pow(2).sum() + self.matrices.pow(2).sum()
         return {"relational": relational(images, self.concepts, answers, each), "prior": size / 2}

@@ -11,7 +11,7 @@ import numpy as np
 from isotrope.encoders.encoder import Encoder
 from isotrope.errors import InputError
 from isotrope.methods.frame.decoding import TextGeneration, TextSettings
-from isotrope.towers.keeping import Role
+from isotrope.towers.keeping import Tower
 from isotrope.views.decoder_targets import Target, begin_of
 from isotrope.views.edits import Ids
 from isotrope.views.hidden_spans import draw_fragment, hide_fragment
@@ -33,11 +33,14 @@ class MASS(TextGeneration):
     before it.
     """
 
-    name = "mass"
-    title = "MASS, masked fragments"
-    paper = "Song, Tan, Qin, Lu, Liu. MASS: Masked Sequence to Sequence Pre-training for Language Generation. ICML 2019"
-    year = 2019
-    needs = "sentences"
+    card = Card(
+        name="mass",
+        title="MASS, masked fragments",
+        paper="Song, Tan, Qin, Lu, Liu. MASS: Masked Sequence to Sequence Pre-training for Language Generation. ICML 2019",
+        year=2019,
+        needs="sentences",
+        family="generative",
+    )
     Settings = MASSSettings
 
     @classmethod
@@ -50,10 +53,10 @@ class MASS(TextGeneration):
                 f"edge_share counts twice, for the start and the end, and lies between 0 and 0.5; {settings.edge_share} was given."
             )
 
-    def roles(self, encoder: Encoder) -> dict[str, Role]:
+    def towers(self, encoder: Encoder) -> dict[str, Tower]:
         if encoder.text_tokenizer.mask is None:
             raise InputError("MASS needs a tokenizer with a [MASK] token.")
-        return super().roles(encoder)
+        return super().towers(encoder)
 
     def example(self, text: Sequence[Ids], rng: np.random.Generator) -> tuple[Ids, Target]:
         ids, tokenizer = np.concatenate(text), self.encoder.text_tokenizer

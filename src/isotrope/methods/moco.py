@@ -16,12 +16,14 @@ from isotrope.data.corpus import Corpus, Records
 from isotrope.encoders.encoder import Encoder
 from isotrope.encoders.modes import set_dropout
 from isotrope.errors import InputError
-from isotrope.methods.frame.method import Batch, Method, Settings, View
+from isotrope.methods.frame.batch import Batch, View
+from isotrope.methods.frame.method import Card, Method
+from isotrope.methods.frame.settings import Settings
 from isotrope.methods.simclr import check_head
 from isotrope.objectives import queue_nce
 from isotrope.objectives.vectors import unit
 from isotrope.towers.heads import projection_head
-from isotrope.towers.keeping import Frozen, Momentum, Role, Trained
+from isotrope.towers.keeping import Frozen, Momentum, Tower, Trained
 from isotrope.views.two_views import edited, parse_two_views
 
 LONGEST, SHORTEST = 65_536, 1024  # of a queue whose length is not given; the first is the paper's
@@ -67,7 +69,7 @@ class QueueMethod(Method):
                 f"queue ({length:,}) must be larger than batch_size ({batch_size:,}); raise the one or lower the other."
             )
 
-    def roles(self, encoder: Encoder) -> dict[str, Role]:
+    def towers(self, encoder: Encoder) -> dict[str, Tower]:
         settings = self.settings
         if settings.dropout is not None:
             set_dropout(encoder.backbone, settings.dropout)
@@ -87,10 +89,10 @@ class QueueMethod(Method):
     def represent(self, batch: Batch) -> dict[str, Tensor]:
         (queries,) = self.encoder.embed(batch["first"])
         with torch.no_grad():
-            (keys,) = cast(Encoder, cast(Frozen, self.role["key"]).module).embed(batch["second"])
-        return {"queries": self.role["head"](queries), "keys": self.role["key_head"](keys)}
+            (keys,) = cast(Encoder, cast(Frozen, self.tower["key"]).module).embed(batch["second"])
+        return {"queries": self.tower["head"](queries), "keys": self.tower["key_head"](keys)}
 
-    def loss(self, representations: dict[str, Tensor], batch: Batch) -> dict[str, Tensor]:
+    def loss(self, representations: dict[str, Tensor], generator: torch.Generator) -> dict[str, Tensor]:
         queries, keys = representations["queries"], representations["keys"]
         return {"contrastive": queue_nce(queries, keys, self.queue, self.settings.temperature)}
 
@@ -127,11 +129,14 @@ class MoCo(QueueMethod):
     m)·θ_q.
     """
 
-    name = "moco"
-    title = "MoCo on edited text"
-    paper = "He, Fan, Wu, Xie, Girshick. Momentum Contrast for Unsupervised Visual Representation Learning. CVPR 2020"
-    year = 2020
-    needs = "sentences"
+    card = Card(
+        name="moco",
+        title="MoCo on edited text",
+        paper="He, Fan, Wu, Xie, Girshick. Momentum Contrast for Unsupervised Visual Representation Learning. CVPR 2020",
+        year=2020,
+        needs="sentences",
+        family="contrastive",
+    )
     Settings = MoCoSettings
 
     @classmethod
@@ -139,9 +144,9 @@ class MoCo(QueueMethod):
         super().check(settings)
         parse_two_views(settings.edits, settings.second_edits)
 
-    def roles(self, encoder: Encoder) -> dict[str, Role]:
+    def towers(self, encoder: Encoder) -> dict[str, Tower]:
         self.edits = parse_two_views(self.settings.edits, self.settings.second_edits)(encoder.text_tokenizer)
-        return super().roles(encoder)
+        return super().towers(encoder)
 
     def views(self, records: Records, rng: np.random.Generator) -> dict[str, View]:
         sequences = records.tokens()

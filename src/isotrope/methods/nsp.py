@@ -16,9 +16,11 @@ from isotrope.data.batches import Rows
 from isotrope.data.corpus import Corpus, Records
 from isotrope.encoders.encoder import Encoder
 from isotrope.errors import InputError
-from isotrope.methods.frame.method import Batch, Method, Settings, View
+from isotrope.methods.frame.batch import Batch, View
+from isotrope.methods.frame.method import Card, Method
+from isotrope.methods.frame.settings import Settings
 from isotrope.towers.heads import tanh_head
-from isotrope.towers.keeping import Role, Trained
+from isotrope.towers.keeping import Tower, Trained
 from isotrope.views.numbers import Numbers
 from isotrope.views.segments import (
     Ids,
@@ -49,7 +51,6 @@ class SentencePairs(Method):
 
     needs = "documents"
     keeps = "last"
-    judges_itself = True
     classes: ClassVar[int] = 2
     takes_last_sentences: ClassVar[bool] = False  # those that nothing follows in their document
     settings: Any
@@ -62,7 +63,7 @@ class SentencePairs(Method):
 
     @classmethod
     def usable(cls, settings: Any, corpus: Corpus, rows: Rows) -> Rows:
-        document_sizes(corpus, cls.name)
+        document_sizes(corpus, cls.card.name)
         followed = np.ones(len(corpus), dtype=np.bool_)
         followed[np.append(corpus.starts[1:], len(corpus)) - 1] = False
         return rows if cls.takes_last_sentences else rows[followed[rows]]
@@ -73,7 +74,7 @@ class SentencePairs(Method):
         fate = "is never followed by its own text" if self.takes_last_sentences else "is left out"
         return [f"{alone:,} of {len(sizes):,} documents are a single sentence, which {fate}."] if alone else []
 
-    def roles(self, encoder: Encoder) -> dict[str, Role]:
+    def towers(self, encoder: Encoder) -> dict[str, Tower]:
         specials = sum(map(len, encoder.text_tokenizer.pair_frame))
         self.room = min(self.max_length or encoder.max_length, encoder.max_length) - specials
         if self.room < 2:
@@ -109,17 +110,17 @@ class SentencePairs(Method):
 
     def told(self, states: Tensor, batch: Batch) -> dict[str, Tensor]:
         """What the first token of each row says of its pair, and what is right."""
-        return {"scores": self.role["head"](states[:, 0]), "labels": batch["labels"].values}
+        return {"scores": self.tower["head"](states[:, 0]), "labels": batch["labels"].values}
 
-    def loss(self, representations: dict[str, Tensor], batch: Batch) -> dict[str, Tensor]:
-        return {self.name: cross_entropy(representations["scores"], representations["labels"])}
+    def loss(self, representations: dict[str, Tensor], generator: torch.Generator) -> dict[str, Tensor]:
+        return {self.card.name: cross_entropy(representations["scores"], representations["labels"])}
 
     def on_held_out(self, representations: dict[str, Tensor]) -> dict[str, Tensor]:
         scores, labels = representations["scores"], representations["labels"].long()
         frequent = torch.bincount(labels).max() / len(labels)
         return {
-            f"{self.name}_accuracy": (scores.argmax(dim=1) == labels).float().mean(),
-            f"{self.name}_guess": frequent,
+            f"{self.card.name}_accuracy": (scores.argmax(dim=1) == labels).float().mean(),
+            f"{self.card.name}_guess": frequent,
         }
 
 
@@ -131,10 +132,13 @@ class NextSentenceSettings(SentencePairSettings):
 class NextSentence(SentencePairs):
     """Label 0: B follows A in the text. Label 1: B is a run of sentences of another document."""
 
-    name = "nsp"
-    title = "Next sentence prediction"
-    paper = "Devlin, Chang, Lee, Toutanova. BERT: Pre-training of Deep Bidirectional Transformers. NAACL 2019"
-    year = 2019
+    card = Card(
+        name="nsp",
+        title="Next sentence prediction",
+        paper="Devlin, Chang, Lee, Toutanova. BERT: Pre-training of Deep Bidirectional Transformers. NAACL 2019",
+        year=2019,
+        family="generative",
+    )
     takes_last_sentences = True
     Settings = NextSentenceSettings
 

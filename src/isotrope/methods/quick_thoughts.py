@@ -10,14 +10,17 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 import numpy as np
+import torch
 from torch import Tensor
 
 from isotrope.data.corpus import Records
 from isotrope.encoders.encoder import Encoder
 from isotrope.errors import InputError
-from isotrope.methods.frame.method import Batch, Method, Settings, View
+from isotrope.methods.frame.batch import Batch, View
+from isotrope.methods.frame.method import Card, Method
+from isotrope.methods.frame.settings import Settings
 from isotrope.objectives import neighbour_prediction
-from isotrope.towers.keeping import Role, Trained
+from isotrope.towers.keeping import Tower, Trained
 from isotrope.views.numbers import Numbers
 
 SECONDS = ("own", "shared")
@@ -38,12 +41,15 @@ class QuickThoughts(Method):
     is f twice.
     """
 
-    name = "quick-thoughts"
-    title = "QuickThoughts"
-    paper = "Logeswaran, Lee. An Efficient Framework for Learning Sentence Representations. ICLR 2018"
-    year = 2018
-    needs = "documents"
-    accepts = ("dialogues",)
+    card = Card(
+        name="quick-thoughts",
+        title="QuickThoughts",
+        paper="Logeswaran, Lee. An Efficient Framework for Learning Sentence Representations. ICLR 2018",
+        year=2018,
+        needs="documents",
+        accepts=("dialogues",),
+        family="contrastive",
+    )
     batches = "consecutive"
     Settings = QuickThoughtsSettings
 
@@ -58,7 +64,7 @@ class QuickThoughts(Method):
         if settings.second not in SECONDS:
             raise InputError(f"second is one of {', '.join(SECONDS)}; '{settings.second}' was given.")
 
-    def roles(self, encoder: Encoder) -> dict[str, Role]:
+    def towers(self, encoder: Encoder) -> dict[str, Tower]:
         return {"second": Trained(copy.deepcopy(encoder))} if self.settings.second == "own" else {}
 
     def remarks(self) -> list[str]:
@@ -78,14 +84,14 @@ class QuickThoughts(Method):
 
     def represent(self, batch: Batch) -> dict[str, Tensor]:
         (first,) = self.encoder.embed(batch["sentences"])
-        second = self._second.embed(batch["sentences"])[0] if "second" in self.role else first
+        second = self._second.embed(batch["sentences"])[0] if "second" in self.tower else first
         return {"first": first, "second": second, "places": batch["places"].values}
 
     @property
     def _second(self) -> Encoder:
-        return cast(Encoder, cast(Trained, self.role["second"]).module)
+        return cast(Encoder, cast(Trained, self.tower["second"]).module)
 
-    def loss(self, representations: dict[str, Tensor], batch: Batch) -> dict[str, Tensor]:
+    def loss(self, representations: dict[str, Tensor], generator: torch.Generator) -> dict[str, Tensor]:
         first, second, places = (representations[name] for name in ("first", "second", "places"))
         return {
             "contrastive": neighbour_prediction(

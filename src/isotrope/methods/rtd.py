@@ -15,11 +15,13 @@ from torch.nn.functional import cross_entropy
 from isotrope.encoders.encoder import Encoder
 from isotrope.errors import InputError
 from isotrope.methods.frame.auxiliary import Auxiliary
-from isotrope.methods.frame.method import Batch, Settings, View
+from isotrope.methods.frame.batch import Batch, View
+from isotrope.methods.frame.method import Card
+from isotrope.methods.frame.settings import Settings
 from isotrope.objectives.detection import detection_losses, sample_tokens
 from isotrope.tokens.text_tokenizer import Tokens
 from isotrope.towers.generator import Generator
-from isotrope.towers.keeping import Role, Trained
+from isotrope.towers.keeping import Tower, Trained
 from isotrope.views.masking import Masked, mask_tokens
 from isotrope.views.numbers import Numbers
 
@@ -52,16 +54,18 @@ class ReplacedTokenDetection(Auxiliary):
     not.
     """
 
-    name = "rtd"
-    title = "Replaced-token detection, ELECTRA"
-    paper = "Clark, Luong, Le, Manning. ELECTRA: Pre-training Text Encoders as Discriminators Rather Than Generators. ICLR 2020"
-    year = 2020
-    needs = "sentences"
+    card = Card(
+        name="rtd",
+        title="Replaced-token detection, ELECTRA",
+        paper="Clark, Luong, Le, Manning. ELECTRA: Pre-training Text Encoders as Discriminators Rather Than Generators. ICLR 2020",
+        year=2020,
+        needs="sentences",
+        family="adversarial",
+    )
     ragged = ("generator_losses",)
     parts = ("asked", "dice")
     terms = ("generator", "detection")
     keeps = "last"
-    judges_itself = True
     Settings = RTDSettings
 
     @classmethod
@@ -81,7 +85,7 @@ class ReplacedTokenDetection(Auxiliary):
             if not getattr(settings, name) >= 0:
                 raise InputError(f"{name} must not be negative; {getattr(settings, name)} was given.")
 
-    def roles(self, encoder: Encoder) -> dict[str, Role]:
+    def towers(self, encoder: Encoder) -> dict[str, Tower]:
         if encoder.text_tokenizer.mask is None:
             raise InputError("Replaced-token detection needs a tokenizer with a [MASK] token.")
         generator = Trained(Generator(encoder, self.settings.generator_size))
@@ -100,7 +104,7 @@ class ReplacedTokenDetection(Auxiliary):
         view: Masked = batch["asked"]
         mask, labels = view.tokens.mask, view.labels.flatten()[view.asked]
         dice = batch["dice"].values[:, : mask.shape[1]].flatten()[view.asked]
-        scores = cast(Tensor, self.role["generator"](view.tokens.ids, mask, view.asked)).float()
+        scores = cast(Tensor, self.tower["generator"](view.tokens.ids, mask, view.asked)).float()
         drawn = sample_tokens(scores.detach(), dice, self.settings.sample_temperature)
         original = torch.where(view.labels >= 0, view.labels, view.tokens.ids)
         corrupted = original.flatten().scatter(0, view.asked, drawn).view_as(original)
@@ -114,7 +118,7 @@ class ReplacedTokenDetection(Auxiliary):
         """
         valid = tokens.mask > 0
         states = self.encoder.states(tokens)
-        scores = cast(Tensor, self.role["detector"](states)).squeeze(-1)
+        scores = cast(Tensor, self.tower["detector"](states)).squeeze(-1)
         taken = (scores > 0) & valid
         counts = [valid, replaced & valid, taken, taken & replaced]
         return {
@@ -122,7 +126,7 @@ class ReplacedTokenDetection(Auxiliary):
             "detection_counts": torch.stack([count.sum(1) for count in counts], dim=1),
         }
 
-    def loss(self, representations: dict[str, Tensor], batch: Batch) -> dict[str, Tensor]:
+    def loss(self, representations: dict[str, Tensor], generator: torch.Generator) -> dict[str, Tensor]:
         tokens = representations["detection_counts"][:, 0].sum()
         detection = representations["detection_losses"].sum() / tokens.clamp(min=1)
         return {"generator": representations["generator_losses"].mean(), "detection": detection}

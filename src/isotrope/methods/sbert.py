@@ -17,9 +17,11 @@ from isotrope.data.corpus import Corpus, Records
 from isotrope.encoders.encoder import Encoder
 from isotrope.errors import InputError
 from isotrope.methods.frame.label_targets import Classes
-from isotrope.methods.frame.method import Batch, Method, Settings, View
+from isotrope.methods.frame.batch import Batch, View
+from isotrope.methods.frame.method import Card, Method
+from isotrope.methods.frame.settings import Settings
 from isotrope.objectives import triplet
-from isotrope.towers.keeping import Role, Trained
+from isotrope.towers.keeping import Tower, Trained
 from isotrope.views.numbers import Numbers
 
 FORMS = {"classification": "labelled-pairs", "regression": "scored-pairs", "triplet": "triples"}
@@ -42,12 +44,15 @@ class SBERT(Method):
     triplet          max(0, ‖a − p‖ − ‖a − n‖ + margin)
     """
 
-    name = "sbert"
-    title = "Sentence-BERT"
-    paper = "Reimers, Gurevych. Sentence-BERT: Sentence Embeddings using Siamese BERT-Networks. EMNLP 2019"
-    year = 2019
-    needs = "labelled-pairs"
-    accepts = ("scored-pairs", "triples")
+    card = Card(
+        name="sbert",
+        title="Sentence-BERT",
+        paper="Reimers, Gurevych. Sentence-BERT: Sentence Embeddings using Siamese BERT-Networks. EMNLP 2019",
+        year=2019,
+        needs="labelled-pairs",
+        accepts=("scored-pairs", "triples"),
+        family="supervised",
+    )
     Settings = SBERTSettings
 
     @classmethod
@@ -69,7 +74,7 @@ class SBERT(Method):
     def record_types(cls, settings: Any) -> tuple[str, ...]:
         return super().record_types(settings) if settings.form == "auto" else (FORMS[settings.form],)
 
-    def roles(self, encoder: Encoder) -> dict[str, Role]:
+    def towers(self, encoder: Encoder) -> dict[str, Tower]:
         if self.corpus is None:
             raise InputError("Sentence-BERT needs its data at the start: they decide the form of the loss.")
         self.form = next(form for form, kind in FORMS.items() if kind == self.corpus.record_type.name)
@@ -103,11 +108,11 @@ class SBERT(Method):
         found = dict(zip(names, self.encoder.embed(*(batch[name] for name in names)), strict=True))
         return {**found, "wanted": batch["wanted"].values} if "wanted" in batch else found
 
-    def loss(self, representations: dict[str, Tensor], batch: Batch) -> dict[str, Tensor]:
+    def loss(self, representations: dict[str, Tensor], generator: torch.Generator) -> dict[str, Tensor]:
         u, v = representations["first"], representations["second"]
         if self.form == "triplet":
             return {"triplet": triplet(u, v, representations["third"], self.settings.margin, self.settings.distance)}
         if self.form == "regression":
             return {"regression": mse_loss(cosine_similarity(u, v), representations["wanted"])}
         features = torch.cat([u, v, (u - v).abs()], dim=1)
-        return {"classification": cross_entropy(self.role["classifier"](features), representations["wanted"])}
+        return {"classification": cross_entropy(self.tower["classifier"](features), representations["wanted"])}

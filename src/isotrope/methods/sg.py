@@ -13,9 +13,11 @@ from isotrope.data.corpus import Records
 from isotrope.encoders.encoder import Encoder
 from isotrope.encoders.pooling import pool
 from isotrope.errors import InputError
-from isotrope.methods.frame.method import Batch, Method, Settings, View
+from isotrope.methods.frame.batch import Batch, View
+from isotrope.methods.frame.method import Card, Method
+from isotrope.methods.frame.settings import Settings
 from isotrope.objectives import self_guided
-from isotrope.towers.keeping import Frozen, Role, Trained
+from isotrope.towers.keeping import Frozen, Tower, Trained
 
 VARIANTS = ("base", "opt1", "opt2", "opt3")
 LAYER_POOLINGS = ("max", "mean", "cls")
@@ -42,11 +44,14 @@ class SelfGuided(Method):
     θ_F is the encoder as it was given. Its embedding layer stays as it is in the tuned one too.
     """
 
-    name = "sg"
-    title = "Self-guided contrast, SG"
-    paper = "Kim, Yoo, Lee. Self-Guided Contrastive Learning for BERT Sentence Representations. ACL 2021"
-    year = 2021
-    needs = "sentences"
+    card = Card(
+        name="sg",
+        title="Self-guided contrast, SG",
+        paper="Kim, Yoo, Lee. Self-Guided Contrastive Learning for BERT Sentence Representations. ACL 2021",
+        year=2021,
+        needs="sentences",
+        family="contrastive",
+    )
     betas = (0.9, 0.9)
     Settings = SelfGuidedSettings
 
@@ -65,7 +70,7 @@ class SelfGuided(Method):
         if settings.projection < 0:
             raise InputError(f"projection is a width, or 0 for no head; {settings.projection} was given.")
 
-    def roles(self, encoder: Encoder) -> dict[str, Role]:
+    def towers(self, encoder: Encoder) -> dict[str, Tower]:
         width = int(encoder.backbone.config.hidden_size)
         if encoder.dimension != width:
             raise InputError(
@@ -86,11 +91,11 @@ class SelfGuided(Method):
             pooled = [pool(self.settings.layer_pooling, states, batch["sentences"].mask) for states in layers]
         return {"tuned": tuned, "layers": torch.stack(pooled, dim=1)}  # [batch, d] and [batch, layers, d]
 
-    def loss(self, representations: dict[str, Tensor], batch: Batch) -> dict[str, Tensor]:
-        layers, head = representations["layers"], self.role["head"]
+    def loss(self, representations: dict[str, Tensor], generator: torch.Generator) -> dict[str, Tensor]:
+        layers, head = representations["layers"], self.tower["head"]
         if self.settings.variant != "opt3":
             count, depth, _ = layers.shape
-            drawn = torch.randint(depth, (count,), generator=batch.generator).to(layers.device)
+            drawn = torch.randint(depth, (count,), generator=generator).to(layers.device)
             layers = layers[torch.arange(count, device=layers.device), drawn].unsqueeze(1)
         contrastive = self_guided(
             head(representations["tuned"]), head(layers), self.settings.temperature, self.settings.variant
@@ -104,7 +109,7 @@ class SelfGuided(Method):
 
     @property
     def frozen(self) -> Encoder:
-        return cast(Encoder, cast(Frozen, self.role["frozen"]).module)
+        return cast(Encoder, cast(Frozen, self.tower["frozen"]).module)
 
     def weights(self) -> dict[str, float]:
         return {"distance": self.settings.distance_weight}
@@ -126,8 +131,11 @@ class SelfGuidedOptimised(SelfGuided):
     rest as in SG.
     """
 
-    name = "sg-opt"
-    title = "Self-guided contrast, SG-OPT"
+    card = Card(
+        name="sg-opt",
+        title="Self-guided contrast, SG-OPT",
+        family="contrastive",
+    )
     Settings = OptimisedSettings
 
 

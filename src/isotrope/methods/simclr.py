@@ -16,10 +16,12 @@ from isotrope.data.corpus import Records
 from isotrope.encoders.encoder import Encoder
 from isotrope.encoders.modes import set_dropout
 from isotrope.errors import InputError
-from isotrope.methods.frame.method import Batch, Method, Settings, View
+from isotrope.methods.frame.batch import Batch, View
+from isotrope.methods.frame.method import Card, Method
+from isotrope.methods.frame.settings import Settings
 from isotrope.objectives import nt_xent
 from isotrope.towers.heads import projection_head
-from isotrope.towers.keeping import Role, Trained
+from isotrope.towers.keeping import Tower, Trained
 from isotrope.views.two_views import edited, parse_two_views
 
 
@@ -43,11 +45,14 @@ class SimCLR(Method):
     mean over the 2N views; j the other view of i.
     """
 
-    name = "simclr"
-    title = "SimCLR on edited text"
-    paper = "Chen, Kornblith, Norouzi, Hinton. A Simple Framework for Contrastive Learning of Visual Representations. ICML 2020"
-    year = 2020
-    needs = "sentences"
+    card = Card(
+        name="simclr",
+        title="SimCLR on edited text",
+        paper="Chen, Kornblith, Norouzi, Hinton. A Simple Framework for Contrastive Learning of Visual Representations. ICML 2020",
+        year=2020,
+        needs="sentences",
+        family="contrastive",
+    )
     Settings = SimCLRSettings
 
     @classmethod
@@ -55,7 +60,7 @@ class SimCLR(Method):
         parse_two_views(settings.edits, settings.second_edits)
         check_head(settings)
 
-    def roles(self, encoder: Encoder) -> dict[str, Role]:
+    def towers(self, encoder: Encoder) -> dict[str, Tower]:
         settings = self.settings
         if settings.dropout is not None:
             set_dropout(encoder.backbone, settings.dropout)
@@ -69,10 +74,10 @@ class SimCLR(Method):
 
     def represent(self, batch: Batch) -> dict[str, Tensor]:
         first, second = self.encoder.embed(batch["first"], batch["second"])
-        projected = self.role["head"](torch.cat([first, second]))
+        projected = self.tower["head"](torch.cat([first, second]))
         return {"first": projected[: len(first)], "second": projected[len(first) :]}
 
-    def loss(self, representations: dict[str, Tensor], batch: Batch) -> dict[str, Tensor]:
+    def loss(self, representations: dict[str, Tensor], generator: torch.Generator) -> dict[str, Tensor]:
         return {"contrastive": nt_xent(representations["first"], representations["second"], self.settings.temperature)}
 
     def candidates(self, representations: dict[str, Tensor]) -> int:

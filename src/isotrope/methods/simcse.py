@@ -4,79 +4,102 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar, cast
+from typing import Annotated, ClassVar, TypeVar, cast
 
 import numpy as np
+import torch
 from torch import Tensor
 
 from isotrope.data.corpus import Records
 from isotrope.encoders.encoder import Encoder
 from isotrope.encoders.modes import set_dropout
 from isotrope.errors import InputError
-from isotrope.methods.frame.method import Batch, Method, Settings, View
-from isotrope.methods.frame.temperature import check_temperature, temperature_of, temperature_role
+from isotrope.methods.frame.batch import Batch, View
+from isotrope.methods.frame.method import Card, Method
+from isotrope.methods.frame.settings import DropoutSetting, OneOf, Settings, TemperatureSetting, Weight
+from isotrope.methods.frame.temperature import check_learned, temperature_of, temperature_tower
 from isotrope.objectives import info_nce
 from isotrope.towers.heads import tanh_head
-from isotrope.towers.keeping import Role, Trained
+from isotrope.towers.keeping import Tower, Trained
 from isotrope.views.edits import Edit
 from isotrope.views.two_views import NONE, edited, parse_two_views
-
-HEADS = ("auto", "train-only", "kept", "none")
 
 
 @dataclass(frozen=True)
 class ContrastSettings(Settings):
-    """``head`` auto:
+    """What both forms of the paper share."""
 
-    Linear + tanh on cls pooling, none on others or after a head that is there; ``dropout`` None: the model's own.
-    """
+    temperature: TemperatureSetting = 0.05
+    dropout: DropoutSetting = None
+    head: Annotated[
+        str,
+        OneOf("auto", "train-only", "kept", "none"),
+        "Linear + tanh head; auto: on cls pooling with nothing after it, as in the paper",
+    ] = "auto"
+    learn_temperature: Annotated[bool, "Learn the temperature, starting from the one given"] = False
 
-    temperature: float = 0.05
-    dropout: float | None = None
-    head: str = "auto"
-    learn_temperature: bool = False  # the temperature is where it starts then
+    def rules(self) -> None:
+        check_learned(self.temperature, self.learn_temperature)
 
 
 @dataclass(frozen=True)
 class SimCSESettings(ContrastSettings):
     """What the paper's ablations vary: the second view is edited, or has the first one's dropout mask."""
 
-    second_edits: str = "none"  # such as delete:0.1 or crop:0.9; a comma is "then", a slash "or"
-    fixed_mask: bool = False
+    second_edits: Annotated[
+        str, 'Edits of the second view, such as delete:0.1 or crop:0.9; a comma is "then", a slash "or"'
+    ] = "none"
+    fixed_mask: Annotated[bool, "Give both views the same dropout mask"] = False
 
-
-class SimCSE(Method):
-    """ℓ_i = −log exp(cos(h_i, h'_i)/τ) / Σ_j exp(cos(h_i, h'_j)/τ); h, h' the same text under two dropout masks."""
-
-    name = "simcse"
-    title = "SimCSE, unsupervised"
-    paper = "Gao, Yao, Chen. SimCSE: Simple Contrastive Learning of Sentence Embeddings. EMNLP 2021"
-    year = 2021
-    needs = "sentences"
-    Settings: ClassVar[type[ContrastSettings]] = SimCSESettings
-    auto_head = "train-only"
-
-    @classmethod
-    def check(cls, settings: Any) -> None:
-        check_contrast(settings)
-        parse_two_views(NONE, settings.second_edits)
-        if settings.fixed_mask and settings.second_edits != NONE:
+    def rules(self) -> None:
+        super().rules()
+        parse_two_views(NONE, self.second_edits)
+        if self.fixed_mask and self.second_edits != NONE:
             raise InputError(
-                f"fixed_mask gives both views one mask, so they must be one text; second_edits {settings.second_edits} edits one."
+                "fixed_mask gives both views one mask, so they must be one text; "
+                f"second_edits {self.second_edits} edits one."
             )
 
-    def roles(self, encoder: Encoder) -> dict[str, Role]:
+
+C = TypeVar("C", bound=ContrastSettings)
+
+
+class HeadedContrast(Method[C]):
+    """An encoder read out through SimCSE's head, and a temperature that may be learned. Subclasses bring the views."""
+
+    auto_head: ClassVar[str] = "train-only"
+
+    def towers(self, encoder: Encoder) -> dict[str, Tower]:
         if self.settings.dropout is not None:
             set_dropout(encoder.backbone, self.settings.dropout)
         self.head_kept = self._head() == "kept"
-        head: dict[str, Role] = {} if self._head() == "none" else {"head": Trained(tanh_head(encoder.dimension))}
-        return {**head, **temperature_role(self.settings.temperature, self.settings.learn_temperature)}
+        head: dict[str, Tower] = {} if self._head() == "none" else {"head": Trained(tanh_head(encoder.dimension))}
+        return {**head, **temperature_tower(self.settings.temperature, self.settings.learn_temperature)}
 
     def _head(self) -> str:
         if self.settings.head != "auto":
-            return str(self.settings.head)
+            return self.settings.head
         plain_cls = self.encoder.pooling.name == "cls" and not len(self.encoder.after)
         return self.auto_head if plain_cls else "none"
+
+    def read(self, vectors: Tensor) -> Tensor:
+        return self.tower["head"](vectors) if "head" in self.tower else vectors
+
+    def export(self) -> Encoder:
+        online = self.encoder
+        head = [cast(Trained, self.tower["head"]).module] if self.head_kept else []
+        kept = [*online.after, *head]
+        about = (online.max_length, online.prompt, online.facts, online.language_model, online.token_weights)
+        return Encoder(online.backbone, online.tokenizer, online.pooling, kept, *about)
+
+
+P = TypeVar("P", bound=SimCSESettings)
+
+
+class DropoutPair(HeadedContrast[P]):
+    """Two dropout views of a sentence, in one forward pass."""
+
+    shared_views = ("first", "second")
 
     def views(self, records: Records, rng: np.random.Generator) -> dict[str, View]:
         sequences = records.tokens()
@@ -96,58 +119,61 @@ class SimCSE(Method):
         first, second = self.encoder.embed(batch["first"], batch["second"])
         return {"first": self.read(first), "second": self.read(second)}
 
-    def read(self, vectors: Tensor) -> Tensor:
-        return self.role["head"](vectors) if "head" in self.role else vectors
-
-    def loss(self, representations: dict[str, Tensor], batch: Batch) -> dict[str, Tensor]:
+    def loss(self, representations: dict[str, Tensor], generator: torch.Generator) -> dict[str, Tensor]:
         return {"contrastive": info_nce(representations["first"], representations["second"], temperature_of(self))}
 
     def candidates(self, representations: dict[str, Tensor]) -> int:
         return len(representations["second"])
 
-    def export(self) -> Encoder:
-        online = self.encoder
-        head = [cast(Trained, self.role["head"]).module] if self.head_kept else []
-        kept = [*online.after, *head]
-        about = (online.max_length, online.prompt, online.facts, online.language_model, online.token_weights)
-        return Encoder(online.backbone, online.tokenizer, online.pooling, kept, *about)
 
+class SimCSE(DropoutPair[SimCSESettings]):
+    """ℓ_i = −log exp(cos(h_i, h'_i)/τ) / Σ_j exp(cos(h_i, h'_j)/τ); h, h' the same text under two dropout masks.
 
-def check_contrast(settings: Any) -> None:
-    """Refuse a temperature, a dropout or a head that cannot work."""
-    check_temperature(settings.temperature, settings.learn_temperature)
-    if settings.dropout is not None and not 0 <= settings.dropout < 1:
-        raise InputError(f"dropout must lie between 0 and 1; {settings.dropout} was given.")
-    if settings.head not in HEADS:
-        raise InputError(f"head is one of {', '.join(HEADS)}; '{settings.head}' was given.")
+    When to use it: plain sentences and nothing else. What goes wrong: duplicates are false negatives (a batch never
+    holds two), and without dropout the pair is no pair. Siblings: ``simclr`` edits the text, ``moco`` has a queue,
+    ``vascl`` and ``dclr`` choose their negatives.
+    """
+
+    card = Card(
+        name="simcse",
+        title="SimCSE, unsupervised",
+        paper="Gao, Yao, Chen. SimCSE: Simple Contrastive Learning of Sentence Embeddings. EMNLP 2021",
+        year=2021,
+        needs="sentences",
+        family="contrastive",
+    )
+    Settings = SimCSESettings
 
 
 @dataclass(frozen=True)
 class SupervisedSettings(ContrastSettings):
     """``hard_negative_weight`` is α itself; the released code's flag of that name is log α."""
 
-    hard_negative_weight: float = 1.0
+    hard_negative_weight: Annotated[
+        Weight, "Weight α of a record's own hard negative in the denominator; not its logarithm"
+    ] = 1.0
 
 
-class SupervisedSimCSE(SimCSE):
-    """ℓ_i = −log exp(s_ii⁺) / Σ_j [exp(s_ij⁺) + α^{1[i=j]} exp(s_ij⁻)]; entailments attract, contradictions are hard
-    negatives.
+class SupervisedSimCSE(HeadedContrast[SupervisedSettings]):
+    """ℓ_i = −log exp(s_ii⁺) / Σ_j [exp(s_ij⁺) + α^{1[i=j]} exp(s_ij⁻)]
+
+    Entailments attract, contradictions are hard negatives. When to use it: triples, or pairs that belong together.
+    What goes wrong: the hard negative of one record may be a positive of another, so pairs must not repeat in a batch.
+    Siblings: ``sbert`` classifies the same pairs, ``cosent`` orders scored ones.
     """
 
-    name = "simcse-supervised"
-    title = "SimCSE, supervised"
-    needs = "triples"
-    accepts = ("pairs",)
+    card = Card(
+        name="simcse-supervised",
+        title="SimCSE, supervised",
+        paper="Gao, Yao, Chen. SimCSE: Simple Contrastive Learning of Sentence Embeddings. EMNLP 2021",
+        year=2021,
+        needs="triples",
+        accepts=("pairs",),
+        family="contrastive",
+    )
     Settings = SupervisedSettings
     auto_head = "kept"
-
-    @classmethod
-    def check(cls, settings: Any) -> None:
-        check_contrast(settings)
-        if settings.hard_negative_weight < 0:
-            raise InputError(
-                f"hard_negative_weight is the weight α itself, not its logarithm; {settings.hard_negative_weight} was given."
-            )
+    shared_views = ("anchor", "positive", "negative")
 
     def views(self, records: Records, rng: np.random.Generator) -> dict[str, View]:
         return {field: self.frame(records.tokens(field)) for field in records.fields}
@@ -156,7 +182,7 @@ class SupervisedSimCSE(SimCSE):
         vectors = self.encoder.embed(*(batch[field] for field in batch.views))
         return {field: self.read(part) for field, part in zip(batch.views, vectors, strict=True)}
 
-    def loss(self, representations: dict[str, Tensor], batch: Batch) -> dict[str, Tensor]:
+    def loss(self, representations: dict[str, Tensor], generator: torch.Generator) -> dict[str, Tensor]:
         negatives = representations.get("negative")
         pair = representations["anchor"], representations["positive"]
         return {"contrastive": info_nce(*pair, temperature_of(self), negatives, self.settings.hard_negative_weight)}

@@ -15,8 +15,9 @@ from isotrope.data.batches import Rows
 from isotrope.data.corpus import Corpus, Records
 from isotrope.encoders.encoder import Encoder
 from isotrope.methods.frame.decoding import Generation, GenerationSettings
-from isotrope.methods.frame.method import Batch, View
-from isotrope.towers.keeping import Role
+from isotrope.methods.frame.batch import Batch, View
+from isotrope.methods.frame.method import Card
+from isotrope.towers.keeping import Tower
 from isotrope.views.decoder_targets import Target, frame_targets, nothing, whole
 from isotrope.views.segments import document_sizes
 
@@ -35,21 +36,24 @@ class SkipThought(Generation):
     document: at its ends there is one of them, and nothing is asked for the other.
     """
 
-    name = "skip-thought"
-    title = "Skip-Thought"
-    paper = "Kiros et al. Skip-Thought Vectors. NeurIPS 2015"
-    year = 2015
-    needs = "documents"
-    accepts = ("dialogues",)
+    card = Card(
+        name="skip-thought",
+        title="Skip-Thought",
+        paper="Kiros et al. Skip-Thought Vectors. NeurIPS 2015",
+        year=2015,
+        needs="documents",
+        accepts=("dialogues",),
+        family="generative",
+    )
     ragged = tuple(SIDES)
-    masked_views = ("source",)
+    shared_views = ("source",)
     from_vector = True
     keeps = "best"  # it trains the vector that is kept
     Settings = SkipThoughtSettings
 
     @classmethod
     def usable(cls, settings: Any, corpus: Corpus, rows: Rows) -> Rows:
-        sizes = document_sizes(corpus, cls.name)
+        sizes = document_sizes(corpus, cls.card.name)
         return rows[sizes[corpus.documents[rows]] > 1]
 
     def remarks(self) -> list[str]:
@@ -57,8 +61,8 @@ class SkipThought(Generation):
         alone = int((sizes == 1).sum())
         return [f"{alone:,} of {len(sizes):,} documents are a single sentence, which is left out."] if alone else []
 
-    def roles(self, encoder: Encoder) -> dict[str, Role]:
-        roles = super().roles(encoder)
+    def towers(self, encoder: Encoder) -> dict[str, Tower]:
+        roles = super().towers(encoder)
         return {"words": roles["words"], "before": roles["decoder"], "after": self.decoder(encoder)}
 
     def neighbour(self, corpus: Corpus, row: int, step: int) -> Target:
@@ -77,7 +81,7 @@ class SkipThought(Generation):
         memory, mask = self.memory(batch)
         return {side: self.target_losses(side, batch[side], memory, mask) for side in SIDES}
 
-    def loss(self, representations: dict[str, Tensor], batch: Batch) -> dict[str, Tensor]:
+    def loss(self, representations: dict[str, Tensor], generator: torch.Generator) -> dict[str, Tensor]:
         # A small batch may have no sentence with a neighbour on one side.
         return {side: representations[side].sum() / max(len(representations[side]), 1) for side in SIDES}
 

@@ -20,10 +20,13 @@ class SentenceOrderSettings(SentencePairSettings):
 class SentenceOrder(SentencePairs):
     """Label 0: B follows A in the text. Label 1: A follows B. Both hold the same tokens, so the topic tells nothing."""
 
-    name = "sop"
-    title = "Sentence order prediction"
-    paper = "Lan, Chen, Goodman, Gimpel, Sharma, Soricut. ALBERT: A Lite BERT. ICLR 2020"
-    year = 2020
+    card = Card(
+        name="sop",
+        title="Sentence order prediction",
+        paper="Lan, Chen, Goodman, Gimpel, Sharma, Soricut. ALBERT: A Lite BERT. ICLR 2020",
+        year=2020,
+        family="generative",
+    )
     Settings = SentenceOrderSettings
 
     @classmethod

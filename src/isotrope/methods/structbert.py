@@ -6,16 +6,18 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from isotrope.data.corpus import Records
 from isotrope.encoders.encoder import Encoder
 from isotrope.errors import InputError
-from isotrope.methods.frame.method import Batch, View
+from isotrope.methods.frame.batch import Batch, View
+from isotrope.methods.frame.method import Card
 from isotrope.methods.mlm import MaskedLanguageModel
 from isotrope.methods.nsp import Pair, SentencePairs, SentencePairSettings
-from isotrope.towers.keeping import Role
+from isotrope.towers.keeping import Tower
 from isotrope.views.masking import Masked
 from isotrope.views.shuffling import shuffle_trigrams
 
@@ -34,11 +36,14 @@ class StructBERT(SentencePairs, MaskedLanguageModel):
     2: B is from another document; a third each
     """
 
-    name = "structbert"
-    title = "StructBERT: word and sentence structure"
-    paper = "Wang, Bi, Yan, Wu, Bao, Xia, Peng, Si. StructBERT: Incorporating Language Structures into Pre-training. ICLR 2020"
-    year = 2020
-    needs = "documents"
+    card = Card(
+        name="structbert",
+        title="StructBERT: word and sentence structure",
+        paper="Wang, Bi, Yan, Wu, Bao, Xia, Peng, Si. StructBERT: Incorporating Language Structures into Pre-training. ICLR 2020",
+        year=2020,
+        needs="documents",
+        family="generative",
+    )
     ragged = ("token_losses", "word_losses", "words_right")
     classes = 3
     Settings = StructBERTSettings
@@ -49,8 +54,8 @@ class StructBERT(SentencePairs, MaskedLanguageModel):
         if not 0 < settings.shuffle_share <= 1:
             raise InputError(f"shuffle_share must be above 0 and at most 1; {settings.shuffle_share} was given.")
 
-    def roles(self, encoder: Encoder) -> dict[str, Role]:
-        return {**SentencePairs.roles(self, encoder), **MaskedLanguageModel.roles(self, encoder)}
+    def towers(self, encoder: Encoder) -> dict[str, Tower]:
+        return {**SentencePairs.towers(self, encoder), **MaskedLanguageModel.towers(self, encoder)}
 
     def pair(self, records: Records, row: int, rng: np.random.Generator) -> Pair:
         first, second, length = self.followed(records.corpus, row, rng)
@@ -77,7 +82,7 @@ class StructBERT(SentencePairs, MaskedLanguageModel):
             "words_right": (scores.detach().argmax(dim=1) == answers).long(),
         }
 
-    def loss(self, representations: dict[str, Tensor], batch: Batch) -> dict[str, Tensor]:
+    def loss(self, representations: dict[str, Tensor], generator: torch.Generator) -> dict[str, Tensor]:
         words = representations["word_losses"]
         return {
             "mlm": representations["token_losses"].mean(),

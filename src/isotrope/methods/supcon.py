@@ -16,10 +16,12 @@ from isotrope.data.corpus import Records
 from isotrope.encoders.encoder import Encoder
 from isotrope.encoders.modes import set_dropout
 from isotrope.errors import InputError
-from isotrope.methods.frame.method import Batch, Method, Settings, View
+from isotrope.methods.frame.batch import Batch, View
+from isotrope.methods.frame.method import Card, Method
+from isotrope.methods.frame.settings import Settings
 from isotrope.objectives import supervised_contrast
 from isotrope.towers.heads import projection_head
-from isotrope.towers.keeping import Role, Trained
+from isotrope.towers.keeping import Tower, Trained
 from isotrope.views.numbers import Numbers
 
 
@@ -44,11 +46,14 @@ class SupCon(Method):
     The head g and the classifier W are dropped. A class with one text has positives among that text's own views only.
     """
 
-    name = "supcon"
-    title = "Supervised contrastive learning"
-    paper = "Khosla, Teterwak, Wang, Sarna, Tian, Isola, Maschinot, Liu, Krishnan. Supervised Contrastive Learning. NeurIPS 2020"
-    year = 2020
-    needs = "labelled"
+    card = Card(
+        name="supcon",
+        title="Supervised contrastive learning",
+        paper="Khosla, Teterwak, Wang, Sarna, Tian, Isola, Maschinot, Liu, Krishnan. Supervised Contrastive Learning. NeurIPS 2020",
+        year=2020,
+        needs="labelled",
+        family="supervised",
+    )
     batches = "by-class"
     keeps = "last"  # whether halves of a text find each other says nothing about classes
     Settings = SupConSettings
@@ -70,11 +75,11 @@ class SupCon(Method):
         if settings.dropout is not None and not 0 <= settings.dropout < 1:
             raise InputError(f"dropout must lie between 0 and 1; {settings.dropout} was given.")
 
-    def roles(self, encoder: Encoder) -> dict[str, Role]:
+    def towers(self, encoder: Encoder) -> dict[str, Tower]:
         settings, width = self.settings, encoder.dimension
         if settings.dropout is not None:
             set_dropout(encoder.backbone, settings.dropout)
-        roles: dict[str, Role] = {}
+        roles: dict[str, Tower] = {}
         if settings.projection:
             roles["head"] = Trained(projection_head(width, settings.projection, layers=2))
         if settings.cross_entropy_weight:
@@ -97,14 +102,14 @@ class SupCon(Method):
             self.encoder.embed(*[batch["texts"]] * self.settings.number_of_views), dim=1
         )  # [records, views, width]
         found = {
-            "vectors": self.role["head"](vectors) if "head" in self.role else vectors,
+            "vectors": self.tower["head"](vectors) if "head" in self.tower else vectors,
             "labels": batch["labels"].values,
         }
-        if "classifier" in self.role:
-            found["classes"] = self.role["classifier"](vectors)
+        if "classifier" in self.tower:
+            found["classes"] = self.tower["classifier"](vectors)
         return found
 
-    def loss(self, representations: dict[str, Tensor], batch: Batch) -> dict[str, Tensor]:
+    def loss(self, representations: dict[str, Tensor], generator: torch.Generator) -> dict[str, Tensor]:
         settings = self.settings
         labels = representations["labels"].repeat_interleave(settings.number_of_views)
         terms = {

@@ -13,7 +13,8 @@ from torch import Tensor
 
 from isotrope.errors import InputError
 from isotrope.methods.frame.decoding import TextGeneration, TextSettings
-from isotrope.methods.frame.method import Batch
+from isotrope.methods.frame.batch import Batch
+from isotrope.methods.frame.method import Card
 from isotrope.towers.decoder import Vocabulary
 from isotrope.towers.keeping import Trained
 from isotrope.views.decoder_targets import Target, whole
@@ -37,11 +38,14 @@ class T5Spans(TextGeneration):
     the decoder.
     """
 
-    name = "t5-spans"
-    title = "T5, span corruption"
-    paper = "Raffel et al. Exploring the Limits of Transfer Learning with a Unified Text-to-Text Transformer. JMLR 2020"
-    year = 2020
-    needs = "documents"
+    card = Card(
+        name="t5-spans",
+        title="T5, span corruption",
+        paper="Raffel et al. Exploring the Limits of Transfer Learning with a Unified Text-to-Text Transformer. JMLR 2020",
+        year=2020,
+        needs="documents",
+        family="generative",
+    )
     extra_tokens = SENTINELS
     Settings = T5SpansSettings
 
@@ -77,7 +81,7 @@ class T5Spans(TextGeneration):
 
     @property
     def words(self) -> Vocabulary:
-        return cast(Vocabulary, cast(Trained, self.role["words"]).module)
+        return cast(Vocabulary, cast(Trained, self.tower["words"]).module)
 
     def memory(self, batch: Batch) -> tuple[Tensor, Tensor]:
         source = batch["source"]

@@ -9,15 +9,17 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import torch
 from torch import Tensor
 
 from isotrope.encoders.encoder import Encoder
 from isotrope.errors import InputError
-from isotrope.methods.frame.method import Batch, View
+from isotrope.methods.frame.batch import Batch, View
+from isotrope.methods.frame.method import Card
 from isotrope.methods.mlm import MaskedLanguageModel, MLMSettings
 from isotrope.objectives import token_contrast
 from isotrope.tokens.text_tokenizer import Tokens
-from isotrope.towers.keeping import Frozen, Role
+from isotrope.towers.keeping import Frozen, Tower
 from isotrope.views.masking import Masked
 
 
@@ -36,10 +38,13 @@ class TaCL(MaskedLanguageModel):
     paper's third term, next-sentence prediction, is left out: records are sentences.
     """
 
-    name = "tacl"
-    title = "TaCL, token-aware contrast"
-    paper = "Su et al. TaCL: Improving BERT Pre-training with Token-aware Contrastive Learning. Findings of NAACL 2022"
-    year = 2022
+    card = Card(
+        name="tacl",
+        title="TaCL, token-aware contrast",
+        paper="Su et al. TaCL: Improving BERT Pre-training with Token-aware Contrastive Learning. Findings of NAACL 2022",
+        year=2022,
+        family="contrastive",
+    )
     ragged = ("token_losses", "contrast_losses")
     parts = ("clean", "masked")
     terms = ("token_contrast", "mlm")
@@ -53,8 +58,8 @@ class TaCL(MaskedLanguageModel):
         if not settings.contrast_weight >= 0:
             raise InputError(f"contrast_weight must not be negative; {settings.contrast_weight} was given.")
 
-    def roles(self, encoder: Encoder) -> dict[str, Role]:
-        return {**super().roles(encoder), "teacher": Frozen.copy_of(encoder.backbone)}
+    def towers(self, encoder: Encoder) -> dict[str, Tower]:
+        return {**super().towers(encoder), "teacher": Frozen.copy_of(encoder.backbone)}
 
     def views_of(self, tokens: Tokens, rng: np.random.Generator) -> dict[str, View]:
         return {"clean": tokens, "masked": self.masked(tokens, rng)}
@@ -62,7 +67,7 @@ class TaCL(MaskedLanguageModel):
     def represent(self, batch: Batch) -> dict[str, Tensor]:
         clean, view = batch["clean"], batch["masked"]
         student = self.encoder.states(view.tokens)
-        teacher = self.role["teacher"](input_ids=clean.ids, attention_mask=clean.mask).last_hidden_state
+        teacher = self.tower["teacher"](input_ids=clean.ids, attention_mask=clean.mask).last_hidden_state
         return {
             "token_losses": self.token_losses(student, view),
             "contrast_losses": self.contrast_losses(student, teacher, view),
@@ -77,8 +82,8 @@ class TaCL(MaskedLanguageModel):
         losses = token_contrast(student, teacher, valid, anchors, self.settings.temperature, reduction="none")
         return losses.flatten()[view.asked]
 
-    def loss(self, representations: dict[str, Tensor], batch: Batch) -> dict[str, Tensor]:
-        return {"token_contrast": representations["contrast_losses"].mean(), **super().loss(representations, batch)}
+    def loss(self, representations: dict[str, Tensor], generator: torch.Generator) -> dict[str, Tensor]:
+        return {"token_contrast": representations["contrast_losses"].mean(), **super().loss(representations, generator)}
 
     def weights(self) -> dict[str, float]:
         return {"token_contrast": self.settings.contrast_weight}

@@ -10,7 +10,7 @@ import numpy as np
 
 from isotrope.encoders.encoder import Encoder
 from isotrope.methods.frame.decoding import Generation, GenerationSettings
-from isotrope.towers.keeping import Role
+from isotrope.towers.keeping import Tower
 from isotrope.views.corruption import parse_noise
 from isotrope.views.decoder_targets import Target, whole
 from isotrope.views.edits import Ids
@@ -29,11 +29,14 @@ class TSDAE(Generation):
     the decoder sees the sentence's vector e alone, so all must be in it.
     """
 
-    name = "tsdae"
-    title = "TSDAE, denoising from the sentence vector"
-    paper = "Wang, Reimers, Gurevych. TSDAE: Using Transformer-based Sequential Denoising Auto-Encoder. Findings of EMNLP 2021"
-    year = 2021
-    needs = "sentences"
+    card = Card(
+        name="tsdae",
+        title="TSDAE, denoising from the sentence vector",
+        paper="Wang, Reimers, Gurevych. TSDAE: Using Transformer-based Sequential Denoising Auto-Encoder. Findings of EMNLP 2021",
+        year=2021,
+        needs="sentences",
+        family="generative",
+    )
     from_vector = True
     keeps = "best"  # it trains the vector that is kept
     Settings = TSDAESettings
@@ -47,9 +50,9 @@ class TSDAE(Generation):
     def tied(self) -> bool:
         return bool(self.settings.tie_weights)
 
-    def roles(self, encoder: Encoder) -> dict[str, Role]:
+    def towers(self, encoder: Encoder) -> dict[str, Tower]:
         self.corruptor = parse_noise(self.settings.noise)(encoder.text_tokenizer)
-        return super().roles(encoder)
+        return super().towers(encoder)
 
     def example(self, text: Sequence[Ids], rng: np.random.Generator) -> tuple[Ids, Target]:
         return self.corruptor(text, rng), whole(np.concatenate(text), self.encoder.text_tokenizer)

@@ -12,10 +12,12 @@ from torch import Tensor, nn
 from isotrope.data.corpus import Corpus, Records
 from isotrope.encoders.encoder import Encoder
 from isotrope.errors import InputError
-from isotrope.methods.frame.method import Batch, Method, Settings, View
+from isotrope.methods.frame.batch import Batch, View
+from isotrope.methods.frame.method import Card, Method
+from isotrope.methods.frame.settings import Settings
 from isotrope.objectives import contrast_with_neighbours, nearest_rows, nt_xent, virtual_contrast
 from isotrope.objectives.ascent import steepest
-from isotrope.towers.keeping import Role, Trained
+from isotrope.towers.keeping import Tower, Trained
 
 GRADIENTS = ("full", "head")
 
@@ -45,14 +47,15 @@ class VaSCL(Method):
     from a random direction, at full length.
     """
 
-    name = "vascl"
-    title = "VaSCL, virtual augmentation"
-    paper = (
-        "Zhang, Xiao, Zhu, Ma, Arnold. Virtual Augmentation Supported Contrastive Learning of Sentence Representations. "
-        "Findings of ACL 2022"
+    card = Card(
+        name="vascl",
+        title="VaSCL, virtual augmentation",
+        paper="Zhang, Xiao, Zhu, Ma, Arnold. Virtual Augmentation Supported Contrastive Learning of Sentence Representations. "
+        "Findings of ACL 2022",
+        year=2022,
+        needs="sentences",
+        family="contrastive",
     )
-    year = 2022
-    needs = "sentences"
     Settings = VaSCLSettings
 
     @classmethod
@@ -79,7 +82,7 @@ class VaSCL(Method):
                 "Lower --neighbours or raise --batch-size."
             )
 
-    def roles(self, encoder: Encoder) -> dict[str, Role]:
+    def towers(self, encoder: Encoder) -> dict[str, Tower]:
         width = encoder.dimension
         head = nn.Sequential(
             nn.Linear(width, width, bias=False), nn.ReLU(), nn.Linear(width, self.settings.projection, bias=False)
@@ -95,10 +98,10 @@ class VaSCL(Method):
         )  # each row draws its own dropout mask
         return {"first": first, "second": second}
 
-    def loss(self, representations: dict[str, Tensor], batch: Batch) -> dict[str, Tensor]:
+    def loss(self, representations: dict[str, Tensor], generator: torch.Generator) -> dict[str, Tensor]:
         # The head is applied here and not in ``represent``: it must see the perturbed vectors too, which hang on the
         # whole batch.
-        vectors, head, temperature = representations["first"], self.role["head"], self.settings.temperature
+        vectors, head, temperature = representations["first"], self.tower["head"], self.settings.temperature
         compared = head(vectors)
         terms = {"contrastive": nt_xent(compared, head(representations["second"]), temperature)}
         if not self.settings.radius:
@@ -106,12 +109,12 @@ class VaSCL(Method):
         neighbours = nearest_rows(vectors, self.settings.neighbours)
         if self.settings.neighbourhood_gradient == "head":
             vectors, compared = vectors.detach(), compared.detach()
-        virtual = head(vectors + self.perturbation(vectors, neighbours, batch.generator))
+        virtual = head(vectors + self.perturbation(vectors, neighbours, generator))
         return {**terms, "neighbourhood": contrast_with_neighbours(compared, virtual, neighbours, temperature)}
 
     def perturbation(self, vectors: Tensor, neighbours: Tensor, generator: torch.Generator) -> Tensor:
         """δ* [batch, d], each row of length Δ."""
-        head, radius = self.role["head"], self.settings.radius
+        head, radius = self.tower["head"], self.settings.radius
         start = nn.functional.normalize(torch.randn(vectors.shape, generator=generator), dim=-1).to(vectors)
         with torch.no_grad():
             vectors, compared = vectors.detach(), head(vectors)

@@ -17,11 +17,13 @@ from isotrope.data.record_types import Record
 from isotrope.encoders.encoder import TOKEN_BUDGET, Encoder, plan
 from isotrope.encoders.word_vectors import StaticVectors
 from isotrope.errors import InputError
-from isotrope.methods.frame.method import Batch, Method, Settings, View
+from isotrope.methods.frame.batch import Batch, View
+from isotrope.methods.frame.method import Card, Method
+from isotrope.methods.frame.settings import Settings
 from isotrope.objectives.sampling import windowed_sampling
 from isotrope.tokens.text_tokenizer import Tokens
 from isotrope.tokens.word_vocabulary import SPECIALS, UNKNOWN, learn_words
-from isotrope.towers.keeping import Role, Trained
+from isotrope.towers.keeping import Tower, Trained
 from isotrope.views.numbers import Numbers
 from isotrope.views.word_stream import draw_noise, keep_rates, keep_words
 
@@ -53,16 +55,17 @@ class Word2Vec(Method):
     window is not drawn from 1 … window: a pair counts by how often it would be inside, which is the same in the mean.
     """
 
-    name = "word2vec"
-    title = "word2vec with negative sampling"
-    paper = "Mikolov, Sutskever, Chen, Corrado, Dean. Distributed Representations of Words and Phrases. NIPS 2013"
-    year = 2013
-    needs = "sentences"
+    card = Card(
+        name="word2vec",
+        title="word2vec with negative sampling",
+        paper="Mikolov, Sutskever, Chen, Corrado, Dean. Distributed Representations of Words and Phrases. NIPS 2013",
+        year=2013,
+        needs="sentences",
+        family="contrastive",
+    )
     keeps = "last"
-    judges_itself = True
-    starts_anew = True
     optimiser = "adagrad"
-    loop: ClassVar[dict[str, Any]] = {
+    defaults: ClassVar[dict[str, Any]] = {
         "batch_size": 512, "learning_rate": 0.3, "epochs": 5.0, "max_length": 1000, "warmup_ratio": 0.0, "weight_decay": 0.0
     }  # fmt: skip
     Settings = Word2VecSettings
@@ -80,13 +83,13 @@ class Word2Vec(Method):
                 raise InputError(f"{name} must not be negative; {getattr(settings, name)} was given.")
 
     @classmethod
-    def begin(cls, settings: Any, records: Iterable[Record], seed: int) -> Encoder:
+    def initialise(cls, settings: Any, records: Iterable[Record], seed: int) -> Encoder:
         tokenizer = learn_words((text for record in records for text in record.texts), settings.min_count)
         vectors = torch.rand(len(tokenizer), settings.dimension, generator=torch.Generator().manual_seed(seed)) - 0.5
         vectors[: len(SPECIALS)] = 0.0
         return Encoder(StaticVectors(vectors / settings.dimension), tokenizer)
 
-    def roles(self, encoder: Encoder) -> dict[str, Role]:
+    def towers(self, encoder: Encoder) -> dict[str, Tower]:
         vocabulary = encoder.text_tokenizer.vocabulary
         counts = (
             np.zeros(vocabulary)
@@ -128,7 +131,7 @@ class Word2Vec(Method):
         parts, noise = [words.rows(rows) for rows in groups], noise[order]
         flat = torch.cat([part.ids.flatten() for part in parts])
         inputs = self.encoder.backbone.get_input_embeddings()(flat)
-        outputs, drawn = self.role["contexts"](torch.cat([flat, noise.flatten()])).split([len(flat), noise.numel()])
+        outputs, drawn = self.tower["contexts"](torch.cat([flat, noise.flatten()])).split([len(flat), noise.numel()])
         sizes, rows = [part.ids.numel() for part in parts], [len(part) for part in parts]
         per_part = (
             *(table.split(sizes) for table in (inputs, outputs)),
@@ -160,7 +163,7 @@ class Word2Vec(Method):
         other = words.ids.unsqueeze(2) != noise.unsqueeze(1)  # [rows, width, noise words]
         return windowed_sampling(anchors, partners, drawn, pairs, other, self.settings.negatives), pairs.sum(dim=(1, 2))
 
-    def loss(self, representations: dict[str, Tensor], batch: Batch) -> dict[str, Tensor]:
+    def loss(self, representations: dict[str, Tensor], generator: torch.Generator) -> dict[str, Tensor]:
         return {"negative_sampling": mean_over_pairs(representations)}
 
     def on_held_out(self, representations: dict[str, Tensor]) -> dict[str, Tensor]:

@@ -1,4 +1,4 @@
-"""How a tower or an extra module is kept beside the online encoder: trained, frozen, or following by momentum."""
+"""How a tower is kept next to the online encoder: trained, frozen, or following by momentum."""
 
 from __future__ import annotations
 
@@ -6,10 +6,17 @@ import copy
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 
-class Trained(nn.Module):
+class Tower(nn.Module):
+    """A module that exists only while training."""
+
+    def after_update(self, representations: dict[str, Tensor]) -> None:
+        """Called after each update; ``representations`` are those of the whole batch, without gradient."""
+
+
+class Trained(Tower):
     """Learns with the rest, at ``learning_rate`` times the loop's rate."""
 
     def __init__(self, module: nn.Module, learning_rate: float = 1.0) -> None:
@@ -21,7 +28,7 @@ class Trained(nn.Module):
         return self.module(*inputs, **named)
 
 
-class Frozen(nn.Module):
+class Frozen(Tower):
     """Never changes, never drops out, never sees a gradient, whoever calls ``train()`` above it."""
 
     def __init__(self, module: nn.Module) -> None:
@@ -44,7 +51,7 @@ class Frozen(nn.Module):
 
 
 class Momentum(Frozen):
-    """Follows another module: θ ← decay · θ + (1 − decay) · θ_online after each step; buffers are copied."""
+    """Follows another module: θ ← decay · θ + (1 − decay) · θ_online after each update; buffers are copied."""
 
     def __init__(self, online: nn.Module, decay: float) -> None:
         super().__init__(copy.deepcopy(online))
@@ -52,12 +59,9 @@ class Momentum(Frozen):
         self._online = (online,)  # in a tuple: followed, not owned
 
     @torch.no_grad()
-    def follow(self) -> None:
+    def after_update(self, representations: dict[str, Tensor]) -> None:
         online = self._online[0]
         for mine, theirs in zip(self.module.parameters(), online.parameters(), strict=True):
             mine.lerp_(theirs, 1.0 - self.decay)
         for copied, source in zip(self.module.buffers(), online.buffers(), strict=True):
             copied.copy_(source)
-
-
-Role = Trained | Frozen

@@ -7,15 +7,18 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
+import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from isotrope.data.corpus import Corpus, Records
 from isotrope.encoders.encoder import Encoder
 from isotrope.errors import InputError
-from isotrope.methods.frame.method import Batch, Method, Settings, View
+from isotrope.methods.frame.batch import Batch, View
+from isotrope.methods.frame.method import Method
+from isotrope.methods.frame.settings import Settings
 from isotrope.towers.decoder import Decoder, Vocabulary
-from isotrope.towers.keeping import Role, Trained
+from isotrope.towers.keeping import Tower, Trained
 from isotrope.views.decoder_targets import Target, frame_targets
 from isotrope.views.edits import Ids
 from isotrope.views.masking import Masked
@@ -41,10 +44,9 @@ class Generation(Method):
     """
 
     ragged: tuple[str, ...] = ("target_losses",)
-    masked_views = ("texts",)  # a task beside it reads the text as it was
+    shared_views = ("texts",)  # a task beside it reads the text as it was
     keeps = "last"
-    judges_itself = True
-    needs_language_head = True
+    language_head = True
     extra_tokens: ClassVar[int] = 0  # that only training knows
     from_vector: ClassVar[bool] = False  # the decoder sees the sentence's vector alone
 
@@ -56,7 +58,7 @@ class Generation(Method):
         if not settings.decoder_rate > 0:
             raise InputError(f"decoder_rate must be above 0; {settings.decoder_rate} was given.")
 
-    def roles(self, encoder: Encoder) -> dict[str, Role]:
+    def towers(self, encoder: Encoder) -> dict[str, Tower]:
         frame = len(encoder.text_tokenizer.prefix) + len(encoder.text_tokenizer.suffix)
         self.room = min(self.max_length or encoder.max_length, encoder.max_length) - frame
         if self.room < 1:
@@ -109,17 +111,17 @@ class Generation(Method):
         self, decoder: str, target: Masked, memory: Tensor, mask: Tensor | None, places: Tensor | None = None
     ) -> Tensor:
         """−log p of each token that is asked for; the vocabulary is scored nowhere else."""
-        words = self.role["words"].module
-        states = self.role[decoder](words, target, memory, mask, places)
+        words = self.tower["words"].module
+        states = self.tower[decoder](words, target, memory, mask, places)
         return cross_entropy(
-            self.role["words"](states).float(), target.labels.flatten()[target.asked], reduction="none"
+            self.tower["words"](states).float(), target.labels.flatten()[target.asked], reduction="none"
         )
 
-    def loss(self, representations: dict[str, Tensor], batch: Batch) -> dict[str, Tensor]:
-        return {self.name: representations["target_losses"].mean()}
+    def loss(self, representations: dict[str, Tensor], generator: torch.Generator) -> dict[str, Tensor]:
+        return {self.card.name: representations["target_losses"].mean()}
 
     def on_held_out(self, representations: dict[str, Tensor]) -> dict[str, Tensor]:
-        return {f"{self.name.replace('-', '_')}_perplexity": representations["target_losses"].mean().exp()}
+        return {f"{self.card.name.replace('-', '_')}_perplexity": representations["target_losses"].mean().exp()}
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,8 @@ import torch
 from torch import Tensor
 
 from isotrope.data.corpus import Records
-from isotrope.methods.frame.method import Batch, Method, View
+from isotrope.methods.frame.batch import Batch, View
+from isotrope.methods.frame.method import Method
 from isotrope.methods.mlm import MaskedLanguageModel
 from isotrope.methods.nsp import SentencePairs
 
@@ -21,14 +22,13 @@ class MaskedPairs(Method):
     ``Beside`` is the other way: masked language modelling in a forward of its own, while the method reads clean text.
     """
 
-    judges_itself = True
     keeps = "last"
 
     def __init__(self, task: SentencePairs, language: MaskedLanguageModel) -> None:
         super().__init__(task.settings, task.encoder, task.max_length, task.corpus)
         self.task, self.language = task, language
         self.ragged = (*task.ragged, *language.ragged)
-        self.role = torch.nn.ModuleDict({**task.role, **language.role})
+        self.tower = torch.nn.ModuleDict({**task.tower, **language.tower})
 
     def remarks(self) -> list[str]:
         return self.task.remarks()
@@ -42,8 +42,8 @@ class MaskedPairs(Method):
         states = self.encoder.states(batch["masked"].tokens)
         return {**self.task.told(states, batch), "token_losses": self.language.token_losses(states, batch["masked"])}
 
-    def loss(self, representations: dict[str, Tensor], batch: Batch) -> dict[str, Tensor]:
-        return {**self.task.loss(representations, batch), **self.language.loss(representations, batch)}
+    def loss(self, representations: dict[str, Tensor], generator: torch.Generator) -> dict[str, Tensor]:
+        return {**self.task.loss(representations, generator), **self.language.loss(representations, generator)}
 
     def on_held_out(self, representations: dict[str, Tensor]) -> dict[str, Tensor]:
         return {**self.task.on_held_out(representations), **self.language.on_held_out(representations)}

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
 
 from isotrope.errors import InputError
-from isotrope.towers.keeping import Role, Trained
+from isotrope.towers.keeping import Tower, Trained
 
 if TYPE_CHECKING:
     from isotrope.methods.frame.method import Method
 
 LOWEST, HIGHEST = 0.01, 1.0  # CLIP's bounds
-# of the loop's rate: at 1e-4 a step moves τ by one per cent at most; at the rate of the weights it would stay where it
-# is
+# Times the loop's rate: at 1e-4 a step moves τ by one per cent at most; at the rate of the weights τ would not move.
 RATE = 100.0
 
 
@@ -33,20 +32,19 @@ class Temperature(nn.Module):
         return (-self.log_scale).exp()
 
 
-def check_temperature(temperature: float, learned: bool = False) -> None:
-    if not temperature > 0:
-        raise InputError(f"temperature must be above 0; {temperature} was given.")
+def check_learned(temperature: float, learned: bool) -> None:
+    """For ``Settings.rules``: a learned temperature must start inside its bounds."""
     if learned and not LOWEST <= temperature <= HIGHEST:
         raise InputError(
             f"A learned temperature lies between {LOWEST} and {HIGHEST:g}; {temperature} was given to start from."
         )
 
 
-def temperature_role(temperature: float, learned: bool) -> dict[str, Role]:
-    """For ``roles``: the temperature where it is learned, nothing where it is not."""
+def temperature_tower(temperature: float, learned: bool) -> dict[str, Tower]:
+    """For ``towers``: the temperature where it is learned, nothing where it is not."""
     return {"temperature": Trained(Temperature(temperature), learning_rate=RATE)} if learned else {}
 
 
-def temperature_of(method: Method) -> float | Tensor:
+def temperature_of(method: Method[Any]) -> float | Tensor:
     """For ``loss``: the learned temperature, or the setting."""
-    return method.role["temperature"]() if "temperature" in method.role else float(method.settings.temperature)
+    return method.tower["temperature"]() if "temperature" in method.tower else float(method.settings.temperature)

@@ -1,0 +1,18 @@
+"""A method that initialises its encoder from the data alone, and takes no model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from isotrope.data.record_types import Record
+from isotrope.encoders.encoder import Encoder
+
+
+class FromScratch:
+    """Inherit it next to ``Method``."""
+
+    @classmethod
+    def initialise(cls, settings: Any, records: Iterable[Record], seed: int) -> Encoder:
+        """The encoder to start with: the same in every process."""
+        raise NotImplementedError
