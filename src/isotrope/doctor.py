@@ -8,7 +8,6 @@ import platform
 from typing import Any
 
 
-
 def examine() -> dict[str, Any]:
     """Facts and advice; nothing here can end this process, the dangerous probe runs in its own."""
     import torch

@@ -71,7 +71,9 @@ class Distil(Method):
         self.shares_tokens = [
             teacher.text_tokenizer.fingerprint() == own and not teacher.prompt for teacher in self.teachers
         ]
-        towers: dict[str, Tower] = {f"teacher_{number}": Frozen(teacher) for number, teacher in enumerate(self.teachers)}
+        towers: dict[str, Tower] = {
+            f"teacher_{number}": Frozen(teacher) for number, teacher in enumerate(self.teachers)
+        }
         width = sum(teacher.dimension for teacher in self.teachers)
         if width < encoder.dimension:
             raise InputError(

@@ -18,8 +18,8 @@ from isotrope.data.corpus import Corpus, Records
 from isotrope.encoders.encoder import Encoder
 from isotrope.errors import InputError
 from isotrope.measures.task_scores import agreement, correlations
-from isotrope.methods.frame.label_targets import Classes, Scores
 from isotrope.methods.frame.batch import Batch, View
+from isotrope.methods.frame.label_targets import Classes, Scores
 from isotrope.methods.frame.method import Card, Method
 from isotrope.methods.frame.settings import Settings
 from isotrope.tokens.text_tokenizer import Tokens

@@ -16,8 +16,8 @@ from torch.nn.functional import cosine_similarity, cross_entropy, mse_loss
 from isotrope.data.corpus import Corpus, Records
 from isotrope.encoders.encoder import Encoder
 from isotrope.errors import InputError
-from isotrope.methods.frame.label_targets import Classes
 from isotrope.methods.frame.batch import Batch, View
+from isotrope.methods.frame.label_targets import Classes
 from isotrope.methods.frame.method import Card, Method
 from isotrope.methods.frame.settings import Settings
 from isotrope.objectives import triplet

@@ -48,7 +48,9 @@ class Built:
 
 def build(plan: Plan, opened: Opened, accelerator: Accelerator) -> Built:
     corpus, order = opened.corpus, plan.method.batches
-    settings = plan.loop if "batch_size" in plan.given else _fitting(plan.loop, corpus, order, accelerator.num_processes)
+    settings = (
+        plan.loop if "batch_size" in plan.given else _fitting(plan.loop, corpus, order, accelerator.num_processes)
+    )
     train, held = hold_out(corpus, settings.held_out, settings.seed)
     combined = _combine(plan, opened, settings)
     usable, held_usable = (combined.method.prepared.select(rows) for rows in (train, held))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import cast
 
 import numpy as np
 import torch
@@ -82,4 +81,4 @@ def represent_held_out(combined: Combined, corpus: Corpus, rows: Rows, size: int
 
 
 def _all_of(rows: Rows, size: int) -> Iterator[Rows]:
-    return (cast(Rows, rows[start : start + size]) for start in range(0, len(rows), size))
+    return (rows[start : start + size] for start in range(0, len(rows), size))

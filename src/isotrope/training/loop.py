@@ -56,8 +56,6 @@ def train_loop(job: Job, resume: bool = False) -> Finished:
     """Train; at the end the weights are those of the best evaluation."""
     settings, folder, accelerator, tactics = job.settings, job.folder, job.accelerator, job.tactics
     job.combined.to(accelerator.device).train()
-    for tactic in tactics:
-        tactic.prepare(job.feed, accelerator)
     updater = Updater(job.combined, settings, job.steps, tactics, accelerator)
     records = settings.batch_size * settings.gradient_accumulation_steps
     log = MetricsLog(folder, accelerator, job.speeds or {"records_per_second": records})

@@ -39,7 +39,7 @@ def open_like(plan: Plan, data: Any, record_types: Sequence[str], encoder: Encod
 
 def _start(plan: Plan, accelerator: Accelerator) -> Encoder:
     if issubclass(plan.method, FromScratch):
-        record_types = plan.method.record_types(plan.settings)  # type: ignore[attr-defined]
+        record_types = plan.method.record_types(plan.settings)
         records = find_records(plan.data, record_types, plan.columns, plan.split).records
         return plan.method.initialise(plan.settings, records, plan.loop.seed).to(accelerator.device)
     if isinstance(plan.model, Encoder):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
@@ -100,7 +100,7 @@ def hidden_matrices(module: nn.Module) -> list[nn.Parameter]:
         for part in module.modules()
         if isinstance(part, nn.Linear) and part.weight.requires_grad and id(part.weight) not in tables
     }
-    return list(found.values())
+    return cast("list[nn.Parameter]", list(found.values()))
 
 
 def build_schedule(optimiser: Optimizer, share: Callable[[int], float]) -> LambdaLR:

@@ -1,6 +1,6 @@
 """The plan of a run: everything that can be refused before a model or the data are touched.
 
-    plan → open → build → run → export
+plan → open → build → run → export
 """
 
 from __future__ import annotations
@@ -101,7 +101,8 @@ def make_plan(
         own.check_batch(loop.batch_size)
     chosen = [one for one in auxiliaries().values() if one.Added is not None]
     added = tuple((one, each) for one, each in zip(chosen, rest, strict=False) if isinstance(each, AddedSettings))
-    kept = tuple((one, each) for one, each in zip(tactics().values(), rest[len(added) :], strict=True))
+    others = [each for each in rest if isinstance(each, TacticSettings)]
+    kept = tuple(zip(tactics().values(), others, strict=True))
     given = frozenset(name.replace("-", "_") for name in settings)
     if resume and output is None:
         raise InputError("To resume a run, name its folder as output.")

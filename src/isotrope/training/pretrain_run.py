@@ -139,9 +139,7 @@ def _continued(folder: RunFolder, settings: PretrainSettings) -> Encoder:
     found = {"layers": config.num_hidden_layers, "width": config.hidden_size, "heads": config.num_attention_heads}
     for name, value in found.items():
         if value != getattr(settings, name):
-            raise InputError(
-                f"{folder.folder}: cannot resume, {name} was {value} and is {getattr(settings, name)}."
-            )
+            raise InputError(f"{folder.folder}: cannot resume, {name} was {value} and is {getattr(settings, name)}.")
     return encoder
 
 
@@ -236,7 +234,10 @@ def _judge(task: Task, measure: Measure | None) -> Judge:
 
     def judge(encoder: Encoder) -> Judgement:
         with evaluating(task.combined):
-            found = {name: tensor.float() if tensor.is_floating_point() else tensor for name, tensor in task.held_out().items()}
+            found = {
+                name: tensor.float() if tensor.is_floating_point() else tensor
+                for name, tensor in task.held_out().items()
+            }
             loss = float(task.combined.total(task.combined.loss(found, torch.Generator())))
             figures = {name: float(value) for name, value in task.combined.on_held_out(found).items()}
         measured = {} if measure is None else measure(encoder)

@@ -49,9 +49,7 @@ class PretrainSettings(Settings):
     ] = 0.1
     logging_steps: Annotated[Count, "Updates between two lines of the log"] = 50
     save_steps: Annotated[Count, "Updates between two evaluations, each with a checkpoint"] = 500
-    minutes: Annotated[
-        float | None, at_least(0), "Stop after so many minutes, with a checkpoint to resume from"
-    ] = None
+    minutes: Annotated[float | None, at_least(0), "Stop after so many minutes, with a checkpoint to resume from"] = None
     seed: Seed = 42
     precision: Annotated[str, OneOf(*PRECISIONS), "auto: bfloat16 on a GPU that has it, float32 elsewhere"] = "auto"
     report_to: Annotated[str, OneOf(*TRACKERS), "Tracker that the log goes to as well"] = "none"

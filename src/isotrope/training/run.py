@@ -52,6 +52,9 @@ def run_plan(plan: Plan, make_judge: JudgeMaker) -> Run:
     judge = _judge(plan, opened, built, make_judge)
     facts = _facts(plan, opened, built, origin, accelerator)
     _begin(plan, built, facts, accelerator)
+    built.combined.to(accelerator.device).train()
+    for tactic in built.tactics:
+        tactic.prepare(built.feed, accelerator)
     job = Job(
         built.combined,
         built.feed,

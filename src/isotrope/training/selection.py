@@ -28,7 +28,9 @@ class Selection:
         """Judge in the first process; the others wait for its verdict."""
         if accelerator.is_main_process:
             self._judge(state, contrastive)
-        verdict = torch.tensor([state.best, state.best_step, state.stale], dtype=torch.float64, device=accelerator.device)
+        verdict = torch.tensor(
+            [state.best, state.best_step, state.stale], dtype=torch.float64, device=accelerator.device
+        )
         if accelerator.num_processes > 1:
             torch.distributed.broadcast(verdict, 0)
         state.best, state.best_step, state.stale = float(verdict[0]), int(verdict[1]), int(verdict[2])

@@ -65,4 +65,4 @@ class Tactic(ABC, Generic[T]):
 def tactics() -> dict[str, type[Tactic[Any]]]:
     import isotrope.training.tactics
 
-    return carded_in(isotrope.training.tactics, Tactic)  # type: ignore[type-abstract]
+    return carded_in(isotrope.training.tactics, Tactic)
