@@ -61,7 +61,7 @@ NAMES = [name for name, method in registry().items() if method.kind == "training
 CHILDREN = {f"child-{kind}": {"child_tuning": kind, "child_samples": 64, "weight_decay": 0.0} for kind in "FD"}
 
 pytestmark = [
-    pytest.mark.filterwarnings("ignore::isotrope.training.loop.TrainingWarning"),
+    pytest.mark.filterwarnings("ignore::isotrope.training.state.TrainingWarning"),
     pytest.mark.xdist_group("two processes"),  # they are started once
 ]
 

@@ -20,7 +20,7 @@ from isotrope.methods.cert import CERT
 from isotrope.methods.frame.method import Batch
 from isotrope.objectives import queue_nce
 from isotrope.training.loop import make_accelerator
-from isotrope.training.settings import LoopSettings
+from isotrope.training.loop_settings import LoopSettings
 from isotrope.training.step import compute_gradient
 
 SMALL: dict[str, Any] = {"projection": 16, "queue": 40}

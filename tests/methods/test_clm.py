@@ -145,7 +145,7 @@ def test_resume_equals_uninterrupted(resume_agrees: Callable[..., None], sentenc
     resume_agrees("clm", sentences, pooling="lasttoken")
 
 
-@pytest.mark.filterwarnings("ignore::isotrope.training.loop.TrainingWarning")
+@pytest.mark.filterwarnings("ignore::isotrope.training.state.TrainingWarning")
 def test_training_lowers_the_perplexity_of_held_out_text_and_the_model_stays_causal(
     tiny: Path, sentences: Path, tmp_path: Path
 ) -> None:

@@ -21,7 +21,7 @@ from isotrope.methods.frame.method import Batch
 from isotrope.methods.frame.method_registry import find
 from isotrope.objectives import info_nce
 from isotrope.training.loop import make_accelerator
-from isotrope.training.settings import LoopSettings
+from isotrope.training.loop_settings import LoopSettings
 from isotrope.training.step import compute_gradient
 
 # specs/1, sections 1.9 and 3.8: cosines of anchors with positives and with one noise vector, and those of the

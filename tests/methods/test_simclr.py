@@ -18,7 +18,7 @@ from isotrope.methods.frame.method import Batch
 from isotrope.methods.simclr import SimCLR
 from isotrope.objectives import nt_xent
 from isotrope.training.loop import make_accelerator
-from isotrope.training.settings import LoopSettings
+from isotrope.training.loop_settings import LoopSettings
 from isotrope.training.step import compute_gradient
 
 SHORT: dict[str, Any] = {

@@ -20,7 +20,7 @@ from isotrope.methods.vascl import VaSCL
 from isotrope.objectives import contrast_with_neighbours, nearest_rows, nt_xent, virtual_contrast
 from isotrope.training.loop import make_accelerator
 from isotrope.training.optimiser import build_optimiser
-from isotrope.training.settings import LoopSettings
+from isotrope.training.loop_settings import LoopSettings
 from isotrope.training.step import compute_gradient
 
 # specs/1, section 4.7
