@@ -13,7 +13,7 @@ from isotrope.encoders.encoder import plan
 from isotrope.encoders.loading import load
 from isotrope.encoders.parts.dense import Dense
 from isotrope.errors import InputError
-from isotrope.tokens.text_tokenizer import Tokens
+from isotrope.tokens.padded import Tokens
 from isotrope.towers.keeping import Frozen
 
 CLOSE = {"rtol": 0, "atol": 1e-5}

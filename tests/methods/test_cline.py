@@ -17,7 +17,7 @@ from isotrope.errors import InputError
 from isotrope.methods.cline import CLINE
 from isotrope.methods.frame.method import Batch
 from isotrope.methods.frame.method_registry import find
-from isotrope.tokens.text_tokenizer import Tokens
+from isotrope.tokens.padded import Tokens
 
 Build = Callable[..., Any]
 PLAIN = "of the and to and of the"

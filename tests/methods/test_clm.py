@@ -22,7 +22,7 @@ from isotrope.encoders.causal import make_causal, sees_only_the_past
 from isotrope.errors import InputError
 from isotrope.methods.clm import CausalLanguageModel, before_the_last
 from isotrope.methods.frame.method import Batch, Method
-from isotrope.tokens.text_tokenizer import Tokens
+from isotrope.tokens.padded import Tokens
 
 Build = Callable[..., Any]
 TEXTS = ["the chef bakes", "the sailor steers the boat across the windy bay", "salt"]

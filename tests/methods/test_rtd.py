@@ -21,7 +21,7 @@ from isotrope.methods.frame.auxiliary import Beside
 from isotrope.methods.frame.method import Batch, Method
 from isotrope.methods.rtd import ReplacedTokenDetection, RTDSettings
 from isotrope.objectives.detection import sample_tokens
-from isotrope.tokens.text_tokenizer import Tokens
+from isotrope.tokens.padded import Tokens
 from isotrope.towers.generator import Generator
 from isotrope.training.loop import make_accelerator
 from isotrope.training.settings import LoopSettings

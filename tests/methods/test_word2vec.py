@@ -19,7 +19,7 @@ from isotrope.encoders.word_vectors import StaticVectors
 from isotrope.errors import InputError
 from isotrope.methods.frame.method import Batch, Method
 from isotrope.methods.word2vec import Word2Vec
-from isotrope.tokens.text_tokenizer import Tokens
+from isotrope.tokens.padded import Tokens
 from isotrope.tokens.word_vocabulary import learn_words
 from isotrope.training.optimiser import build_optimiser
 from isotrope.training.settings import LoopSettings

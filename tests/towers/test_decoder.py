@@ -12,7 +12,7 @@ import torch
 import isotrope
 from isotrope.encoders.encoder import Encoder
 from isotrope.errors import InputError
-from isotrope.tokens.text_tokenizer import Tokens
+from isotrope.tokens.padded import Tokens
 from isotrope.towers.decoder import Decoder, Vocabulary
 from isotrope.views.masking import Masked
 

@@ -21,7 +21,8 @@ from isotrope.encoders.word_vectors import StaticVectors
 from isotrope.errors import InputError
 from isotrope.files import digest
 from isotrope.progress import bar
-from isotrope.tokens.text_tokenizer import Lengths, TextTokenizer, Tokens, join
+from isotrope.tokens.padded import Lengths, Tokens, join
+from isotrope.tokens.text_tokenizer import TextTokenizer
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase

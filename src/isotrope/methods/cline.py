@@ -24,7 +24,7 @@ from isotrope.methods.frame.method import Batch, View
 from isotrope.methods.mlm import MaskedLanguageModel, MLMSettings
 from isotrope.objectives import synonym_antonym, synonym_antonym_released
 from isotrope.objectives.vectors import mean, wide
-from isotrope.tokens.text_tokenizer import Tokens, join
+from isotrope.tokens.padded import Tokens, join
 from isotrope.towers.heads import tanh_head
 from isotrope.towers.keeping import Role, Trained
 from isotrope.views.masking import label_tokens

@@ -13,7 +13,7 @@ from isotrope.encoders.encoder import Encoder
 from isotrope.encoders.language_head import vocabulary_scores
 from isotrope.errors import InputError
 from isotrope.methods.frame.method import Batch, Method, View
-from isotrope.tokens.text_tokenizer import Lengths, Tokens
+from isotrope.tokens.padded import Lengths, Tokens
 from isotrope.towers.keeping import Role, Trained
 
 

@@ -19,7 +19,7 @@ from isotrope.errors import InputError
 from isotrope.measures.task_scores import agreement, correlations
 from isotrope.methods.frame.label_targets import Classes, Scores
 from isotrope.methods.frame.method import Batch, Method, Settings, View
-from isotrope.tokens.text_tokenizer import Tokens
+from isotrope.tokens.padded import Tokens
 from isotrope.towers.heads import tanh_head
 from isotrope.towers.keeping import Role, Trained
 from isotrope.views.numbers import Numbers

@@ -17,7 +17,7 @@ from isotrope.methods.frame.method import Batch, View
 from isotrope.methods.mlm import MaskedLanguageModel, MLMSettings
 from isotrope.objectives import contrast
 from isotrope.objectives.vectors import unit
-from isotrope.tokens.text_tokenizer import Tokens
+from isotrope.tokens.padded import Tokens
 from isotrope.views.ngrams import hide_ngrams
 from isotrope.views.numbers import Numbers
 

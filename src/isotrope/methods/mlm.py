@@ -14,7 +14,7 @@ from isotrope.encoders.language_head import vocabulary_scores
 from isotrope.errors import InputError
 from isotrope.methods.frame.auxiliary import Auxiliary
 from isotrope.methods.frame.method import Batch, Settings, View
-from isotrope.tokens.text_tokenizer import Tokens
+from isotrope.tokens.padded import Tokens
 from isotrope.towers.keeping import Role, Trained
 from isotrope.views.masking import Masked, mask_tokens
 

@@ -17,7 +17,7 @@ from isotrope.errors import InputError
 from isotrope.methods.frame.auxiliary import Auxiliary
 from isotrope.methods.frame.method import Batch, Settings, View
 from isotrope.objectives.detection import detection_losses, sample_tokens
-from isotrope.tokens.text_tokenizer import Tokens
+from isotrope.tokens.padded import Tokens
 from isotrope.towers.generator import Generator
 from isotrope.towers.keeping import Role, Trained
 from isotrope.views.masking import Masked, mask_tokens

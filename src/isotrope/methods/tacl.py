@@ -16,7 +16,7 @@ from isotrope.errors import InputError
 from isotrope.methods.frame.method import Batch, View
 from isotrope.methods.mlm import MaskedLanguageModel, MLMSettings
 from isotrope.objectives import token_contrast
-from isotrope.tokens.text_tokenizer import Tokens
+from isotrope.tokens.padded import Tokens
 from isotrope.towers.keeping import Frozen, Role
 from isotrope.views.masking import Masked
 

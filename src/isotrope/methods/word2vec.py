@@ -19,7 +19,7 @@ from isotrope.encoders.word_vectors import StaticVectors
 from isotrope.errors import InputError
 from isotrope.methods.frame.method import Batch, Method, Settings, View
 from isotrope.objectives.sampling import windowed_sampling
-from isotrope.tokens.text_tokenizer import Tokens
+from isotrope.tokens.padded import Tokens
 from isotrope.tokens.word_vocabulary import SPECIALS, UNKNOWN, learn_words
 from isotrope.towers.keeping import Role, Trained
 from isotrope.views.numbers import Numbers

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from isotrope.encoders.pooling import Pooling
 from isotrope.errors import InputError
-from isotrope.tokens.text_tokenizer import Tokens
+from isotrope.tokens.padded import Tokens
 
 if TYPE_CHECKING:
     from isotrope.encoders.encoder import Encoder

@@ -13,7 +13,7 @@ from torch import Tensor
 from isotrope.data.corpus import Records
 from isotrope.encoders.encoder import Encoder
 from isotrope.methods.frame.method import Batch, Method, View
-from isotrope.tokens.text_tokenizer import Tokens
+from isotrope.tokens.padded import Tokens
 
 
 class Auxiliary(Method, ABC):

@@ -28,7 +28,7 @@ from isotrope.data.corpus import Corpus, Records
 from isotrope.data.record_types import Record
 from isotrope.encoders.encoder import Encoder
 from isotrope.methods.frame.temperature import Temperature
-from isotrope.tokens.text_tokenizer import Tokens
+from isotrope.tokens.padded import Tokens
 from isotrope.towers.keeping import Momentum, Role, Trained
 
 
