@@ -13,7 +13,7 @@ PROBE = "import torch; a = torch.ones(64, 64, dtype=torch.bfloat16); assert floa
 
 
 def examine() -> dict[str, Any]:
-    """Facts and advice; nothing here can end this process, the dangerous probe runs in its own."""
+    """Facts about this machine, and advice; the one probe that can crash a process runs in a process of its own."""
     import torch
     import transformers
 
@@ -57,7 +57,7 @@ def examine() -> dict[str, Any]:
 def bfloat16_works() -> bool:
     """Whether a bfloat16 matrix product gives the right answer here.
 
-    Some machines announce it and then die of it, hence the subprocess.
+    Some processors announce bfloat16 and then kill the process that uses it, hence the subprocess.
     """
     try:
         return (
@@ -76,5 +76,5 @@ def _advice(facts: dict[str, Any]) -> list[str]:
     if facts["device"] == "cpu" and not facts["bfloat16"]:
         advice.append("bfloat16 does not work on this processor; keep precision at auto or float32.")
     if not facts["data"]:
-        advice.append("Set ISOTROPE_DATA to the folder of evaluation data, or give --data-dir.")
+        advice.append("Set ISOTROPE_DATA to the folder of evaluation data, or give data_dir.")
     return advice

@@ -29,8 +29,7 @@ def framed(encoder, texts: list[str]) -> Tokens:
     return encoder.frame(np.split(flat, np.cumsum(lengths)[:-1]))
 
 
-# -------------------------------------------------------------------------------------------------------------------------
-# shapes
+# --------------------------------------------------------------------------------------------------------------- shapes
 
 
 def test_shapes_and_type(encoder, texts):
@@ -43,7 +42,7 @@ def test_shapes_and_type(encoder, texts):
 
 def test_the_dimension_is_that_of_the_last_dense(fresh, texts):
     encoder = fresh()
-    encoder.after.extend([Dense(32, 12), Dense(12, 7)])
+    encoder.parts.extend([Dense(32, 12), Dense(12, 7)])
     assert encoder.dimension == encoder.encode(texts).shape[1] == encoder.encode([]).shape[1] == 7
 
 
@@ -81,8 +80,7 @@ def test_a_batch_of_nothing_is_refused(encoder, size):
         encoder.encode(["a"], batch_size=size)
 
 
-# ------------------------------------------------------------------------------------------------------------------
-# independence
+# --------------------------------------------------------------------------------------------------------- independence
 
 
 @settings(max_examples=25, deadline=None)
@@ -130,8 +128,7 @@ def test_texts_are_cut_where_sentence_transformers_cuts(name, limit, request, te
     np.testing.assert_allclose(encoder.encode(texts), other.encode(texts, batch_size=4), **CLOSE)
 
 
-# -----------------------------------------------------------------------------------------------------------------------
-# options
+# -------------------------------------------------------------------------------------------------------------- options
 
 
 def test_normalised_vectors_keep_their_direction(encoder, texts):
@@ -184,8 +181,7 @@ def test_modes_are_put_back_after_a_failure_too(fresh, monkeypatch):
     assert all(part.training for part in encoder.modules())
 
 
-# ---------------------------------------------------------------------------------------------------------------------------
-# views
+# ---------------------------------------------------------------------------------------------------------------- views
 
 
 @pytest.mark.parametrize(

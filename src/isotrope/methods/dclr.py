@@ -89,7 +89,7 @@ class DCLR(SimCSE):
         views = super().views(records, rng)
         if "complement" not in self.role:
             return views
-        other = views["first"] if self.shares_tokens else self.complement.tokenise(records.texts(), self.max_length)
+        other = views["first"] if self.shares_tokens else self.complement.tokenize(records.texts(), self.max_length)
         return {**views, "complement": other}
 
     def represent(self, batch: Batch) -> dict[str, Tensor]:

@@ -75,7 +75,7 @@ class SimCSE(Method):
     def _head(self) -> str:
         if self.settings.head != "auto":
             return str(self.settings.head)
-        plain_cls = self.encoder.pooling.name == "cls" and not len(self.encoder.after)
+        plain_cls = self.encoder.pooling.name == "cls" and not len(self.encoder.parts)
         return self.auto_head if plain_cls else "none"
 
     def views(self, records: Records, rng: np.random.Generator) -> dict[str, View]:
@@ -106,11 +106,8 @@ class SimCSE(Method):
         return len(representations["second"])
 
     def export(self) -> Encoder:
-        online = self.encoder
         head = [cast(Trained, self.role["head"]).module] if self.head_kept else []
-        kept = [*online.after, *head]
-        about = (online.max_length, online.prompt, online.facts, online.language_model, online.token_weights)
-        return Encoder(online.backbone, online.tokenizer, online.pooling, kept, *about)
+        return self.encoder.with_parts([*self.encoder.parts, *head])
 
 
 def check_contrast(settings: Any) -> None:
