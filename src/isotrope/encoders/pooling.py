@@ -50,7 +50,7 @@ class Pooling:
 
     @classmethod
     def weighted(cls, modes: tuple[str, ...], weights: Sequence[float], called: str = "") -> Pooling:
-        """Any mix of layers, under a name of ours where one fits; ``called`` first, as two fit a model of two layers."""
+        """Any mix of layers, under a name of ours where one fits; ``called`` first: two names fit two layers."""
         layers = len(weights) - 1
         for name in sorted(LAYERED, key=lambda name: name != called):
             known = cls.named(name, layers)
