@@ -46,6 +46,20 @@ def test_the_dimension_is_that_of_the_last_dense(fresh, texts):
     assert encoder.dimension == encoder.encode(texts).shape[1] == encoder.encode([]).shape[1] == 7
 
 
+def test_other_parts_over_the_same_encoder(fresh, texts):
+    encoder = fresh()
+    encoder.prompt, encoder.max_length, encoder.facts = "find the ", 9, {"method": "simcse"}
+    dense = Dense(32, 5)
+    other = encoder.with_parts([dense])
+    assert other.backbone is encoder.backbone
+    assert other.language_model is encoder.language_model
+    assert (other.prompt, other.max_length, other.facts) == ("find the ", 9, {"method": "simcse"})
+    assert len(encoder.parts) == 0
+    expected = dense(torch.from_numpy(encoder.encode(texts))).detach().numpy()
+    np.testing.assert_allclose(other.encode(texts), expected, rtol=0, atol=1e-6)
+    np.testing.assert_array_equal(other.with_parts([]).encode(texts), encoder.encode(texts))
+
+
 def test_any_sequence_of_texts_will_do(encoder, texts):
     expected = encoder.encode(texts)
     for kind in (tuple, iter, np.array):
