@@ -27,7 +27,7 @@ from worker import descend
 from isotrope.data.corpus import Records
 from isotrope.methods.frame.method import Method, View
 from isotrope.methods.frame.method_registry import find, registry
-from isotrope.tokens.text_tokenizer import Tokens, join
+from isotrope.tokens.padded import Tokens, join
 from isotrope.views.masking import Masked
 from isotrope.views.numbers import Numbers
 

@@ -122,7 +122,7 @@ def test_resume_equals_an_uninterrupted_run_and_the_query_encoder_is_kept(
 ) -> None:
     common = {**SHORT, "model": tiny, "max_steps": 6, "eval_steps": 3}
     run = isotrope.train("cert", pairs, output=tmp_path / "whole", **common)
-    assert len(run.encoder.after) == 0
+    assert len(run.encoder.parts) == 0
     steps = iter(range(1, 10))
     push = CERT.after_step
 

@@ -20,7 +20,7 @@ from isotrope.errors import InputError
 from isotrope.methods.clm import CausalLanguageModel, before_the_last
 from isotrope.methods.frame.batch import Batch
 from isotrope.methods.frame.method import Method
-from isotrope.tokens.text_tokenizer import Tokens
+from isotrope.tokens.padded import Tokens
 
 Build = Callable[..., Any]
 TEXTS = ["the chef bakes", "the sailor steers the boat across the windy bay", "salt"]

@@ -181,7 +181,7 @@ def test_the_encoder_learns_through_the_heads_and_they_are_dropped(tiny: Path, s
     assert set(method.role) == ({"reader", "judge"} if form == "classifier" else {"reader"})
     exported = method.export()
     assert np.array_equal(exported.encode("the chef bakes"), isotrope.load(tiny).encode("the chef bakes"))
-    assert len(exported.after) == 0
+    assert len(exported.parts) == 0
 
 
 @pytest.mark.parametrize("form", FORMS)

@@ -20,7 +20,7 @@ from isotrope.methods.frame.combined import Added, Combined
 from isotrope.methods.frame.settings import check
 from isotrope.methods.rtd import ReplacedTokenDetection, RTDSettings
 from isotrope.objectives.detection import sample_tokens
-from isotrope.tokens.text_tokenizer import Tokens
+from isotrope.tokens.padded import Tokens
 from isotrope.towers.generator import Generator
 from isotrope.training.step import compute_gradient
 

@@ -22,7 +22,7 @@ from isotrope.methods.frame.combined import Combined
 from isotrope.methods.frame.method import Method
 from isotrope.methods.frame.settings import check
 from isotrope.methods.word2vec import Word2Vec
-from isotrope.tokens.text_tokenizer import Tokens
+from isotrope.tokens.padded import Tokens
 from isotrope.tokens.word_vocabulary import learn_words
 from isotrope.training.optimiser import build_optimiser
 from isotrope.training.loop_settings import LoopSettings
