@@ -20,8 +20,8 @@ from isotrope.methods.frame.method import Batch
 from isotrope.methods.moco import MoCo
 from isotrope.objectives import queue_nce
 from isotrope.training.loop import make_accelerator
-from isotrope.training.optimiser import build_optimiser
 from isotrope.training.loop_settings import LoopSettings
+from isotrope.training.optimiser import build_optimiser
 from isotrope.training.step import compute_gradient
 
 SMALL: dict[str, Any] = {"projection": 16, "queue": 40}

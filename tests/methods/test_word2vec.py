@@ -24,8 +24,8 @@ from isotrope.methods.frame.settings import check
 from isotrope.methods.word2vec import Word2Vec
 from isotrope.tokens.padded import Tokens
 from isotrope.tokens.word_vocabulary import learn_words
-from isotrope.training.optimiser import build_optimiser
 from isotrope.training.loop_settings import LoopSettings
+from isotrope.training.optimiser import build_optimiser
 from isotrope.views.numbers import Numbers
 from isotrope.views.word_stream import draw_noise, keep_rates, keep_words
 

@@ -8,8 +8,8 @@ import torch
 
 import isotrope
 from isotrope.encoders.encoder import Encoder
-from isotrope.encoders.parts.stock_parts import Normalize
 from isotrope.encoders.parts.layer_walk import LayerWalk, bend, layer_weights
+from isotrope.encoders.parts.stock_parts import Normalize
 from isotrope.errors import InputError
 from isotrope.spaces.sif import token_frequencies
 from isotrope.towers.heads import tanh_head
