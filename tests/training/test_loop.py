@@ -17,6 +17,7 @@ from safetensors.torch import load_file
 import isotrope
 from isotrope import api
 from isotrope.errors import InputError
+from isotrope.methods.frame.combined import Combined
 from isotrope.methods.simcse import SimCSE
 from isotrope.training.checkpoints import RunFolder
 from isotrope.training.state import Judgement, TrainingWarning
@@ -55,19 +56,19 @@ def rising_judge(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_resume_equals_an_uninterrupted_run(tiny: Path, sentences: Path, tmp_path: Path, pooling: str) -> None:
     common = {**SHORT, "model": tiny, "max_steps": 12, "pooling": pooling, "gradient_accumulation_steps": 1}
     whole = isotrope.train("simcse", sentences, output=tmp_path / "whole", **common)
-    stops = SimCSE.after_step
+    stops = Combined.after_update
 
-    def interrupt_at_six(self: SimCSE, representations: Any) -> None:
+    def interrupt_at_six(self: Combined, representations: Any) -> None:
         self.steps_taken = getattr(self, "steps_taken", 0) + 1
         if self.steps_taken == 6:
             os.kill(os.getpid(), signal.SIGINT)  # as Ctrl-C does
 
     try:
-        SimCSE.after_step = interrupt_at_six  # type: ignore[method-assign]
+        Combined.after_update = interrupt_at_six  # type: ignore[method-assign]
         with pytest.raises(KeyboardInterrupt, match="step 6"):
             isotrope.train("simcse", sentences, output=tmp_path / "cut", **common)
     finally:
-        SimCSE.after_step = stops  # type: ignore[method-assign]
+        Combined.after_update = stops  # type: ignore[method-assign]
     assert (tmp_path / "cut" / "checkpoints" / "step-6").is_dir()
     assert not (tmp_path / "cut" / "model").exists()
     resumed = isotrope.train("simcse", sentences, output=tmp_path / "cut", resume=True, **common)
@@ -226,7 +227,7 @@ def test_a_second_run_or_a_changed_setting_does_not_overwrite_the_first(
 ) -> None:
     common = {**SHORT, "model": tiny, "output": tmp_path / "run", "max_steps": 4}
     isotrope.train("simcse", sentences, **common)
-    with pytest.raises(InputError, match="--resume"):
+    with pytest.raises(InputError, match="continue it with resume"):
         isotrope.train("simcse", sentences, **common)
     with pytest.raises(InputError, match=r"temperature was 0\.05 and is 0\.2"):
         isotrope.train("simcse", sentences, temperature=0.2, resume=True, **common)
