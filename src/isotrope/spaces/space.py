@@ -38,7 +38,7 @@ class SpaceWarning(UserWarning):
 
 
 class Space:
-    """A subclass has a card, settings with the paper's values, and either ``fitted`` (a map of vectors) or ``change``."""
+    """A subclass has a card, settings with the paper's values, and ``fitted`` (a map of vectors) or ``change``."""
 
     name: ClassVar[str] = ""
     title: ClassVar[str] = ""

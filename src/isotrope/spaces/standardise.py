@@ -18,7 +18,10 @@ class Standardise(Space):
 
     name = "standardise"
     title = "Standardisation"
-    paper = "Li, Zhou, He, Wang, Yang, Li. On the Sentence Embeddings from Pre-trained Language Models. EMNLP 2020 (a baseline there)"
+    paper = (
+        "Li, Zhou, He, Wang, Yang, Li. On the Sentence Embeddings from Pre-trained Language Models. EMNLP 2020 "
+        "(a baseline there)"
+    )
     year = 2020
 
     def fitted(self, vectors: Floats) -> nn.Module:
