@@ -8,21 +8,18 @@ from pathlib import Path
 from typing import Any
 
 from isotrope.data.leaks import LeakReport, find_leaks, protect
-from isotrope.data.readers import read
-from isotrope.data.record_types import record_type_named
+from isotrope.data.sentence_files import sentences_of, some_sentences
 from isotrope.encoders.completion import Completion
 from isotrope.encoders.completion import complete as find_completions
 from isotrope.encoders.encoder import Encoder
 from isotrope.encoders.loading import load as load
 from isotrope.encoders.paraphrase import Paraphraser
 from isotrope.encoders.saving import check_target
-from isotrope.errors import InputError, nearest
+from isotrope.errors import InputError
+from isotrope.evaluation.benchmark_files import data_folder
 from isotrope.evaluation.checkpoint_judge import make_judge, mean_spearman
-from isotrope.evaluation.counterfactual import evaluate_counterfactual
-from isotrope.evaluation.geometry_judge import evaluate_geometry, run_of
 from isotrope.evaluation.results import Results
-from isotrope.evaluation.sts import data_folder, evaluate_sts
-from isotrope.evaluation.transfer import evaluate_transfer
+from isotrope.evaluation.suite import Options, find_suite
 from isotrope.files import written_file
 from isotrope.methods.frame.settings import check, resolve
 from isotrope.progress import bar
@@ -35,8 +32,6 @@ from isotrope.training.pretrain_run import run_pretrain
 from isotrope.training.pretrain_settings import PretrainSettings
 from isotrope.training.run import Run as Run
 from isotrope.training.run import run_plan
-
-SUITES = ("sts", "transfer", "geometry", "counterfactual")
 
 
 def train(
@@ -105,28 +100,19 @@ def evaluate(
     texts: str | os.PathLike[str] | Sequence[str] | None = None,
     columns: Sequence[str] | None = None,
 ) -> Results:
-    """Judge an encoder. The only chance in it, the bootstrap's for STS and the samples' for geometry, takes the first
-    of ``seeds``; transfer cuts its folds anew for each of them, and gives the mean.
+    """Judge an encoder by a suite; ``isotrope.evaluation.suites()`` lists them with the options that each takes.
 
-    ``texts`` (a file or a list) is what ``geometry`` looks at, and what ``counterfactual`` makes triples of; without
-    it, the sentences of STS-B and of the movie reviews.
+    ``data_dir`` is the folder of evaluation data, by default the variable ISOTROPE_DATA. ``seeds`` are the random seeds
+    for the bootstrap, the folds or the sample: transfer cuts its folds anew for each and gives the mean, the others
+    take the first. ``texts`` (a file or a list) is what geometry looks at, and what counterfactual makes triples of;
+    without it, the sentences of STS-B and of the movie reviews. What a suite does not take is refused.
     """
-    if suite not in SUITES:
-        raise InputError(f"No suite is called '{suite}'{nearest(suite, SUITES)}")
-    subject = _loaded(encoder)
-    seed = seeds if isinstance(seeds, int) else next(iter(seeds), 0)
-    if suite == "geometry":
-        run = None if isinstance(encoder, Encoder) else run_of(encoder)
-        return evaluate_geometry(subject, texts, data_dir, seed, columns, run)
-    if suite == "counterfactual":
-        return evaluate_counterfactual(subject, texts, data_dir, seed, columns)
-    if texts is not None:
-        raise InputError(
-            f"Texts belong to the geometry suite; {suite} has its own. Add --suite geometry, or leave --text out."
-        )
-    if suite == "transfer":
-        return evaluate_transfer(subject, data_dir, [seeds] if isinstance(seeds, int) else list(seeds) or [0])
-    return evaluate_sts(subject, data_dir, aggregation, seed)
+    chosen = find_suite(suite)
+    drawn = (seeds,) if isinstance(seeds, int) else tuple(seeds) or (0,)
+    place = None if isinstance(encoder, Encoder) else encoder
+    options = Options(data_dir, texts, columns, aggregation, drawn, model=place)
+    chosen.check(options)
+    return chosen().run(_loaded(encoder), options)
 
 
 def fit_space(
@@ -174,14 +160,6 @@ def _space(name: str, settings: Mapping[str, Any]) -> Space:
     return kind(chosen)
 
 
-def sentences_of(text: str | os.PathLike[str], columns: Sequence[str] | None = None) -> list[str]:
-    """The sentences of a file; empty lines are left out."""
-    found = [record.texts[0] for record in read(text, record_type_named("sentences"), columns) if record.texts[0]]
-    if not found:
-        raise InputError(f"{text}: no sentences found.")
-    return found
-
-
 def encode_file(
     encoder: Encoder | str | os.PathLike[str],
     text: str | os.PathLike[str],
@@ -195,18 +173,15 @@ def encode_file(
     target = Path(output)
     if target.suffix != ".npy":
         raise InputError(f"{target}: vectors are written as .npy.")
-    texts = [record.texts[0] for record in read(text, record_type_named("sentences"), columns)]
-    full = [sentence for sentence in texts if sentence]
-    if not full:
-        raise InputError(f"{text}: no sentences found.")
-    vectors = _loaded(encoder).encode(full, normalize_embeddings=normalize)
+    found = some_sentences(text, columns)
+    vectors = _loaded(encoder).encode(found.texts, normalize_embeddings=normalize)
     with written_file(target) as temporary, open(temporary, "wb") as file:
         np.save(file, vectors)
     return {
         "output": str(target),
         "rows": len(vectors),
         "dimension": vectors.shape[1],
-        "empty_left_out": len(texts) - len(full),
+        "empty_left_out": found.empty,
     }
 
 

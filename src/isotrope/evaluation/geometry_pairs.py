@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -18,28 +18,46 @@ QUANTILES = (5, 25, 50, 75, 95)
 GRID = 101
 
 
-def density(cosine: Floats, gold: Floats) -> list[dict[str, Any]]:
+@dataclass(frozen=True)
+class GoldBin:
+    """Cosines of the pairs with a gold score from ``low`` to ``high``; ``curve``: [cosine, density] on one grid."""
+
+    low: int
+    high: int
+    count: int
+    mean: float | None
+    quantiles: dict[str, float]
+    curve: list[list[float]]
+
+
+def density(cosine: Floats, gold: Floats) -> list[GoldBin]:
     """Cosines in five bins of the gold score, [0, 1) … [4, 5]: count, mean, quantiles, and a smoothed curve on one grid
     for all bins.
 
     The curve is a Gaussian kernel density, Scott's bandwidth; it is empty where a bin has fewer than two different
     cosines.
     """
+    grid = np.linspace(cosine.min(), cosine.max(), GRID)
+    parts = [cosine[(gold >= low) & ((gold < low + 1) | (low == 4))] for low in range(5)]
+    return [
+        GoldBin(
+            low,
+            low + 1,
+            len(part),
+            float(part.mean()) if len(part) else None,
+            {str(q): float(np.percentile(part, q)) for q in QUANTILES} if len(part) else {},
+            _curve(part, grid),
+        )
+        for low, part in enumerate(parts)
+    ]
+
+
+def _curve(part: Floats, grid: Floats) -> list[list[float]]:
     from scipy import stats
 
-    grid = np.linspace(cosine.min(), cosine.max(), GRID)
-    table = []
-    for low in range(5):
-        part = cosine[(gold >= low) & ((gold < low + 1) | (low == 4))]
-        line: dict[str, Any] = {"low": low, "high": low + 1, "count": len(part)}
-        line["mean"] = float(part.mean()) if len(part) else None
-        line["quantiles"] = {str(q): float(np.percentile(part, q)) for q in QUANTILES} if len(part) else {}
-        smooth = len(part) > 1 and float(np.ptp(part)) > 1e-9
-        line["curve"] = (
-            [[float(x), float(y)] for x, y in zip(grid, stats.gaussian_kde(part)(grid), strict=True)] if smooth else []
-        )
-        table.append(line)
-    return table
+    if len(part) < 2 or float(np.ptp(part)) <= 1e-9:
+        return []
+    return [[float(x), float(y)] for x, y in zip(grid, stats.gaussian_kde(part)(grid), strict=True)]
 
 
 def edit_distance(
@@ -83,7 +101,7 @@ def _padded(sequences: list[list[int]]) -> npt.NDArray[np.int32]:
 def _distances(
     left: npt.NDArray[np.int32], right: npt.NDArray[np.int32], ends: npt.NDArray[np.int64]
 ) -> npt.NDArray[np.int64]:
-    """A pair's distance stands in row ``ends[:, 0]``, column ``ends[:, 1]``; padding lies behind and cannot reach it."""
+    """A pair's distance stands in row ``ends[:, 0]``, column ``ends[:, 1]``; padding lies behind it."""
     columns = np.arange(right.shape[1] + 1, dtype=np.int32)
     above = np.broadcast_to(columns, (len(left), len(columns))).copy()
     found = np.where(ends[:, 0] == 0, ends[:, 1], 0)

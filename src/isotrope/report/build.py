@@ -11,7 +11,7 @@ from typing import Any
 from isotrope.api import protected_files
 from isotrope.encoders.encoder import Encoder
 from isotrope.errors import InputError, nearest
-from isotrope.evaluation.sts import data_folder
+from isotrope.evaluation.benchmark_files import data_folder
 from isotrope.files import write_json, written_file
 from isotrope.report.drawing import save_figure
 from isotrope.report.figures import FIGURES, Figure, draw_all

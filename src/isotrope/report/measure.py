@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +13,13 @@ import numpy as np
 from isotrope.data.leaks import protect
 from isotrope.encoders.encoder import Encoder
 from isotrope.errors import InputError
-from isotrope.evaluation.geometry_suite import describe_encoded, describe_pairs
+from isotrope.evaluation.benchmark_files import find_task
+from isotrope.evaluation.geometry_description import describe_encoded, describe_pairs
 from isotrope.evaluation.label_free import Pairs, measures_of, partner_ranks
-from isotrope.evaluation.sts import POSITIVE_ABOVE, TASKS, evaluate_sts, find_task, read_pairs
+from isotrope.evaluation.scored_pairs import POSITIVE_ABOVE, read_pairs
+from isotrope.evaluation.sts import TASKS, evaluate_sts
+from isotrope.measures.intervals import percentile_interval
+from isotrope.measures.unit_vectors import unit_rows
 from isotrope.progress import bar, hidden
 from isotrope.report import alarms
 from isotrope.report import sentence_map as maps
@@ -49,14 +54,16 @@ def measure(
             name, encoder = subject.name, subject.open()
             selected[name] = encoder.facts.get("selected_step") if subject.role == "run" else None
             shapes[name], found = _described(name, encoder, texts.sample, seed)
-            vectors[name] = maps.unit(found)
-            asked[name] = maps.unit(encoder.encode(list(queries))) if queries else np.empty((0, found.shape[1]))
+            vectors[name] = unit_rows(found).astype(np.float64)
+            asked[name] = np.empty((0, found.shape[1]))
+            if queries:
+                asked[name] = unit_rows(encoder.encode(list(queries))).astype(np.float64)
             if len(texts.pairs[1]) >= 2:
                 judged[name] = judge_pairs(encoder, texts.pairs, seed)
             if data_dir is not None:
                 scored[name] = evaluate_sts(encoder, data_dir, seed=seed, resamples=RESAMPLES)
                 first, second, gold, _ = read_pairs(find_task(Path(data_dir) / "sts", TASKS["STS-B"]))
-                paired[name] = describe_pairs(encoder, first, second, gold.tolist())
+                paired[name] = asdict(describe_pairs(encoder, first, second, gold.tolist()))
             advance(1, note=name)
     leader = next((one.name for one in cast.subjects if one.role != "start"), cast.subjects[0].name)
     return {
@@ -104,16 +111,17 @@ def judge_pairs(encoder: Encoder, pairs: Pairs, seed: int) -> dict[str, Any]:
     rows = np.random.default_rng(seed).integers(0, len(ranks), size=(RESAMPLES, len(ranks)))
     intervals = {}
     for name, values in (("MRR", 100 / ranks), ("found first", 100.0 * (ranks < 1.5))):
-        low, high = np.quantile(values[rows].mean(axis=1), [0.025, 0.975])
-        intervals[name] = {"value": float(values.mean()), "low": float(low), "high": float(high)}
+        low, high = percentile_interval(values[rows].mean(axis=1))
+        intervals[name] = {"value": float(values.mean()), "low": low, "high": high}
     return {**measures_of(both, pairs), "intervals": intervals}
 
 
 def _described(name: str, encoder: Encoder, sample: list[str], seed: int) -> tuple[dict[str, Any], Any]:
     try:
-        return describe_encoded(encoder, sample, seed)
+        found, vectors = describe_encoded(encoder, sample, seed)
     except InputError as error:  # which of several models it was
         raise InputError(f"{name}: {error}") from error
+    return asdict(found), vectors
 
 
 def sts_scores(results: dict[str, Any]) -> dict[str, Any]:
