@@ -7,6 +7,7 @@ import os
 import sys
 import warnings
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -286,10 +287,11 @@ def report(
         seed=seed,
     )
     rows = summary(found)
-    show({"output": str(output), "rows": rows, "warnings": found.findings["warnings"]}, tuple(rows[0]), rows, as_json)
+    warned = [asdict(alarm) for alarm in found.findings.warnings]
+    show({"output": str(output), "rows": rows, "warnings": warned}, tuple(rows[0]), rows, as_json)
     if not as_json:
-        for warning in found.findings["warnings"]:
-            print(f"{warning['kind']}: {warning['subject']}: {warning['sentence']}")
+        for alarm in found.findings.warnings:
+            print(f"{alarm.category}: {alarm.subject}: {alarm.sentence}")
         print(f"report: {output}")
 
 

@@ -15,4 +15,4 @@ def suites() -> list[SuiteCard]:
     """The suites by name, each with its title, its protocol and the options that it takes."""
     from isotrope.evaluation.suite import registry
 
-    return [suite.card() for suite in registry().values()]
+    return [suite.card for suite in registry().values()]

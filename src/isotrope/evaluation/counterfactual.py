@@ -30,7 +30,7 @@ from isotrope.evaluation.benchmark_files import data_folder
 from isotrope.evaluation.folds import by_dev
 from isotrope.evaluation.linear import numbered, read_labelled, standardised
 from isotrope.evaluation.results import Results, read_out
-from isotrope.evaluation.suite import Options, Suite
+from isotrope.evaluation.suite import Options, Suite, SuiteCard
 from isotrope.evaluation.text_vectors import TextVectors
 from isotrope.measures.intervals import normal_interval
 from isotrope.measures.unit_vectors import unit_rows
@@ -78,10 +78,12 @@ class Counterfactual(Suite):
     Made for methods that train on such changes (cline). Its triples need WordNet and English text.
     """
 
-    name = "counterfactual"
-    title = "Synonym against antonym, and counterfactual inference pairs"
-    protocol = PROTOCOL
-    takes = ("data_dir", "texts", "columns", "seeds")
+    card = SuiteCard(
+        name="counterfactual",
+        title="Synonym against antonym, and counterfactual inference pairs",
+        protocol=PROTOCOL,
+        takes=("data_dir", "texts", "columns", "seeds"),
+    )
 
     @classmethod
     def check(cls, options: Options) -> None:

@@ -29,6 +29,10 @@ class GoldBin:
     quantiles: dict[str, float]
     curve: list[list[float]]
 
+    @property
+    def label(self) -> str:
+        return f"{self.low}–{self.high}"
+
 
 def density(cosine: Floats, gold: Floats) -> list[GoldBin]:
     """Cosines in five bins of the gold score, [0, 1) … [4, 5]: count, mean, quantiles, and a smoothed curve on one grid

@@ -24,7 +24,7 @@ from isotrope.evaluation.geometry_description import (
 from isotrope.evaluation.geometry_table import COLUMNS, overview, sections
 from isotrope.evaluation.results import Results, read_out
 from isotrope.evaluation.scored_pairs import STSB_SPLITS, joined, read_pairs
-from isotrope.evaluation.suite import Options, Suite
+from isotrope.evaluation.suite import Options, Suite, SuiteCard
 
 PROTOCOL = "geometry-v1"
 
@@ -57,10 +57,12 @@ class Geometry(Suite):
     what the space does with the pairs of STS-B.
     """
 
-    name = "geometry"
-    title = "The space itself, on any text"
-    protocol = PROTOCOL
-    takes = ("data_dir", "texts", "columns", "seeds")
+    card = SuiteCard(
+        name="geometry",
+        title="The space itself, on any text",
+        protocol=PROTOCOL,
+        takes=("data_dir", "texts", "columns", "seeds"),
+    )
 
     @classmethod
     def check(cls, options: Options) -> None:

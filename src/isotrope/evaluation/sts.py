@@ -20,7 +20,7 @@ from isotrope.evaluation.benchmark_files import data_folder, find_task, optional
 from isotrope.evaluation.results import Results, read_out
 from isotrope.evaluation.scored_pairs import read_pairs
 from isotrope.evaluation.sts_scores import AverageScore, Benchmark, STSScores, TaskScore, score_tasks
-from isotrope.evaluation.suite import Options, Suite
+from isotrope.evaluation.suite import Options, Suite, SuiteCard
 from isotrope.evaluation.text_vectors import TextVectors
 from isotrope.measures.correlation import spearman
 from isotrope.measures.intervals import Interval
@@ -45,10 +45,12 @@ class STS(Suite):
     It needs no training and no labels but the test's. It says little of retrieval or classification: see ``transfer``.
     """
 
-    name = "sts"
-    title = "Semantic textual similarity, seven tasks"
-    protocol = PROTOCOL
-    takes = ("data_dir", "aggregation", "seeds", "resamples")
+    card = SuiteCard(
+        name="sts",
+        title="Semantic textual similarity, seven tasks",
+        protocol=PROTOCOL,
+        takes=("data_dir", "aggregation", "seeds", "resamples"),
+    )
 
     @classmethod
     def check(cls, options: Options) -> None:

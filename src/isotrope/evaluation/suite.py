@@ -1,6 +1,6 @@
 """A suite: one way to judge an encoder, under a name and a protocol; and how suites are found.
 
-A class in a file of this folder that inherits from ``Suite`` and has a name is found by ``isotrope.evaluate``, by the
+A class in a file of this folder that inherits from ``Suite`` and has a card is found by ``isotrope.evaluate``, by the
 command line and by a comparison. Nothing else knows its name.
 """
 
@@ -17,7 +17,7 @@ from isotrope.data.sentence_files import Texts
 from isotrope.encoders.encoder import Encoder
 from isotrope.errors import InputError, nearest
 from isotrope.evaluation.results import Results
-from isotrope.methods.frame.method_registry import named_in
+from isotrope.methods.frame.method_registry import carded_in
 
 
 @dataclass(frozen=True)
@@ -62,23 +62,16 @@ class SuiteCard:
 class Suite:
     """A subclass has a card, the options that it takes, ``run``, and ``summary`` for tables with a column a measure."""
 
-    name: ClassVar[str] = ""
-    title: ClassVar[str] = ""
-    protocol: ClassVar[str] = ""
-    takes: ClassVar[tuple[str, ...]] = ()
-
-    @classmethod
-    def card(cls) -> SuiteCard:
-        return SuiteCard(cls.name, cls.title, cls.protocol, cls.takes)
+    card: ClassVar[SuiteCard]
 
     @classmethod
     def check(cls, options: Options) -> None:
         """Refuse what cannot work, before a model is loaded. A subclass adds what it knows of its options and files."""
         for name in options.asked():
-            if name not in cls.takes:
-                others = [suite.name for suite in registry().values() if name in suite.takes]
+            if name not in cls.card.takes:
+                others = [suite.card.name for suite in registry().values() if name in suite.card.takes]
                 raise InputError(
-                    f"The {cls.name} suite takes no {name}; leave it out, or choose {' or '.join(others)}."
+                    f"The {cls.card.name} suite takes no {name}; leave it out, or choose {' or '.join(others)}."
                 )
 
     def run(self, encoder: Encoder, options: Options) -> Results:
@@ -92,7 +85,7 @@ class Suite:
 
 @cache
 def registry() -> dict[str, type[Suite]]:
-    return named_in(isotrope.evaluation, Suite)
+    return carded_in(isotrope.evaluation, Suite)
 
 
 def find_suite(name: str) -> type[Suite]:

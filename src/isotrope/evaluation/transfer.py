@@ -24,7 +24,7 @@ from isotrope.evaluation.benchmark_files import data_folder, find_task, optional
 from isotrope.evaluation.folds import FOLDS, STRENGTHS, Outcome, judge
 from isotrope.evaluation.linear import Labelled, numbered, read_labelled, standardised
 from isotrope.evaluation.results import Results, read_out
-from isotrope.evaluation.suite import Options, Suite
+from isotrope.evaluation.suite import Options, Suite, SuiteCard
 from isotrope.evaluation.text_vectors import TextVectors
 from isotrope.evaluation.transfer_scores import AverageAccuracy, TaskAccuracy, averaged, summarised
 from isotrope.measures.intervals import Interval
@@ -51,10 +51,12 @@ class Transfer(Suite):
     encoder can win here and lose on ``sts``.
     """
 
-    name = "transfer"
-    title = "Logistic regression on frozen vectors, seven tasks"
-    protocol = PROTOCOL
-    takes = ("data_dir", "seeds")
+    card = SuiteCard(
+        name="transfer",
+        title="Logistic regression on frozen vectors, seven tasks",
+        protocol=PROTOCOL,
+        takes=("data_dir", "seeds"),
+    )
 
     @classmethod
     def check(cls, options: Options) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -75,8 +75,13 @@ class Plan:
 
 def setting_classes(method: type[Method[Any]]) -> list[type[Settings]]:
     """Whose settings a run of a method takes: its own, the loop's, the auxiliary losses', the tactics'."""
+    return [method.Settings, *shared_setting_classes()]
+
+
+def shared_setting_classes() -> list[type[Settings]]:
+    """Whose settings a run takes whatever its method is."""
     added = [one.Added for one in auxiliaries().values() if one.Added is not None]
-    return [method.Settings, LoopSettings, *added, *(tactic.Settings for tactic in tactics().values())]
+    return [LoopSettings, *added, *(tactic.Settings for tactic in tactics().values())]
 
 
 def make_plan(
@@ -156,8 +161,3 @@ def files_of(given: Files | None) -> tuple[Place, ...]:
 
 def _new_folder(method: str) -> Path:
     return Path("runs") / f"{method}-{time.strftime('%Y%m%d-%H%M%S')}"
-
-
-def describe_overrides(method: type[Method[Any]]) -> Mapping[str, Any]:
-    """Settings of the loop that a method changes."""
-    return method.defaults
