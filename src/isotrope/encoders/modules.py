@@ -143,6 +143,8 @@ def _filled(place: Path, build: Callable[[], ModuleT]) -> ModuleT:
     try:
         module = build()
         module.load_state_dict(weights)
+    except InputError:  # a ValueError with a sentence of its own
+        raise
     except (KeyError, TypeError, ValueError, RuntimeError) as error:
         raise InputError(f"{place}: config.json and model.safetensors do not fit together ({gist(error)}).") from error
     return module

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from isotrope.api import protected_files
 from isotrope.encoders.encoder import Encoder
 from isotrope.errors import InputError, nearest
+from isotrope.evaluation.benchmark_files import protected_files
 from isotrope.evaluation.sts import data_folder
 from isotrope.files import write_json, written_file
 from isotrope.report.drawing import save_figure

@@ -8,7 +8,6 @@ from functools import cache
 from types import ModuleType
 from typing import ClassVar, Protocol, TypeVar
 
-import isotrope.methods
 from isotrope.errors import InputError, nearest
 from isotrope.methods.frame.method import Card, Method
 
@@ -22,7 +21,7 @@ Named = TypeVar("Named", bound=HasName)
 
 @cache
 def registry() -> dict[str, type[Method]]:
-    return named_in(isotrope.methods, Method)
+    return named_in(importlib.import_module("isotrope.methods"), Method)
 
 
 def named_in(folder: ModuleType, base: type[Named]) -> dict[str, type[Named]]:
