@@ -109,9 +109,9 @@ def test_cards_of_methods_spaces_and_tactics_and_their_filters() -> None:
     wanted = [card.name for card in cards if card.needs == "pairs"]
     assert [card.name for card in isotrope.methods(needs="pairs")] == wanted
     assert 0 < len(wanted) < len(cards)
-    with pytest.raises(isotrope.InputError, match="No method has the needs 'pears'; did you mean 'pairs'"):
+    with pytest.raises(isotrope.InputError, match="No method needs 'pears'; did you mean 'pairs'"):
         isotrope.methods(needs="pears")
-    with pytest.raises(isotrope.InputError, match="No method has the family 'no such'"):
+    with pytest.raises(isotrope.InputError, match="No family is called 'no such'"):
         isotrope.methods(family="no such")
 
 
@@ -193,6 +193,8 @@ def test_what_names_and_files_tell_is_refused_before_torch_is_imported(tmp_path:
         (["search", "builtin", "nowhere.txt", "q"], "no such file"),
         (["fit-space", "whitening", "builtin", "nowhere.txt", "--output", "x"], "no such file"),
         (["mine", "nowhere.tsv", "--output", "x.tsv"], "no such file"),
+        (["compare", text, "sentences=nowhere.txt", "--methods", "simcse"], "nowhere.txt: no such file"),
+        (["report", "builtin", "--text", "nowhere.txt", "--output", "r.html"], "no such file"),
         (["paraphrase", text, "--output", "x.csv"], "(--output)"),
         (["leaks", "nowhere.txt"], "no such file"),
         (["methods", "--json", "simcse"], "NAME goes before --json"),

@@ -20,7 +20,7 @@ from isotrope.answers import (
     SettingDescription,
 )
 from isotrope.data.readers import read
-from isotrope.data.record_types import record_type_named
+from isotrope.data.record_types import RECORD_TYPES, record_type_named
 from isotrope.data.tables import check_file
 from isotrope.errors import InputError, nearest
 from isotrope.files import check_run_folder, written_file
@@ -69,17 +69,12 @@ def methods(
         if card is None:
             raise InputError(f"No method is called '{name}'{nearest(name, [card.name for card in cards])}")
         return MethodDescription(card, describe_settings(name))
-    kept = _matching(cards, "needs", needs)
-    return [card for card in _matching(cards, "family", family) if card in kept]
-
-
-def _matching(cards: Sequence[Card], attribute: str, wanted: str | None) -> list[Card]:
-    if wanted is None:
-        return list(cards)
-    known = {value for card in cards if (value := getattr(card, attribute, ""))}
-    if wanted not in known:
-        raise InputError(f"No method has the {attribute} '{wanted}'{nearest(wanted, known)}")
-    return [card for card in cards if getattr(card, attribute, "") == wanted]
+    record_types, families = {card.needs for card in cards}, {getattr(card, "family", "") for card in cards}
+    if needs is not None and needs not in record_types:
+        raise InputError(f"No method needs '{needs}'{nearest(needs, record_types)}", setting="needs")
+    if family is not None and family not in families:
+        raise InputError(f"No family is called '{family}'{nearest(family, families - {''})}", setting="family")
+    return [card for card in cards if needs in (None, card.needs) and family in (None, getattr(card, "family", ""))]
 
 
 def describe_settings(name: str) -> list[SettingDescription]:
@@ -122,7 +117,7 @@ def _check_trainable(name: str) -> None:
 
     if name in spaces():
         raise InputError(
-            f"'{name}' is fitted, not trained: use fit_space, or isotrope fit-space {name} MODEL TEXT --output DIR."
+            f"'{name}' is fitted, not trained: isotrope fit-space {name} MODEL TEXT --output DIR, or fit_space."
         )
     if name in {card.name for card in _tactic_cards()}:
         setting = name.replace("-", "_")
@@ -235,10 +230,15 @@ def compare(
     ``output`` was stopped. The ``comparison.json`` of a finished comparison, given as ``data`` without ``methods``, is
     read back.
     """
-    from isotrope.comparison.comparison_table import FILE, Comparison
-
     names = [name for name in methods.split(",") if name] if isinstance(methods, str) else list(methods)
     sources = [data] if isinstance(data, str | os.PathLike) else list(data)
+    if names and not isinstance(data, Mapping):
+        for source in sources:
+            prefix, equals, path = str(source).partition("=")
+            check_file(path if equals and prefix in RECORD_TYPES else source)
+    _check_files(eval_data)
+    from isotrope.comparison.comparison_table import FILE, Comparison
+
     if not names and len(sources) == 1 and Path(sources[0]).name == FILE:
         return Comparison.read(sources[0])
     from isotrope.comparison.compare import compare as run_comparison
@@ -408,7 +408,10 @@ def evaluate(
     if suite not in SUITES:
         raise InputError(f"No suite is called '{suite}'{nearest(suite, SUITES)}", setting="suite")
     if texts is not None and suite not in ("geometry", "counterfactual"):
-        raise InputError(f"{suite} has its own texts; leave texts out, or choose geometry as the suite.")
+        raise InputError(
+            f"Texts belong to the geometry suite and the counterfactual suite; {suite} has its own: "
+            "leave texts out, or choose another suite."
+        )
     if isinstance(texts, str | os.PathLike):
         check_file(texts)
     from isotrope.encoders.encoder import Encoder
@@ -489,9 +492,12 @@ def leaks(
     for file in (*text, *(against or ())):
         check_file(file)
     from isotrope.data.leaks import find_leaks, protect
-    from isotrope.evaluation.benchmark_files import protected_files
 
-    files = [*(against or []), *(protected_files(data_dir) if data_dir is not None or not against else [])]
+    files = list(against or ())
+    if data_dir is not None or not files:
+        from isotrope.evaluation.benchmark_files import protected_files
+
+        files += protected_files(data_dir)
     return find_leaks(text, protect(files), output)
 
 

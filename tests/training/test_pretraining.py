@@ -69,7 +69,8 @@ def test_documents_are_numbered_through_several_files(tmp_path: Path) -> None:
 def test_it_learns_and_the_folder_is_a_plain_masked_language_model(text: Path, tmp_path: Path) -> None:
     from transformers import AutoModelForMaskedLM
 
-    encoder = isotrope.pretrain([text], tmp_path / "run", **{**SMALL, "steps": 60, "warmup_steps": 5, "save_steps": 30})
+    settings = {**SMALL, "steps": 60, "warmup_steps": 5, "save_steps": 30}
+    encoder = isotrope.pretrain([text], tmp_path / "run", **settings).encoder
     assert encoder is not None
     lines = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]
     losses = [line["loss"] for line in lines if "loss" in line]
@@ -87,12 +88,12 @@ def test_it_learns_and_the_folder_is_a_plain_masked_language_model(text: Path, t
 @pytest.mark.parametrize("optimiser", ["adamw", "muon"])
 def test_a_run_cut_into_pieces_equals_a_run_in_one(text: Path, tmp_path: Path, optimiser: str) -> None:
     settings = {**SMALL, "optimiser": optimiser}
-    whole = isotrope.pretrain([text], tmp_path / "whole", **settings)
+    whole = isotrope.pretrain([text], tmp_path / "whole", **settings).encoder
     assert (
-        isotrope.pretrain([text], tmp_path / "cut", **{**settings, "minutes": 1e-9}) is None
+        isotrope.pretrain([text], tmp_path / "cut", **{**settings, "minutes": 1e-9}).encoder is None
     )  # out of time after one step
     assert not (tmp_path / "cut" / "model").exists()
-    resumed = isotrope.pretrain([text], tmp_path / "cut", resume=True, **settings)
+    resumed = isotrope.pretrain([text], tmp_path / "cut", resume=True, **settings).encoder
     assert whole is not None
     assert resumed is not None
     for (name, first), second in zip(whole.named_parameters(), resumed.parameters(), strict=True):
@@ -102,7 +103,7 @@ def test_a_run_cut_into_pieces_equals_a_run_in_one(text: Path, tmp_path: Path, o
 def test_another_models_vocabulary_can_be_taken(text: Path, tiny: Path, tmp_path: Path) -> None:
     encoder = isotrope.pretrain(
         [text], tmp_path / "run", tokenizer=tiny, **{**SMALL, "vocabulary": 123, "steps": 3, "warmup_steps": 1}
-    )
+    ).encoder
     assert encoder is not None
     assert encoder.text_tokenizer.fingerprint() == isotrope.load(tiny).text_tokenizer.fingerprint()
     assert encoder.backbone.config.vocab_size == encoder.text_tokenizer.vocabulary
@@ -162,7 +163,7 @@ def test_masked_language_modelling_alone_is_bit_for_bit_this_loop(text: Path, tm
 
     what else pre-training learns to do must not change them.
     """
-    trained = isotrope.pretrain([text], tmp_path / "run", **SMALL)
+    trained = isotrope.pretrain([text], tmp_path / "run", **SMALL).encoder
     encoder = isotrope.load(tmp_path / "run" / "start", device="cpu", language_head=True).train()
     model: Any = encoder.language_model
     tokenizer, length, size, steps = encoder.text_tokenizer, 32, 16, 12
@@ -241,9 +242,9 @@ def test_tasks_are_the_methods_and_resume_equals_a_run_in_one(ordered: Path, tmp
     kept.
     """
     settings = {**SMALL, "tasks": tasks, "steps": 4, "warmup_steps": 1, "save_steps": 2, "logging_steps": 1}
-    whole = isotrope.pretrain([ordered], tmp_path / "whole", **settings)
-    assert isotrope.pretrain([ordered], tmp_path / "cut", **{**settings, "minutes": 1e-9}) is None
-    resumed = isotrope.pretrain([ordered], tmp_path / "cut", resume=True, **settings)
+    whole = isotrope.pretrain([ordered], tmp_path / "whole", **settings).encoder
+    assert isotrope.pretrain([ordered], tmp_path / "cut", **{**settings, "minutes": 1e-9}).encoder is None
+    resumed = isotrope.pretrain([ordered], tmp_path / "cut", resume=True, **settings).encoder
     assert whole is not None
     assert resumed is not None
     assert [

@@ -9,16 +9,14 @@ from typing import NoReturn
 
 import typer
 
-from isotrope.cli import (
-    data_commands,
-    encoder_commands,
-    evaluation_commands,
-    training_commands,
-)
+from isotrope.cli import training_commands  # isort: skip  # noqa: F401 - --help lists the groups in this order
+from isotrope.cli import evaluation_commands  # isort: skip  # noqa: F401
+from isotrope.cli import encoder_commands  # isort: skip  # noqa: F401
+from isotrope.cli import data_commands  # isort: skip  # noqa: F401
 from isotrope.cli.application import Stopped, UsageProblem, app
 from isotrope.errors import InputError
 
-__all__ = ["app", "data_commands", "encoder_commands", "evaluation_commands", "main", "training_commands"]
+__all__ = ["app", "main"]
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:

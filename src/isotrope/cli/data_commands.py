@@ -54,10 +54,7 @@ def paraphrase(
     columns: Columns = None,
     as_json: Json = False,
 ) -> None:
-    """Write pairs for `train cert` where there are no paraphrases:
-
-    each sentence, and itself with some words replaced by the model.
-    """
+    """Write pairs for `train cert`: each sentence, and itself with some words replaced by the model."""
     import isotrope
 
     print_answer(isotrope.paraphrase(text, output, model, share, seed, split_names(columns)), as_json)

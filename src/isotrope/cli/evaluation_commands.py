@@ -79,7 +79,6 @@ def report(
 ) -> None:
     """Show runs and models on one page that opens anywhere, or draw a single figure of it."""
     import isotrope
-    from isotrope.report.build import summary
 
     found = isotrope.report(
         *subjects,
@@ -93,6 +92,8 @@ def report(
         columns=split_names(columns),
         seed=seed,
     )
+    from isotrope.report.build import summary
+
     rows = summary(found)
     print_rows({"output": str(output), "rows": rows, "warnings": found.findings["warnings"]}, rows, as_json)
     if not as_json:
