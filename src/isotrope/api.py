@@ -17,8 +17,8 @@ from isotrope.answers import (
     MethodDescription,
     ParaphrasedFile,
     Pretrained,
-    SettingDescription,
 )
+from isotrope.catalogue import all_cards, check_trainable, describe_settings
 from isotrope.data.readers import read
 from isotrope.data.record_types import RECORD_TYPES, record_type_named
 from isotrope.data.tables import check_file
@@ -60,10 +60,7 @@ def methods(
 
     ``needs`` keeps those that train on a record type (sentences, pairs, …), ``family`` those of one family.
     """
-    from isotrope.methods.frame.method_registry import registry
-    from isotrope.spaces.space_registry import cards as space_cards
-
-    cards = [*(method.card() for method in registry().values()), *space_cards(), *_tactic_cards()]
+    cards = all_cards()
     if name is not None:
         card = next((card for card in cards if card.name == name), None)
         if card is None:
@@ -75,53 +72,6 @@ def methods(
     if family is not None and family not in families:
         raise InputError(f"No family is called '{family}'{nearest(family, families - {''})}", setting="family")
     return [card for card in cards if needs in (None, card.needs) and family in (None, getattr(card, "family", ""))]
-
-
-def describe_settings(name: str) -> list[SettingDescription]:
-    """The settings that a method takes, its own first; a method may change defaults of the loop."""
-    from dataclasses import fields
-
-    from isotrope.methods.frame.method_registry import find
-    from isotrope.spaces.space_registry import registry as spaces
-    from isotrope.training.settings import LoopSettings
-
-    loop = fields(LoopSettings)
-    if name in {card.name for card in _tactic_cards()}:
-        return [SettingDescription(one.name, one.default, "the loop") for one in loop if one.name.startswith("child_")]
-    if name in spaces():
-        return [SettingDescription(one.name, one.default, name) for one in fields(spaces()[name].Settings)]
-    method = find(name)
-    own = [SettingDescription(one.name, one.default, name) for one in fields(method.Settings)]
-    suited = method.loop
-    return [*own, *(SettingDescription(one.name, suited.get(one.name, one.default), "the loop") for one in loop)]
-
-
-def describe_pretraining() -> list[SettingDescription]:
-    """The settings that ``pretrain`` takes."""
-    from dataclasses import fields
-
-    from isotrope.training.pretrain_settings import PretrainSettings
-
-    return [SettingDescription(one.name, one.default, "pretrain") for one in fields(PretrainSettings)]
-
-
-def _tactic_cards() -> list[Card]:
-    from isotrope.training.tactics.child_tuning import CARD
-
-    return [CARD]
-
-
-def _check_trainable(name: str) -> None:
-    """Refuse the names that ``methods`` lists and ``train`` cannot train; the methods' registry knows none of them."""
-    from isotrope.spaces.space_registry import registry as spaces
-
-    if name in spaces():
-        raise InputError(
-            f"'{name}' is fitted, not trained: isotrope fit-space {name} MODEL TEXT --output DIR, or fit_space."
-        )
-    if name in {card.name for card in _tactic_cards()}:
-        setting = name.replace("-", "_")
-        raise InputError(f"'{name}' changes the updates of another method: give {setting} to that one.")
 
 
 # ---- training
@@ -153,7 +103,7 @@ def train(
         raise InputError("To resume a run, give its folder as output.")
     if output is not None:
         check_run_folder(output, resume)
-    _check_trainable(method)
+    check_trainable(method)
     from isotrope.trainer import train as run_training
 
     return run_training(

@@ -38,6 +38,7 @@ FLAGS = {
             "No setting is called 'temprature'; did you mean 'temperature'?",
             "No setting is called 'temprature'; did you mean 'temperature' (--temperature)?",
         ),
+        ("Too few. Lower queue or raise it.", "Too few. Lower queue or raise it (--queue)."),
         ("Data is needed: give data_dir", "Data is needed: give data_dir (--data-dir)"),
         ("top must be at least 1, not 0.", "top must be at least 1, not 0 (--top)."),
     ],

@@ -228,7 +228,7 @@ def test_a_second_run_or_a_changed_setting_does_not_overwrite_the_first(
 ) -> None:
     common = {**SHORT, "model": tiny, "output": tmp_path / "run", "max_steps": 4}
     isotrope.train("simcse", sentences, **common)
-    with pytest.raises(InputError, match="--resume"):
+    with pytest.raises(InputError, match="continue it with resume"):
         isotrope.train("simcse", sentences, **common)
     with pytest.raises(InputError, match=r"temperature was 0\.05 and is 0\.2"):
         isotrope.train("simcse", sentences, temperature=0.2, resume=True, **common)

@@ -16,7 +16,7 @@ KINDS = {"train": "training", "compare": "training", "fit-space": "space"}  # wh
 _COMPOUND = r"(?<![\w./\\-]){name}(?![\w/\\-]|\.\w)"
 _PLAIN = (
     r"(?:^|; ){name} (?:must|is|takes|needs|has|belongs)\b",
-    r"\b(?:give|lower|raise|set|leave|choose|with|another|as) (?:(?:a|an|the|another|its) )?{name}\b(?![-/.]\w)",
+    r"\b(?i:give|lower|raise|set|leave|choose|with|another|as) (?:(?:a|an|the|another|its) )?{name}\b(?![-/.]\w)",
     r"[`']{name}[`']",
     r"(?:^|[; ]){name} \(\d",
 )
@@ -62,10 +62,10 @@ def _free_settings(command: str) -> set[str]:
     """Nothing where the methods are not imported yet: the error came before them and names none of their settings."""
     if "isotrope.methods.frame.method_registry" not in sys.modules:
         return set()
-    from isotrope.api import describe_pretraining, describe_settings, methods
+    from isotrope.catalogue import all_cards, describe_pretraining, describe_settings
 
     if command == "pretrain":
         return {setting.name for setting in describe_pretraining()}
-    cards = [card for card in methods() if card.kind == KINDS.get(command)]
+    cards = [card for card in all_cards() if card.kind == KINDS.get(command)]
     settings = [setting for card in cards for setting in describe_settings(card.name)]
     return {setting.name for setting in settings if command != "compare" or setting.owner == "the loop"}
