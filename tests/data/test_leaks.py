@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from isotrope import api
 from isotrope.cli import main
 from isotrope.data.leaks import Protected, find_leaks, protect, words_of
 from isotrope.errors import InputError
+from isotrope.evaluation.benchmark_files import protected_files
 
 SECRET = "A man doesn't play the guitar on the old stage."
 
@@ -111,6 +111,6 @@ def test_the_command_prints_json(secrets: Path, tmp_path: Path, capsys: pytest.C
 
 
 def test_the_benchmarks_are_protected_but_for_transfer_training_parts(shared_data: Path) -> None:
-    names = {file.name for file in api.protected_files(shared_data)}
+    names = {file.name for file in protected_files(shared_data)}
     assert {"sts12.test.tsv.gz", "stsb.train.tsv.gz", "sick.test.tsv.gz", "mr.tsv.gz", "trec.test.tsv.gz"} <= names
     assert not {"trec.train.tsv.gz", "sst2.phrases.train.tsv.gz"} & names

@@ -1,4 +1,4 @@
-"""The folder of evaluation data, and the file of a task in it."""
+"""The folder of evaluation data, the file of a task in it, and the files that no training text may hold."""
 
 from __future__ import annotations
 
@@ -42,3 +42,13 @@ def optional_task(folder: Path, name: str) -> Path | None:
     """As ``find_task``; none where the file is missing."""
     files = (folder / f"{name}{suffix}" for suffix in SUFFIXES)
     return next((file for file in files if file.is_file()), None)
+
+
+def protected_files(data_dir: str | os.PathLike[str] | None = None) -> list[Path]:
+    """What an encoder is judged by: every STS file, and the transfer sets but their training splits.
+
+    STS-B's training split is protected as well, because it holds pairs of STS12–16.
+    """
+    folder = data_folder(data_dir)
+    transfer = [file for file in sorted(folder.glob("transfer/*.tsv*")) if ".train." not in file.name]
+    return [*sorted(folder.glob("sts/*.tsv*")), *transfer]

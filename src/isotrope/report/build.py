@@ -8,10 +8,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from isotrope.api import protected_files
 from isotrope.encoders.encoder import Encoder
 from isotrope.errors import InputError, nearest
-from isotrope.evaluation.benchmark_files import data_folder
+from isotrope.evaluation.benchmark_files import data_folder, protected_files
 from isotrope.files import write_json, written_file
 from isotrope.report.drawing import save_figure
 from isotrope.report.figure_parts import Figure

@@ -13,7 +13,6 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from isotrope.data.tables import check_file, format_of
 from isotrope.encoders.encoder import Encoder
 from isotrope.errors import InputError
 from isotrope.methods.frame.auxiliary import AddedSettings, Auxiliary
@@ -109,14 +108,11 @@ def make_plan(
     others = [each for each in rest if isinstance(each, TacticSettings)]
     kept = tuple(zip(tactics().values(), others, strict=True))
     given = frozenset(name.replace("-", "_") for name in settings)
-    if resume and output is None:
-        raise InputError("To resume a run, name its folder as output.")
     folder = RunFolder(Path(output) if output is not None else _new_folder(method))
     plan = Plan(
         found, own, loop, added, kept, given, data, model, pooling, columns, split, files_of(eval_data), folder, resume
     )
     _check_parts(plan)
-    _check_places(plan)
     return plan
 
 
@@ -144,15 +140,6 @@ def _check_parts(plan: Plan) -> None:
     tracker = plan.loop.report_to
     if tracker != "none" and importlib.util.find_spec(tracker) is None:
         raise InputError(f"report_to {tracker} needs the package {tracker}; pip install {tracker}.")
-
-
-def _check_places(plan: Plan) -> None:
-    """Refuse files that are not there, and a folder that is taken. One process speaks for all about the folder."""
-    if os.environ.get("RANK", "0") == "0":
-        plan.folder.check(plan.resume)
-    data = [plan.data] if isinstance(plan.data, str | os.PathLike) else []
-    for file in (*data, *plan.eval_data):
-        format_of(check_file(file))
 
 
 def files_of(given: Files | None) -> tuple[Place, ...]:

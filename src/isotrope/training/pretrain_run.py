@@ -57,6 +57,13 @@ class Pretrained:
     folder: Path
     finished: bool
 
+    def to_dict(self) -> dict[str, Any]:
+        return {"folder": str(self.folder), "finished": self.finished, "measures": self.rows()}
+
+    def rows(self) -> list[dict[str, Any]]:
+        """The measurements on held-out text."""
+        return [{"step": line["step"], **line["evaluation"]} for line in self.history if "evaluation" in line]
+
 
 @dataclass(frozen=True)
 class Task:
