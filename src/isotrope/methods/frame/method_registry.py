@@ -58,6 +58,6 @@ def cards() -> list[Card]:
 def _later_cards() -> list[Card]:
     """What rooms after this one add to the list. They are asked by name: this room does not depend on them."""
     spaces, beside = (
-        importlib.import_module(f"isotrope.{name}") for name in ("spaces.registry", "training.child_tuning")
+        importlib.import_module(f"isotrope.{name}") for name in ("spaces.space_registry", "training.tactics.child_tuning")
     )
     return [*spaces.cards(), beside.CARD]
