@@ -450,7 +450,7 @@ def test_shares_are_checked_before_there_is_a_tokeniser(text):
 
 
 def test_synonyms_come_from_wordnet_where_no_table_is_given(tokenizer, monkeypatch):
-    monkeypatch.setattr(edits_module, "read_wordnet", lambda: {"dog": ["fox"]})
+    monkeypatch.setattr(edits_module, "read_synonyms", lambda: {"dog": ["fox"]})
     ids = ids_of(tokenizer, "the dog")
     assert spell(tokenizer, parse_edits("synonyms:1")(tokenizer)(ids, np.random.default_rng(0))) == "the fox"
     assert (

@@ -28,7 +28,8 @@ from isotrope.evaluation.folds import by_dev
 from isotrope.evaluation.linear import numbered, read_labelled, standardised
 from isotrope.evaluation.results import Results, read_out
 from isotrope.evaluation.sts import data_folder
-from isotrope.lexicon.replacements import WORD, open_lexicon
+from isotrope.lexicon.english import WORD
+from isotrope.lexicon.replacements import open_lexicon
 from isotrope.lexicon.wordnet import wordnet_folder
 
 PROTOCOL = "counterfactual-v1"

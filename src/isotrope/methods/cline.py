@@ -16,7 +16,6 @@ from isotrope.data.batches import Rows
 from isotrope.data.corpus import Corpus
 from isotrope.encoders.encoder import Encoder
 from isotrope.errors import InputError
-from isotrope.lexicon.meaning_changes import draw_antonyms, draw_synonyms
 from isotrope.lexicon.replacements import knows_words, open_lexicon
 from isotrope.lexicon.spelling import Spelling
 from isotrope.lexicon.wordnet import files_of, wordnet_folder
@@ -28,6 +27,7 @@ from isotrope.tokens.text_tokenizer import Tokens, join
 from isotrope.towers.heads import tanh_head
 from isotrope.towers.keeping import Role, Trained
 from isotrope.views.masking import label_tokens
+from isotrope.views.meaning_changes import draw_antonyms, draw_synonyms
 from isotrope.views.numbers import Numbers
 
 CONTRASTS = ("dot", "released")

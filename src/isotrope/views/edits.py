@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from isotrope.errors import InputError
-from isotrope.lexicon.synonyms import Entries, read_wordnet, tokenise_synonyms
+from isotrope.lexicon.synonyms import Entries, read_synonyms, tokenize_synonyms
 from isotrope.tokens.text_tokenizer import TextTokenizer, Words
 
 Ids = npt.NDArray[Any]
@@ -155,7 +155,7 @@ class Substitute(WordEdit):
     @classmethod
     def of(cls, tokenizer: TextTokenizer, share: float, table: Mapping[str, Sequence[str]]) -> Substitute:
         """From a plain table, word → words that may stand for it."""
-        return cls(tokenizer.words, share, tokenise_synonyms(table, tokenizer))
+        return cls(tokenizer.words, share, tokenize_synonyms(table, tokenizer))
 
     def edit(self, ids: Ids, starts: Numbers, words: Numbers, rng: np.random.Generator) -> Ids:
         chosen = words[rng.random(words.size) < self.share]
@@ -250,7 +250,7 @@ def parse_edits(text: str, synonyms: Mapping[str, Sequence[str]] | None = None) 
 
     def made(kind: type[WordEdit], share: float, tokenizer: TextTokenizer) -> Edit:
         if issubclass(kind, Substitute):
-            return kind.of(tokenizer, share, read_wordnet() if synonyms is None else synonyms)
+            return kind.of(tokenizer, share, read_synonyms() if synonyms is None else synonyms)
         return kind(tokenizer.words, share)
 
     def bound(tokenizer: TextTokenizer) -> Edit:
