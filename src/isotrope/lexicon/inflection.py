@@ -33,8 +33,7 @@ class EnglishInflection:
     """``forms(part, word)`` gives the forms of a base form in the order of ``FORMS``.
 
     Irregular forms come from WordNet's lists, all others from rules. A phrase inflects its first verb or its last noun.
-    The rules do not know stress: "visited" and "referred" both double their last letter or both do not. See
-    docs/notes/own_code.md for how often this is wrong.
+    A noun without a plural gets one all the same ("gymnasticses"); docs/notes/own_code.md counts how often.
     """
 
     def __init__(self, wordnet: WordNet) -> None:
