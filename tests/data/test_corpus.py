@@ -15,7 +15,7 @@ from hash_tokenizer import HashTokenizer
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from isotrope.data import corpus_files
+from isotrope.data import corpus_writer
 from isotrope.data.corpus import Corpus, Records, open_corpus
 from isotrope.errors import InputError
 
@@ -93,7 +93,7 @@ def test_every_field_of_a_triple_is_kept_apart(tmp_path: Path) -> None:
 def test_blocks_join_without_a_seam(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = write(tmp_path / "a.txt", "a b\nc\n\n\n\n\nd e f\ng\n\nh\na b\n")
     whole = opened(path)
-    monkeypatch.setattr(corpus_files, "BLOCK", 2)  # documents, blank lines and texts now cross the borders of blocks
+    monkeypatch.setattr(corpus_writer, "BLOCK", 2)  # documents, blank lines and texts now cross the borders of blocks
     pieces = opened(path, words=HashTokenizer(name="other"))
     assert texts_of(pieces) == texts_of(whole) == ["a b", "c", "d e f", "g", "h", "a b"]
     assert [pieces.tokens(row).tolist() for row in range(6)] == [whole.tokens(row).tolist() for row in range(6)]
@@ -292,7 +292,7 @@ def test_a_list_that_does_not_fit_says_why(rows: Any, record_type: str, words: s
 def test_a_tokeniser_that_fails_in_the_middle_leaves_nothing(
     tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(corpus_files, "BLOCK", 2)
+    monkeypatch.setattr(corpus_writer, "BLOCK", 2)
     path = write(tmp_path / "a.txt", "a\nb\nc\nd\n")
     words = HashTokenizer()
 
@@ -311,7 +311,7 @@ def test_a_tokeniser_that_fails_in_the_middle_leaves_nothing(
 def test_a_bad_byte_in_the_last_line_leaves_nothing(
     tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(corpus_files, "BLOCK", 2)
+    monkeypatch.setattr(corpus_writer, "BLOCK", 2)
     path = write(tmp_path / "a.txt", b"a\nb\nc\nd\n\xff\n")
     words = HashTokenizer()
     assert complaint(path, words=words).startswith(f"{path}:5: byte 0xff")
@@ -345,7 +345,7 @@ def test_a_full_disk_is_one_sentence_and_leaves_nothing(cache: Path, monkeypatch
         def write(self, data: Any) -> int:
             raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(corpus_files, "open", lambda path, mode: Full(path, mode), raising=False)
+    monkeypatch.setattr(corpus_writer, "open", lambda path, mode: Full(path, mode), raising=False)
     message = complaint(["a"])
     assert "no space left on the disk" in message
     assert str(cache) in message
