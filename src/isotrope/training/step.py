@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 
 from isotrope.errors import InputError
+from isotrope.measures.information import info_bound
 from isotrope.methods.frame.method import Batch, Method
-from isotrope.objectives import info_bound
 from isotrope.training.gathering import gather_representations
 
 if TYPE_CHECKING:
