@@ -12,7 +12,8 @@ import numpy as np
 
 from isotrope.encoders.encoder import Encoder
 from isotrope.errors import InputError
-from isotrope.lexicon.replacements import WORD, open_lexicon
+from isotrope.lexicon.english import WORD
+from isotrope.lexicon.replacements import open_lexicon
 from isotrope.lexicon.wordnet import wordnet_folder
 from isotrope.measures.unit_vectors import unit_rows
 
