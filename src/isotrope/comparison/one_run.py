@@ -13,14 +13,16 @@ from typing import Any
 
 import torch
 
-from isotrope.api import train
 from isotrope.comparison.judgement import Failure, Judgement, Outcome, TrainedOn
 from isotrope.comparison.judges import judge
 from isotrope.comparison.terms import Task
 from isotrope.errors import InputError
+from isotrope.evaluation.checkpoint_judge import make_judge
 from isotrope.files import written_file
 from isotrope.progress import hidden
 from isotrope.training.checkpoints import RunFolder
+from isotrope.training.plan import DEFAULT_MODEL, make_plan
+from isotrope.training.run import run_plan
 from isotrope.training.state import TrainingWarning
 
 
@@ -48,16 +50,17 @@ def perform(task: Task) -> Judgement:
     scratch = contestant.method.from_scratch
     with hidden(), warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        run = train(
+        plan = make_plan(
             contestant.method.name,
             contestant.data,
-            "builtin-base" if scratch else terms.model,
+            DEFAULT_MODEL if scratch else terms.model,
             task.folder,
             pooling=None if scratch else task.pooling,
             eval_data=terms.eval_data or None,
             resume=(task.folder / "run.json").is_file(),
             **task.settings,
         )
+        run = run_plan(plan, make_judge)
         measures = judge(run.encoder, terms, _measured(run.history, run.selected_step))
     said = [str(warning.message) for warning in caught if issubclass(warning.category, TrainingWarning)]
     found = Judgement(
