@@ -175,6 +175,19 @@ def rising_scores(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
+def updated_methods(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """The method of each update that is made from now on, as the loop has it."""
+    plain, seen = Combined.after_update, []
+
+    def watch(self: Combined, representations: dict[str, Tensor]) -> None:
+        plain(self, representations)
+        seen.append(self.method)
+
+    monkeypatch.setattr(Combined, "after_update", watch)
+    return seen
+
+
+@pytest.fixture
 def interrupted() -> Callable[[int], AbstractContextManager[None]]:
     """with interrupted(3): a run that is started inside gets Ctrl-C in its third step."""
 

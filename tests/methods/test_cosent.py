@@ -13,8 +13,11 @@ import torch
 
 import isotrope
 from isotrope.errors import InputError
+from isotrope.methods.frame.settings import check
 from isotrope.methods.cosent import CoSENT
-from isotrope.methods.frame.method import Batch, Method
+from isotrope.methods.frame.batch import Batch
+from isotrope.methods.frame.combined import Combined
+from isotrope.methods.frame.method import Method
 
 Built = Callable[..., Method]
 Batched = Callable[..., Batch]
@@ -32,7 +35,7 @@ def inferences(topics: list[str]) -> list[dict[str, Any]]:
 
 
 def loss_of(method: Method, batch: Batch) -> float:
-    return float(method.loss(method.represent(batch), batch)["ranking"].detach())
+    return float(method.loss(method.represent(batch), batch.generator())["ranking"].detach())
 
 
 @pytest.mark.parametrize(("cosines", "expected"), [((0.9, 0.3, 0.5), 0.018485), ((0.3, 0.9, 0.5), 12.018485)])
@@ -42,7 +45,7 @@ def test_golden_values_through_the_method(
     first = torch.tensor([[2.0, 0.0]] * 3)
     second = torch.tensor([[c, math.sqrt(1 - c * c)] for c in cosines])
     found = {"first": first, "second": second, "scores": torch.tensor([1.0, 0.0, 0.5])}
-    assert float(built("cosent", scored).loss(found, Batch({}, 3, 0))["ranking"]) == pytest.approx(expected, abs=1e-5)
+    assert float(built("cosent", scored).loss(found, torch.Generator())["ranking"]) == pytest.approx(expected, abs=1e-5)
 
 
 def test_a_naive_loop_over_pairs_of_pairs(built: Built, batched: Batched, scored: Any) -> None:
@@ -79,7 +82,7 @@ def test_labels_are_put_in_order(built: Built, batched: Batched, inferences: Any
 def test_a_batch_of_one_score_gives_nothing_and_does_no_harm(built: Built, batched: Batched, inferences: Any) -> None:
     method = built("cosent", inferences)
     batch = batched(method, range(0, 24, 3))
-    term = method.loss(method.represent(batch), batch)["ranking"]
+    term = method.loss(method.represent(batch), batch.generator())["ranking"]
     term.backward()
     assert float(term.detach()) == 0.0
     assert all(torch.isfinite(p.grad).all() for p in method.parameters() if p.grad is not None)
@@ -87,7 +90,7 @@ def test_a_batch_of_one_score_gives_nothing_and_does_no_harm(built: Built, batch
 
 def test_nothing_but_the_encoder_is_trained_and_kept(built: Built, scored: Any, tiny: Path) -> None:
     method = built("cosent", scored)
-    assert len(method.role) == 0
+    assert len(method.tower) == 0
     assert method.candidates({}) == 0
     raw = isotrope.load(tiny)
     assert {name for name, _ in method.named_parameters()} == {f"encoder.{name}" for name, _ in raw.named_parameters()}
@@ -143,4 +146,4 @@ def test_data_that_cannot_be_put_in_order(built: Built, scored: Any, inferences:
 @pytest.mark.parametrize("bad", [{"scale": 0.0}, {"scale": float("nan")}, {"order": "a"}, {"order": "a,b,a"}])
 def test_settings_that_cannot_work_are_refused(bad: dict[str, Any]) -> None:
     with pytest.raises(InputError):
-        CoSENT.check(CoSENT.Settings(**bad))
+        check(CoSENT.Settings(**bad))

@@ -64,7 +64,7 @@ def test_the_projection_keeps_the_teachers_cosines(tiny: Path, wide: Path, sente
     tokenizer = student.text_tokenizer
     corpus = open_corpus(sentences, ("sentences",), tokenizer)
     method = Distil(DistilSettings(teacher=str(wide)), student, 64, corpus)
-    weight = method.role["projection"].module.weight.detach()  # type: ignore[union-attr]
+    weight = method.tower["projection"].module.weight.detach()  # type: ignore[union-attr]
     assert torch.allclose(weight @ weight.T, torch.eye(32), atol=1e-5)
     texts = [line for line in sentences.read_text().splitlines() if line][:50]
     full = torch.from_numpy(teacher.encode(texts, normalize_embeddings=True))
@@ -87,7 +87,7 @@ def test_the_teacher_never_changes(tiny: Path, sentences: Path, tmp_path: Path) 
         isotrope.train(
             "distil", sentences, tiny, tmp_path / "run", teacher=str(tiny), dropout=0.1, **{**SHORT, "max_steps": 3}
         )
-    tower = captured[-1].role["teacher_0"]
+    tower = captured[-1].tower["teacher_0"]
     assert isinstance(tower, Frozen)
     assert tower.module.fingerprint() == teacher_before  # type: ignore[operator]
     assert not tower.module.training
