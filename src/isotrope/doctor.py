@@ -5,11 +5,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import platform
-import subprocess
-import sys
 from typing import Any
-
-PROBE = "import torch; a = torch.ones(64, 64, dtype=torch.bfloat16); assert float((a @ a)[0, 0]) == 64.0"
 
 
 def examine() -> dict[str, Any]:
@@ -21,6 +17,7 @@ def examine() -> dict[str, Any]:
     from isotrope.encoders.loading import BUILTIN, find_folder
     from isotrope.errors import InputError
     from isotrope.files import cache_folder
+    from isotrope.training.half_precision import bfloat16_works
 
     shipped = []
     for name in BUILTIN:
@@ -52,19 +49,6 @@ def examine() -> dict[str, Any]:
     }
     facts["advice"] = _advice(facts)
     return facts
-
-
-def bfloat16_works() -> bool:
-    """Whether a bfloat16 matrix product gives the right answer here.
-
-    Some machines announce it and then die of it, hence the subprocess.
-    """
-    try:
-        return (
-            subprocess.run([sys.executable, "-c", PROBE], capture_output=True, timeout=120, check=False).returncode == 0
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return False
 
 
 def _advice(facts: dict[str, Any]) -> list[str]:

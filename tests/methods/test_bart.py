@@ -14,8 +14,11 @@ import torch
 import isotrope
 from isotrope.data.corpus import Records
 from isotrope.errors import InputError
-from isotrope.methods.frame.method import Batch, Method
+from isotrope.methods.frame.batch import Batch
+from isotrope.methods.frame.combined import Combined
+from isotrope.methods.frame.method import Method
 from isotrope.methods.frame.method_registry import find
+from isotrope.methods.frame.settings import check
 
 BOTH = ("bart", "tsdae")
 Build = Callable[..., Any]
@@ -23,8 +26,8 @@ RUN = {"batch_size": 32, "learning_rate": 3e-3, "max_steps": 40, "eval_steps": 4
 
 
 def test_the_cards() -> None:
-    assert (find("bart").needs, find("bart").year, find("bart").keeps) == ("documents", 2020, "last")
-    assert (find("tsdae").needs, find("tsdae").year, find("tsdae").keeps) == ("sentences", 2021, "best")
+    assert (find("bart").card.needs, find("bart").card.year, find("bart").keeps) == ("documents", 2020, "last")
+    assert (find("tsdae").card.needs, find("tsdae").card.year, find("tsdae").keeps) == ("sentences", 2021, "best")
     assert find("bart").Settings().noise == "permute:1,infill:0.3"  # type: ignore[attr-defined]
     assert find("tsdae").Settings().noise == "delete:0.6"  # type: ignore[attr-defined]
     assert find("tsdae").Settings().tie_weights  # type: ignore[attr-defined]
@@ -85,9 +88,9 @@ def test_texts_without_documents_are_single_sentences(built: Build, topics: list
     method = built("bart", file)
     assert method.text(method.corpus, 3)[0].tolist() == method.corpus.tokens(3).tolist()
     assert len(method.text(method.corpus, 3)) == 1
-    assert "no empty line" in method.remarks()[0]
+    assert "no empty line" in method.prepared.remarks[0]
     alone = built("bart", file, unit="sentence")
-    assert alone.remarks() == []
+    assert alone.prepared.remarks == ()
     assert alone.corpus.record_type.name == "sentences"
 
 
@@ -115,12 +118,12 @@ def test_the_decoder_of_tsdae_sees_the_vector_alone(
 
 def test_tied_weights_learn_at_the_encoders_rate(built: Build, sentences: Path) -> None:
     method = built("tsdae", sentences)
-    own, rates = {id(p) for p in method.encoder.parameters()}, method.rate_of()
+    own, rates = {id(p) for p in method.encoder.parameters()}, Combined(method).rates()
     assert not own & set(rates)
     crossed = [p for name, p in method.named_parameters() if "crossattention" in name]
     assert {rates[id(p)] for p in crossed} == {10.0}
     apart = built("tsdae", sentences, tie_weights=False, decoder_layers=1)
-    assert len(apart.role["decoder"].module.model.encoder.layer) == 1
+    assert len(apart.tower["decoder"].module.model.encoder.layer) == 1
 
 
 def test_a_uniform_guess_costs_the_logarithm_of_the_vocabulary(
@@ -128,9 +131,9 @@ def test_a_uniform_guess_costs_the_logarithm_of_the_vocabulary(
 ) -> None:
     method = built("bart", sentences)
     batch, vocabulary = batched(method), method.encoder.text_tokenizer.vocabulary
-    method.role["words"].module._scores = uniform(vocabulary)
+    method.tower["words"].module._scores = uniform(vocabulary)
     found = method.represent(batch)
-    assert float(method.loss(found, batch)["bart"]) == pytest.approx(math.log(vocabulary))
+    assert float(method.loss(found, batch.generator())["bart"]) == pytest.approx(math.log(vocabulary))
     assert float(method.on_held_out(found)["bart_perplexity"]) == pytest.approx(vocabulary, rel=1e-4)
 
 
@@ -171,7 +174,7 @@ def test_training_lowers_the_perplexity_of_held_out_text_and_drops_the_decoder(
 
 
 @pytest.mark.filterwarnings("ignore::isotrope.training.loop.TrainingWarning")
-def test_masked_language_modelling_beside_it_reads_the_clean_text(tiny: Path, sentences: Path, tmp_path: Path) -> None:
+def test_added_masked_language_modelling_reads_the_clean_text(tiny: Path, sentences: Path, tmp_path: Path) -> None:
     settings = {"batch_size": 8, "max_steps": 2, "eval_steps": 2, "logging_steps": 1, "held_out": 0, "mlm_weight": 0.5}
     run = isotrope.train("bart", sentences, tiny, tmp_path / "run", **settings)
     line = next(line for line in run.history if "loss" in line)
@@ -191,7 +194,7 @@ def test_masked_language_modelling_beside_it_reads_the_clean_text(tiny: Path, se
 )
 def test_settings_that_cannot_work_are_refused(name: str, bad: dict[str, Any], named: str) -> None:
     with pytest.raises(InputError, match=named):
-        find(name).check(find(name).Settings(**bad))
+        check(find(name).Settings(**bad))
 
 
 def test_no_room_for_a_text_is_refused(built: Build, sentences: Path) -> None:

@@ -12,19 +12,20 @@ import torch
 from torch import Tensor
 
 import isotrope
-from isotrope.data.corpus import Records
 from isotrope.errors import InputError
 from isotrope.methods.cline import CLINE
-from isotrope.methods.frame.method import Batch
-from isotrope.methods.frame.method_registry import find
+from isotrope.methods.frame.batch import Batch
+from isotrope.methods.frame.combined import Combined
+from isotrope.methods.frame.settings import check
 from isotrope.tokens.text_tokenizer import Tokens
 
 Build = Callable[..., Any]
+Batched = Callable[..., Batch]
 PLAIN = "of the and to and of the"
 
 
 def test_the_card_and_the_papers_values() -> None:
-    assert (CLINE.card().name, CLINE.card().year, CLINE.card().needs) == ("cline", 2021, "sentences")
+    assert (CLINE.card.name, CLINE.card.year, CLINE.card.needs) == ("cline", 2021, "sentences")
     chosen = CLINE.Settings()
     assert (chosen.mask_rate, chosen.synonym_share, chosen.antonym_share) == (0.15, 0.4, 0.2)
     assert (chosen.detection_weight, chosen.contrast_weight, chosen.contrast) == (1.0, 1.0, "dot")
@@ -35,13 +36,9 @@ def method(built: Build, sentences: Path) -> Any:
     return built("cline", sentences)
 
 
-def batch_of(method: Any, rows: range = range(8), seed: int = 0) -> Batch:
-    return Batch(method.views(Records(method.corpus, list(rows)), np.random.default_rng(seed)), len(rows), 7)
-
-
-def test_labels_say_which_tokens_were_put_in(method: Any) -> None:
+def test_labels_say_which_tokens_were_put_in(method: Any, batched: Batched) -> None:
     """Outside of the labelled tokens the text is the original; special tokens and padding are not asked for."""
-    batch = batch_of(method)
+    batch = batched(method)
     originals = method.corpus
     for name in ("synonyms", "antonyms"):
         view = batch[name]
@@ -57,9 +54,9 @@ def test_labels_say_which_tokens_were_put_in(method: Any) -> None:
     assert batch["masked"].labels.shape == batch["masked"].tokens.ids.shape
 
 
-def test_one_forward_gives_what_three_would(method: Any) -> None:
+def test_one_forward_gives_what_three_would(method: Any, batched: Batched) -> None:
     method.eval()
-    batch = batch_of(method)
+    batch = batched(method)
     calls: list[int] = []
     method.encoder.backbone.register_forward_hook(lambda *_: calls.append(1))
     found = method.represent(batch)
@@ -68,7 +65,7 @@ def test_one_forward_gives_what_three_would(method: Any) -> None:
         (expected,) = method.encoder.embed(batch[view].tokens)
         assert torch.allclose(found[name], expected, atol=1e-5)
     scores = [
-        method.role["detector"](method.encoder.states(batch[name].tokens)).squeeze(-1)
+        method.tower["detector"](method.encoder.states(batch[name].tokens)).squeeze(-1)
         for name in ("synonyms", "antonyms")
     ]
     asked = [each[batch[name].labels >= 0] for each, name in zip(scores, ("synonyms", "antonyms"), strict=True)]
@@ -84,21 +81,26 @@ def given(count: int = 3) -> dict[str, Tensor]:
         for name in ("original", "synonym", "antonym")
     }
     scores = torch.tensor([2.0, -1.0, 0.5], dtype=torch.float64)
-    return {**vectors, "detection_scores": scores, "replaced": torch.tensor([1, 0, 0]), "changed": torch.tensor([1, 0, 1]),
-            "token_losses": torch.tensor([1.0, 3.0])}  # fmt: skip
+    return {
+        **vectors,
+        "detection_scores": scores,
+        "replaced": torch.tensor([1, 0, 0]),
+        "changed": torch.tensor([1, 0, 1]),
+        "token_losses": torch.tensor([1.0, 3.0]),
+    }
 
 
 def test_the_loss_is_the_formula(built: Build, sentences: Path) -> None:
     method = built("cline", sentences, detection_weight=2.0, contrast_weight=3.0)
     parts = given()
-    terms = method.loss(parts, None)
+    terms = method.loss(parts, torch.Generator())
     probability = 1 / (1 + np.exp(-parts["detection_scores"].numpy()))
     assert terms["detection"].item() == pytest.approx(-(np.log(probability[0]) + np.log(1 - probability[1:]).sum()) / 3)
     o, s, a = (parts[name].numpy() for name in ("original", "synonym", "antonym"))
     each = np.log1p(np.exp((o * a).sum(1) - (o * s).sum(1)))
     assert terms["synonym_antonym"].item() == pytest.approx((each[0] + each[2]) / 2)  # the second was not changed
     assert terms["mlm"].item() == 2.0
-    assert method.total(terms).item() == pytest.approx(
+    assert Combined(method).total(terms).item() == pytest.approx(
         2.0 + 2 * terms["detection"].item() + 3 * terms["synonym_antonym"].item(), rel=1e-6
     )
     measured = method.measures(parts)
@@ -106,44 +108,46 @@ def test_the_loss_is_the_formula(built: Build, sentences: Path) -> None:
     assert measured["synonym_nearer"].item() == ((o * s).sum(1) > (o * a).sum(1))[[0, 2]].mean()
 
 
-def test_the_released_contrast_is_an_option_with_a_pooler(built: Build, sentences: Path) -> None:
+def test_the_released_contrast_is_an_option_with_a_pooler(built: Build, sentences: Path, batched: Batched) -> None:
     plain, released = built("cline", sentences), built("cline", sentences, contrast="released")
-    assert "pooler" in released.role
-    assert "pooler" not in plain.role
+    assert "pooler" in released.tower
+    assert "pooler" not in plain.tower
     parts = given()
     o, s, a = (parts[name] for name in ("original", "synonym", "antonym"))
     yes, no = ((o * other).mean(1).sigmoid() for other in (s, a))
     each = -(yes.log() + (1 - no).log()) / 2
-    assert released.loss(parts, None)["synonym_antonym"].item() == pytest.approx(float(each[[0, 2]].mean()))
-    found = released.eval().represent(batch_of(released))
+    assert released.loss(parts, torch.Generator())["synonym_antonym"].item() == pytest.approx(
+        float(each[[0, 2]].mean())
+    )
+    found = released.eval().represent(batched(released))
     assert float(found["original"].detach().abs().max()) <= 1
 
 
-def test_a_text_without_words_to_replace_asks_nothing(built: Build, tmp_path: Path) -> None:
+def test_a_text_without_words_to_replace_asks_nothing(built: Build, tmp_path: Path, batched: Batched) -> None:
     """Neither detection nor contrast; a whole batch of such gives 0, not nan."""
     file = tmp_path / "plain.txt"
     lines = [*(f"{PLAIN} {number}" for number in range(8)), "the warm kitchen behind the old house on day 3"]
     file.write_text("\n".join(lines), encoding="utf-8")
     method = built("cline", file)
-    batch = batch_of(method)
+    batch = batched(method)
     for name in ("synonyms", "antonyms"):
         assert (batch[name].labels == -100).all()
         assert [
             row[1 : end - 1].tolist()
             for row, end in zip(batch[name].tokens.ids, batch[name].tokens.lengths, strict=True)
         ] == [method.corpus.tokens(row).tolist() for row in range(8)]
-    terms = method.loss(method.represent(batch), batch)
+    terms = method.loss(method.represent(batch), batch.generator())
     assert terms["detection"].item() == terms["synonym_antonym"].item() == 0
-    method.total(terms).backward()
+    Combined(method).total(terms).backward()
     assert all(torch.isfinite(p.grad).all() for p in method.parameters() if p.grad is not None)
-    assert batch_of(method, range(1, 9))["changed"].values.tolist() == [0] * 7 + [1]
+    assert batched(method, range(1, 9))["changed"].values.tolist() == [0] * 7 + [1]
 
 
-def test_padding_and_order_do_not_matter(method: Any) -> None:
+def test_padding_and_order_do_not_matter(method: Any, batched: Batched) -> None:
     """A longer neighbour widens the rows; the terms of the others stay."""
     method.eval()
-    batch = batch_of(method)
-    plain = method.loss(method.represent(batch), batch)
+    batch = batched(method)
+    plain = method.loss(method.represent(batch), batch.generator())
 
     def widened(view: Any) -> Any:
         ids, mask = (
@@ -160,7 +164,7 @@ def test_padding_and_order_do_not_matter(method: Any) -> None:
         for name, view in batch.views.items()
     }
     for views in (wide, mixed):
-        found = method.loss(method.represent(Batch(views, 8, 7)), batch)
+        found = method.loss(method.represent(Batch(views, 8, 7)), batch.generator())
         assert all(torch.allclose(found[name], plain[name], atol=1e-5) for name in plain)
 
 
@@ -197,13 +201,19 @@ def test_training_improves_all_three_tasks_and_the_heads_are_dropped(
 
 
 @pytest.mark.parametrize(
-    ("settings", "told"),
-    [({"synonym_share": 0.0}, "synonym_share"), ({"antonym_share": 1.5}, "antonym_share"), ({"senses": 0}, "senses"),
-     ({"detection_weight": -1.0}, "detection_weight"), ({"contrast": "cosine"}, "dot, released"), ({"mask_rate": 1.0}, "mask_rate")],
-)  # fmt: skip
-def test_settings_that_cannot_work_are_refused(settings: dict[str, Any], told: str) -> None:
-    with pytest.raises(InputError, match=told):
-        find("cline").check(CLINE.Settings(**settings))
+    ("settings", "named"),
+    [
+        ({"synonym_share": 0.0}, "synonym_share"),
+        ({"antonym_share": 1.5}, "antonym_share"),
+        ({"senses": 0}, "senses"),
+        ({"detection_weight": -1.0}, "detection_weight"),
+        ({"contrast": "cosine"}, "dot, released"),
+        ({"mask_rate": 1.0}, "mask_rate"),
+    ],
+)
+def test_settings_that_cannot_work_are_refused(settings: dict[str, Any], named: str) -> None:
+    with pytest.raises(InputError, match=named):
+        check(CLINE.Settings(**settings))
 
 
 def test_without_wordnet_the_package_is_named(

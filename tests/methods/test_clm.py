@@ -1,7 +1,4 @@
-"""Causal language modelling:
-
-nobody sees what comes, every token is asked once, and the mask is saved with the model.
-"""
+"""Causal language modelling: nobody sees what comes, every token is asked once, the mask is saved with the model."""
 
 from __future__ import annotations
 
@@ -17,37 +14,27 @@ import pytest
 import torch
 
 import isotrope
-from isotrope.data.corpus import Records, open_corpus
+from isotrope.data.corpus import Records
 from isotrope.encoders.causal import make_causal, sees_only_the_past
 from isotrope.errors import InputError
 from isotrope.methods.clm import CausalLanguageModel, before_the_last
-from isotrope.methods.frame.method import Batch, Method
+from isotrope.methods.frame.batch import Batch
+from isotrope.methods.frame.method import Method
 from isotrope.tokens.text_tokenizer import Tokens
 
 Build = Callable[..., Any]
 TEXTS = ["the chef bakes", "the sailor steers the boat across the windy bay", "salt"]
 
 
-@pytest.fixture
-def build(tiny: Path, sentences: Path) -> Build:
-    def made(pooling: str = "mean") -> CausalLanguageModel:
-        encoder = isotrope.load(tiny, pooling=pooling, device="cpu", language_head=True)
-        tokenizer = encoder.text_tokenizer
-        corpus = open_corpus(sentences, ("sentences",), tokenizer)
-        return CausalLanguageModel(CausalLanguageModel.Settings(), encoder, 64, corpus).train()
-
-    return made
-
-
 def test_the_card() -> None:
-    card = CausalLanguageModel.card()
+    card = CausalLanguageModel.card
     assert (card.name, card.needs, card.year, CausalLanguageModel.keeps) == ("clm", "sentences", 2018, "last")
 
 
 @pytest.mark.parametrize("padding", [0, 3])
-def test_changing_a_token_changes_nothing_before_it(build: Build, padding: int) -> None:
+def test_changing_a_token_changes_nothing_before_it(built: Build, sentences: Path, padding: int) -> None:
     """With padding the mask is a tensor, without it is a flag of the attention: both ways must be causal."""
-    method = build().eval()
+    method = built("clm", sentences).eval()
     ids = torch.arange(10, 20).repeat(2, 1)
     for place in range(10):
         other = ids.clone()
@@ -74,9 +61,9 @@ def test_without_the_mask_it_would_see_what_comes(tiny: Path) -> None:
     assert encoder.fingerprint() != fingerprint
 
 
-def test_each_token_but_the_first_is_asked_once(build: Build, batched: Callable[..., Batch]) -> None:
+def test_each_token_but_the_first_is_asked_once(built: Build, sentences: Path, batched: Callable[..., Batch]) -> None:
     """Against a loop that shows the model nothing but what came before."""
-    method = build().eval()
+    method = built("clm", sentences).eval()
     batch = batched(method, range(3))
     found = method.represent(batch)["next_losses"]
     tokens = batch["texts"]
@@ -88,7 +75,7 @@ def test_each_token_but_the_first_is_asked_once(build: Build, batched: Callable[
             expected.append(-torch.log_softmax(method.scores(states[0, -1]), dim=0)[ids[place]])
     assert torch.allclose(found, torch.stack(expected), atol=1e-4)
     assert len(found) == int((tokens.lengths - 1).sum())
-    assert float(method.loss({"next_losses": found}, batch)["clm"].detach()) == pytest.approx(
+    assert float(method.loss({"next_losses": found}, batch.generator())["clm"].detach()) == pytest.approx(
         float(found.mean().detach())
     )
 
@@ -98,22 +85,24 @@ def test_positions_that_another_token_follows() -> None:
 
 
 def test_a_uniform_guess_costs_the_logarithm_of_the_vocabulary(
-    build: Build, batched: Callable[..., Batch], uniform: Callable[[int], torch.nn.Module]
+    built: Build, sentences: Path, batched: Callable[..., Batch], uniform: Callable[[int], torch.nn.Module]
 ) -> None:
-    method = build()
+    method = built("clm", sentences)
     batch = batched(method)
     vocabulary = method.encoder.text_tokenizer.vocabulary
     method.scores = uniform(vocabulary)
     found = method.represent(batch)
-    assert float(method.loss(found, batch)["clm"]) == pytest.approx(math.log(vocabulary))
+    assert float(method.loss(found, batch.generator())["clm"]) == pytest.approx(math.log(vocabulary))
     assert float(method.on_held_out(found)["clm_perplexity"]) == pytest.approx(vocabulary, rel=1e-4)
 
 
 @pytest.mark.parametrize("pooling", ["mean", "lasttoken", "weightedmean"])
-def test_a_saved_model_is_causal_wherever_it_is_loaded(build: Build, pooling: str, tmp_path: Path) -> None:
+def test_a_saved_model_is_causal_wherever_it_is_loaded(
+    built: Build, sentences: Path, pooling: str, tmp_path: Path
+) -> None:
     from sentence_transformers import SentenceTransformer
 
-    exported = build(pooling).export().eval()
+    exported = built("clm", sentences, pooling=pooling).export().eval()
     expected = exported.encode(TEXTS)
     exported.save(tmp_path / "model")
     assert json.loads((tmp_path / "model" / "config.json").read_text(encoding="utf-8"))["is_decoder"] is True
@@ -135,21 +124,21 @@ def test_a_plain_model_says_nothing_of_a_mask(tiny: Path, tmp_path: Path) -> Non
     assert "causal" not in json.loads((tmp_path / "plain" / "isotrope.json").read_text(encoding="utf-8"))
 
 
-def test_padding_and_company_do_not_matter(build: Build, batched: Callable[..., Batch]) -> None:
-    method = build().eval()
+def test_padding_and_company_do_not_matter(built: Build, sentences: Path, batched: Callable[..., Batch]) -> None:
+    method = built("clm", sentences).eval()
     batch = batched(method, range(10))
     whole = method.represent(batch)["next_losses"]
     parts = [method.represent(chunk)["next_losses"] for chunk in batch.chunks(3)]
     assert torch.allclose(torch.cat(parts), whole, atol=1e-5)
     for pooling in ("mean", "lasttoken"):
-        encoder = build(pooling).export()
+        encoder = built("clm", sentences, pooling=pooling).export()
         assert np.allclose(encoder.encode(TEXTS), np.stack([encoder.encode(text) for text in TEXTS]), atol=1e-5)
 
 
 def test_chunks_give_the_gradient_of_the_whole_batch(
-    build: Build, chunks_agree: Callable[[Method, Method], None]
+    built: Build, sentences: Path, chunks_agree: Callable[[Method, Method], None]
 ) -> None:
-    chunks_agree(build(), build())
+    chunks_agree(built("clm", sentences), built("clm", sentences))
 
 
 def test_resume_equals_uninterrupted(resume_agrees: Callable[..., None], sentences: Path) -> None:
@@ -168,21 +157,19 @@ def test_training_lowers_the_perplexity_of_held_out_text_and_the_model_stays_cau
     assert not isotrope.load(tiny).causal
 
 
-def test_beside_it_masked_language_modelling_keeps_a_term_of_its_own(
-    tiny: Path, sentences: Path, tmp_path: Path
-) -> None:
+def test_added_masked_language_modelling_keeps_a_term_of_its_own(tiny: Path, sentences: Path, tmp_path: Path) -> None:
     settings = {"batch_size": 8, "max_steps": 2, "eval_steps": 2, "logging_steps": 1, "held_out": 0, "mlm_weight": 0.5}
     run = isotrope.train("clm", sentences, tiny, tmp_path / "run", **settings)
     line = next(line for line in run.history if "loss" in line)
     assert line["loss"] == pytest.approx(line["clm"] + 0.5 * line["mlm"], rel=1e-5)
 
 
-def test_models_and_poolings_that_cannot_work_are_refused(tiny: Path, build: Build) -> None:
+def test_models_and_poolings_that_cannot_work_are_refused(tiny: Path, sentences: Path, built: Build) -> None:
     from transformers import DistilBertConfig, DistilBertForMaskedLM
 
     for pooling in ("cls", "cls+mean"):
         with pytest.raises(InputError, match="first token sees no other"):
-            build(pooling)
+            built("clm", sentences, pooling=pooling)
     encoder = isotrope.load(tiny, device="cpu")
     with pytest.raises(InputError, match="language head"):
         CausalLanguageModel(CausalLanguageModel.Settings(), encoder, 64)
@@ -200,7 +187,7 @@ def test_models_and_poolings_that_cannot_work_are_refused(tiny: Path, build: Bui
         CausalLanguageModel(CausalLanguageModel.Settings(), plain, 64)
 
 
-def test_records_are_texts_of_one_row(build: Build) -> None:
-    method = build()
+def test_records_are_texts_of_one_row(built: Build, sentences: Path) -> None:
+    method = built("clm", sentences)
     view = method.views(Records(method.corpus, [0, 1]), np.random.default_rng(0))["texts"]
     assert view.ids[0, 1 : view.lengths[0] - 1].tolist() == method.corpus.tokens(0).tolist()

@@ -16,15 +16,17 @@ from isotrope.data.corpus import Records
 from isotrope.encoders.parts.attention import Attention
 from isotrope.errors import InputError
 from isotrope.methods.deepmoji import DeepMoji, classes_of
-from isotrope.methods.frame.method import Batch, Method
+from isotrope.methods.frame.batch import Batch
+from isotrope.methods.frame.method import Method
+from isotrope.methods.frame.settings import check
 
 Build = Callable[..., Any]
 UNEVEN = ["the chef 😂", "the boat 😂", "the rose 😂", "the hall 🔥", "the mast 🔥", "the soup ❤", "the seed 👍"]
 
 
 def test_the_card() -> None:
-    card = DeepMoji.card()
-    assert (card.name, card.needs, card.year, DeepMoji.accepts) == ("deepmoji", "labelled", 2017, ("emoji",))
+    card = DeepMoji.card
+    assert (card.name, card.needs, card.year, card.accepts) == ("deepmoji", "labelled", 2017, ("emoji",))
 
 
 def test_the_most_frequent_are_classes_and_the_others_are_left_out(built: Build) -> None:
@@ -32,13 +34,12 @@ def test_the_most_frequent_are_classes_and_the_others_are_left_out(built: Build)
     assert method.corpus.classes == ["❤", "👍", "🔥", "😂"]
     assert classes_of(method.corpus, 2).tolist() == [-1, -1, 0, 1]
     assert classes_of(method.corpus, 3).tolist() == [0, -1, 1, 2]  # of ❤ and 👍, equally rare, the first
-    assert DeepMoji.usable(method.settings, method.corpus, np.arange(7)).tolist() == [0, 1, 2, 3, 4]
-    assert method.role["head"].module.out_features == 2
-    assert method.remarks() == ["The 2 most frequent of 4 labels are kept; 2 records are left out."]
-    assert built("deepmoji", [*UNEVEN, "no face"]).remarks() == [
-        "1 texts have no emoji, or nothing else, and are left out."
-    ]
-    assert built("deepmoji", UNEVEN).remarks() == []
+    assert method.prepared.select(np.arange(7)).tolist() == [0, 1, 2, 3, 4]
+    assert method.tower["head"].module.out_features == 2
+    assert method.prepared.remarks == ("The 2 most frequent of 4 labels are kept; 2 records are left out.",)
+    faceless = built("deepmoji", [*UNEVEN, "no face"]).prepared
+    assert faceless.remarks == ("1 texts have no emoji, or nothing else, and are left out.",)
+    assert built("deepmoji", UNEVEN).prepared.remarks == ()
 
 
 def test_balanced_each_class_counts_the_same(built: Build, batched: Callable[..., Batch]) -> None:
@@ -49,20 +50,22 @@ def test_balanced_each_class_counts_the_same(built: Build, batched: Callable[...
         found = method.represent(batch)
     losses = torch.nn.functional.cross_entropy(found["scores"], found["labels"], reduction="none")
     by_class = torch.stack([losses[found["labels"] == number].mean() for number in range(4)])
-    assert float(method.loss(found, batch)["emoji"]) == pytest.approx(float(by_class.mean()), abs=1e-6)
+    assert float(method.loss(found, batch.generator())["emoji"]) == pytest.approx(float(by_class.mean()), abs=1e-6)
     assert method.class_weights.tolist() == pytest.approx([7 / 4, 7 / 4, 7 / 8, 7 / 12])
     plain = built("deepmoji", UNEVEN, balanced=False).eval()
-    assert float(plain.loss(found, batch)["emoji"]) == pytest.approx(float(losses.mean()), abs=1e-6)
+    assert float(plain.loss(found, batch.generator())["emoji"]) == pytest.approx(float(losses.mean()), abs=1e-6)
 
 
 def test_a_head_that_knows_nothing_costs_the_logarithm_of_the_classes(
     built: Build, batched: Callable[..., Batch]
 ) -> None:
     method = built("deepmoji", UNEVEN)
-    torch.nn.init.zeros_(method.role["head"].module.weight)
-    torch.nn.init.zeros_(method.role["head"].module.bias)
+    torch.nn.init.zeros_(method.tower["head"].module.weight)
+    torch.nn.init.zeros_(method.tower["head"].module.bias)
     batch = batched(method, range(7))
-    assert float(method.loss(method.represent(batch), batch)["emoji"].detach()) == pytest.approx(math.log(4), abs=1e-6)
+    assert float(method.loss(method.represent(batch), batch.generator())["emoji"].detach()) == pytest.approx(
+        math.log(4), abs=1e-6
+    )
 
 
 def test_what_is_measured_on_held_out_records(built: Build) -> None:
@@ -143,7 +146,7 @@ def test_the_emoji_of_held_out_text_is_guessed_better(tiny: Path, topics: list[s
 def test_data_and_settings_that_cannot_work_are_refused(tiny: Path, sentences: Path, tmp_path: Path) -> None:
     for settings, sentence in (({"emoji": 1}, "at least 2"), ({"read_out": "max"}, "read_out is one of")):
         with pytest.raises(InputError, match=sentence):
-            DeepMoji.check(DeepMoji.Settings(**settings))
+            check(DeepMoji.Settings(**settings))
     with pytest.raises(InputError, match="needs its data"):
         DeepMoji(DeepMoji.Settings(), isotrope.load(tiny, device="cpu"), 64)
     same = [f"the chef number {number} 😂" for number in range(50)]

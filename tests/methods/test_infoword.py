@@ -7,33 +7,18 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
 
 import isotrope
-from isotrope.data.corpus import Records, open_corpus
 from isotrope.errors import InputError
-from isotrope.methods.frame.method import Batch
+from isotrope.methods.frame.batch import Batch
+from isotrope.methods.frame.combined import Combined
+from isotrope.methods.frame.settings import check
 from isotrope.methods.infoword import InfoWord
 from isotrope.methods.mlm import MaskedLanguageModel, MLMSettings
-from isotrope.training.loop import make_accelerator
-from isotrope.training.settings import LoopSettings
-from isotrope.training.step import compute_gradient
 
-
-def build(tiny: Path, source: Path, **settings: Any) -> InfoWord:
-    chosen = InfoWord.Settings(**settings)
-    InfoWord.check(chosen)
-    encoder = isotrope.load(tiny, device="cpu", language_head=True)
-    tokenizer = encoder.text_tokenizer
-    corpus = open_corpus(source, ("sentences",), tokenizer)
-    return InfoWord(chosen, encoder, 64, corpus).train()
-
-
-def batch_of(method: InfoWord, rows: range | list[int] = range(8)) -> Batch:
-    assert method.corpus is not None
-    return Batch(method.views(Records(method.corpus, list(rows)), np.random.default_rng(0)), len(rows), 7)
+Build = Callable[..., Any]
 
 
 def drawn(count: int = 4) -> dict[str, torch.Tensor]:
@@ -44,9 +29,11 @@ def drawn(count: int = 4) -> dict[str, torch.Tensor]:
     return {**vectors, "keys": torch.arange(count), "token_losses": torch.tensor([1.0, 3.0])}
 
 
-def test_a_sentence_with_its_ngram_hidden_is_compared_with_the_ngram(tiny: Path, sentences: Path) -> None:
-    method = build(tiny, sentences).eval()
-    batch = batch_of(method)
+def test_a_sentence_with_its_ngram_hidden_is_compared_with_the_ngram(
+    built: Build, sentences: Path, batched: Callable[..., Batch]
+) -> None:
+    method = built("infoword", sentences).eval()
+    batch = batched(method)
     hidden, ngrams = batch["sentences"], batch["ngrams"]
     mask = method.encoder.text_tokenizer.mask
     for row in range(8):
@@ -60,8 +47,8 @@ def test_a_sentence_with_its_ngram_hidden_is_compared_with_the_ngram(tiny: Path,
 
 
 @pytest.mark.parametrize(("similarity", "temperature"), [("dot", 1.0), ("dot", 2.0), ("cosine", 0.1)])
-def test_the_loss_is_the_formula(tiny: Path, sentences: Path, similarity: str, temperature: float) -> None:
-    method = build(tiny, sentences, similarity=similarity, temperature=temperature, ngram_weight=0.4)
+def test_the_loss_is_the_formula(built: Build, sentences: Path, similarity: str, temperature: float) -> None:
+    method = built("infoword", sentences, similarity=similarity, temperature=temperature, ngram_weight=0.4)
     given = drawn()
     losses = []
     for i in range(4):
@@ -71,90 +58,81 @@ def test_the_loss_is_the_formula(tiny: Path, sentences: Path, similarity: str, t
             norm = float(a.norm() * b.norm()) if similarity == "cosine" else 1.0
             scores.append(float(a @ b) / norm / temperature)
         losses.append(math.log(sum(map(math.exp, scores))) - scores[i])
-    terms = method.loss(given, None)  # type: ignore[arg-type]
+    terms = method.loss(given, torch.Generator())
     assert terms["contrastive"].item() == pytest.approx(sum(losses) / 4, rel=1e-9)
     assert terms["mlm"].item() == 2.0
-    assert method.total(terms).item() == pytest.approx(0.4 * sum(losses) / 4 + 2.0, rel=1e-6)
+    assert Combined(method).total(terms).item() == pytest.approx(0.4 * sum(losses) / 4 + 2.0, rel=1e-6)
     assert method.candidates(given) == 4
 
 
-def test_golden_values(tiny: Path, sentences: Path) -> None:
-    """Orthonormal rows:
-
-    log(1 + (N − 1)/e), specs/3, appendix A; one sentence alone has nothing to be told apart from.
-    """
-    method = build(tiny, sentences)
+def test_golden_values(built: Build, sentences: Path) -> None:
+    """Orthonormal rows: log(1 + (N − 1)/e); one sentence alone has no other candidate."""
+    method = built("infoword", sentences)
     units = {**drawn(), "sentences": torch.eye(4), "ngrams": torch.eye(4)}
-    assert method.loss(units, None)["contrastive"].item() == pytest.approx(0.743668, abs=1e-6)  # type: ignore[arg-type]
+    assert method.loss(units, torch.Generator())["contrastive"].item() == pytest.approx(0.743668, abs=1e-6)
     one = {**drawn(1), "token_losses": torch.ones(2)}
-    assert method.loss(one, None)["contrastive"].item() == pytest.approx(0, abs=1e-12)  # type: ignore[arg-type]
+    assert method.loss(one, torch.Generator())["contrastive"].item() == pytest.approx(0, abs=1e-12)
 
 
-def test_the_same_ngram_in_another_sentence_is_no_negative(tiny: Path, sentences: Path) -> None:
-    method = build(tiny, sentences)
+def test_the_same_ngram_in_another_sentence_is_no_negative(built: Build, sentences: Path, batched: Any) -> None:
+    method = built("infoword", sentences)
     twice = {**drawn(), "keys": torch.tensor([7, 1, 7, 2])}
     twice["sentences"].requires_grad_()
-    loss = method.loss(twice, None)["contrastive"]  # type: ignore[arg-type]
+    loss = method.loss(twice, torch.Generator())["contrastive"]
     scores = method.similarities({**twice, "keys": torch.arange(4)})
     rows = [torch.tensor(kept) for kept in ([0, 1, 3], [0, 1, 2, 3], [1, 2, 3], [0, 1, 2, 3])]
     expected = torch.stack([scores[i, kept].logsumexp(0) - scores[i, i] for i, kept in enumerate(rows)]).mean()
     assert loss.item() == pytest.approx(expected.item(), rel=1e-12)
     loss.backward()
-    assert torch.isfinite(twice["sentences"].grad).all()  # type: ignore[arg-type]
-    encoder_keys = batch_of(method, [0, 1, 2])["keys"].values
+    assert torch.isfinite(twice["sentences"].grad).all()
+    encoder_keys = batched(method, [0, 1, 2])["keys"].values
     assert len(set(encoder_keys.tolist())) == 3
 
 
-def test_equal_ngrams_have_equal_keys(tiny: Path, tmp_path: Path) -> None:
+def test_equal_ngrams_have_equal_keys(built: Build, batched: Any, tmp_path: Path) -> None:
     file = tmp_path / "same.txt"
     file.write_text("salt soup\nsalt bread\nsoup salt\n", encoding="utf-8")
-    method = build(tiny, file, ngram_length=1.0, ngram_spread=0.0, longest=1)
-    batch = batch_of(method, [0, 1, 2])
+    method = built("infoword", file, ngram_length=1.0, ngram_spread=0.0, longest=1)
+    batch = batched(method, [0, 1, 2])
     keys, ids = batch["keys"].values, batch["ngrams"].ids
     for i in range(3):
         for j in range(3):
             assert bool(keys[i] == keys[j]) == bool((ids[i] == ids[j]).all())
 
 
-def test_without_its_weight_it_is_masked_language_modelling(tiny: Path, sentences: Path) -> None:
-    method = build(tiny, sentences, ngram_weight=0.0).eval()
+def test_without_its_weight_it_is_masked_language_modelling(built: Build, sentences: Path, batched: Any) -> None:
+    method = built("infoword", sentences, ngram_weight=0.0).eval()
     plain = MaskedLanguageModel(MLMSettings(), method.encoder, 64).eval()
-    batch = batch_of(method)
-    terms = method.loss(method.represent(batch), batch)
-    alone = plain.loss(plain.represent(batch), batch)["mlm"]
-    assert method.total(terms).item() == pytest.approx(alone.item(), rel=1e-6)
+    batch = batched(method)
+    terms = method.loss(method.represent(batch), batch.generator())
+    alone = plain.loss(plain.represent(batch), batch.generator())["mlm"]
+    assert Combined(method).total(terms).item() == pytest.approx(alone.item(), rel=1e-6)
 
 
-def test_what_is_logged(tiny: Path, sentences: Path) -> None:
+def test_what_is_logged(built: Build, sentences: Path) -> None:
     given = {**drawn(), "sentences": torch.eye(4), "ngrams": torch.eye(4)[[0, 1, 3, 2]]}
-    measures = build(tiny, sentences).measures(given)
+    measures = built("infoword", sentences).measures(given)
     assert measures["ngram_found"].item() == 0.5
     assert measures["perplexity"].item() == pytest.approx(math.exp(2))
 
 
-def test_neither_order_nor_padding_matters(tiny: Path, sentences: Path) -> None:
-    method = build(tiny, sentences).eval()
-    batch = batch_of(method)
+def test_neither_order_nor_padding_matters(built: Build, sentences: Path, batched: Any) -> None:
+    method = built("infoword", sentences).eval()
+    batch = batched(method)
     whole = method.represent(batch)
     parts = [method.represent(part) for part in batch.chunks(1)]
     for name in whole:
         assert torch.allclose(torch.cat([part[name] for part in parts]), whole[name], atol=1e-4), name
     order = torch.tensor([3, 1, 0, 2, 7, 6, 5, 4])
     moved = {name: tensor[order] if len(tensor) == 8 else tensor for name, tensor in whole.items()}
-    first, second = (method.loss(each, batch)["contrastive"].item() for each in (whole, moved))
+    first, second = (method.loss(each, batch.generator())["contrastive"].item() for each in (whole, moved))
     assert first == pytest.approx(second, abs=1e-5)
 
 
-def test_chunks_give_the_gradient_of_the_whole_batch(tiny: Path, sentences: Path) -> None:
-    found = []
-    for chunk in (None, 3):
-        method = build(tiny, sentences).eval()
-        compute_gradient(method, batch_of(method), make_accelerator(LoopSettings()), (1, 2, 0), chunk)
-        found.append({key: p.grad for key, p in method.named_parameters() if p.grad is not None})
-    assert found[0].keys() == found[1].keys()
-    assert max(float(gradient.abs().max()) for gradient in found[0].values()) > 1e-2
-    for key, gradient in found[0].items():
-        assert torch.allclose(gradient, found[1][key], atol=1e-5), key
+def test_chunks_give_the_gradient_of_the_whole_batch(
+    built: Build, sentences: Path, chunks_equal_whole: Callable[..., None]
+) -> None:
+    chunks_equal_whole(*(built("infoword", sentences).eval() for _ in range(2)))
 
 
 @pytest.mark.filterwarnings("ignore::isotrope.training.loop.TrainingWarning")
@@ -187,7 +165,7 @@ def test_training_finds_the_ngram_and_the_head_is_kept(tiny: Path, sentences: Pa
 )
 def test_settings_that_cannot_work_are_refused(bad: dict[str, Any], said: str) -> None:
     with pytest.raises(InputError, match=said):
-        InfoWord.check(InfoWord.Settings(**bad))
+        check(InfoWord.Settings(**bad))
 
 
 def test_a_model_without_a_head_is_refused(tiny: Path) -> None:
@@ -195,8 +173,8 @@ def test_a_model_without_a_head_is_refused(tiny: Path) -> None:
         InfoWord(InfoWord.Settings(), isotrope.load(tiny), 64)
 
 
-def test_how_often_the_ngram_is_found_is_told_of_held_out_text(tiny: Path, sentences: Path) -> None:
-    held = build(tiny, sentences).on_held_out(
+def test_how_often_the_ngram_is_found_is_measured_on_held_out_text(built: Build, sentences: Path) -> None:
+    held = built("infoword", sentences).on_held_out(
         {**drawn(4), "sentences": torch.eye(4) * 3, "ngrams": torch.eye(4)[[0, 1, 3, 2]]}
     )
     assert held["ngram_found"].item() == 0.5

@@ -1,7 +1,4 @@
-"""Linear relational embedding:
-
-the questions, the answers that do not fight, and held-out relations that are completed.
-"""
+"""Linear relational embedding: questions, answers that do not compete, held-out relations that are completed."""
 
 from __future__ import annotations
 
@@ -21,7 +18,9 @@ from isotrope.data.corpus import open_corpus
 from isotrope.data.held_out import hold_out
 from isotrope.data.sources import find_records
 from isotrope.errors import InputError
-from isotrope.methods.frame.method import Batch, Method
+from isotrope.methods.frame.batch import Batch
+from isotrope.methods.frame.method import Method
+from isotrope.methods.frame.settings import check
 from isotrope.methods.lre import FIRST, LinearRelationalEmbedding
 
 pytestmark = pytest.mark.filterwarnings("ignore::isotrope.training.loop.TrainingWarning")
@@ -38,8 +37,8 @@ Batched = Callable[..., Batch]
 
 def build(data: Any = SMALL, **settings: Any) -> LinearRelationalEmbedding:
     chosen = LinearRelationalEmbedding.Settings(**settings)
-    LinearRelationalEmbedding.check(chosen)
-    encoder = LinearRelationalEmbedding.begin(chosen, find_records(data, ("relations",), None, False).records, 0)
+    check(chosen)
+    encoder = LinearRelationalEmbedding.initialise(chosen, find_records(data, ("relations",), None, False).records, 0)
     torch.manual_seed(0)
     return LinearRelationalEmbedding(chosen, encoder, 64, opened(data, encoder)).train()
 
@@ -63,7 +62,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> isotrope.api.Run:
 
 
 def test_the_card() -> None:
-    card = LinearRelationalEmbedding.card()
+    card = LinearRelationalEmbedding.card
     assert (card.name, card.needs, card.year) == ("lre", "relations", 2001)
 
 
@@ -97,7 +96,7 @@ def test_a_triple_is_two_numbers_of_concepts_and_a_relation(batched: Batched) ->
 def test_the_image_is_the_matrix_times_the_vector(batched: Batched) -> None:
     method = build(dimension=3)
     images = method.represent(batched(method, range(5)))["images"]
-    vectors, matrices = method.concepts, method.role["relations"].module.matrices
+    vectors, matrices = method.concepts, method.tower["relations"].module.matrices
     assert torch.allclose(images[0], matrices[0] @ vectors[0])
     assert torch.allclose(images[3], matrices[1] @ vectors[1])
 
@@ -105,9 +104,11 @@ def test_the_image_is_the_matrix_times_the_vector(batched: Batched) -> None:
 def test_the_loss_is_that_of_a_naive_loop(batched: Batched) -> None:
     method = build(dimension=3, spread=1.0, prior=0.5)
     batch = batched(method, range(5))
-    terms = {name: float(term.detach()) for name, term in method.loss(method.represent(batch), batch).items()}
+    terms = {
+        name: float(term.detach()) for name, term in method.loss(method.represent(batch), batch.generator()).items()
+    }
     vectors = method.concepts.detach().double().numpy()
-    matrices = method.role["relations"].module.matrices.detach().double().numpy()
+    matrices = method.tower["relations"].module.matrices.detach().double().numpy()
     losses = []
     for a, r, b in batch["triples"].values.tolist():
         distances = ((matrices[r] @ vectors[a] - vectors) ** 2).sum(axis=1)

@@ -12,15 +12,17 @@ import torch
 
 import isotrope
 from isotrope.errors import InputError
-from isotrope.methods.frame.method import Batch, Method
+from isotrope.methods.frame.batch import Batch
+from isotrope.methods.frame.method import Method
 from isotrope.methods.frame.method_registry import find
+from isotrope.methods.frame.settings import check
 
 Build = Callable[..., Any]
 MASS = find("mass")
 
 
 def test_the_card() -> None:
-    assert (MASS.needs, MASS.year, MASS.keeps) == ("sentences", 2019, "last")
+    assert (MASS.card.needs, MASS.card.year, MASS.keeps) == ("sentences", 2019, "last")
     assert MASS.Settings().fragment_share == 0.5  # type: ignore[attr-defined]
     assert MASS.Settings().edge_share == 0.0  # type: ignore[attr-defined]
 
@@ -112,7 +114,7 @@ def test_training_lowers_the_perplexity_of_held_out_text(tiny: Path, sentences: 
 )
 def test_settings_that_cannot_work_are_refused(bad: dict[str, Any], named: str) -> None:
     with pytest.raises(InputError, match=named):
-        MASS.check(MASS.Settings(**bad))
+        check(MASS.Settings(**bad))
 
 
 def test_a_tokeniser_without_a_mask_is_refused(built: Build, sentences: Path) -> None:

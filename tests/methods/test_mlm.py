@@ -1,55 +1,48 @@
-"""Masked language modelling: at masked positions only, alone and beside another method."""
+"""Masked language modelling: at masked positions only, alone and added to another method."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
-import numpy as np
 import pytest
 import torch
 
 import isotrope
-from isotrope.data.corpus import Records, open_corpus
 from isotrope.errors import InputError
-from isotrope.methods.frame.auxiliary import Beside
-from isotrope.methods.frame.method import Batch
+from isotrope.methods.frame.batch import Batch
+from isotrope.methods.frame.combined import Combined
 from isotrope.methods.mlm import MaskedLanguageModel, MLMSettings
-from isotrope.methods.simcse import SimCSE, SimCSESettings
+
+Build = Callable[..., Any]
 
 
-@pytest.fixture
-def method(tiny: Path) -> MaskedLanguageModel:
-    return MaskedLanguageModel(MLMSettings(), isotrope.load(tiny, language_head=True), 64).eval()
-
-
-def records_of(method: MaskedLanguageModel, source: Path) -> Records:
-    tokenizer = method.encoder.text_tokenizer
-    corpus = open_corpus(source, ("sentences",), tokenizer)
-    return Records(corpus, list(range(6)))
-
-
-def test_equal_to_the_full_softmax_of_transformers(method: MaskedLanguageModel, sentences: Path) -> None:
-    batch = Batch(method.views(records_of(method, sentences), np.random.default_rng(0)), 6, 0)
-    ours = method.loss(method.represent(batch), batch)["mlm"]
+def test_equal_to_the_full_softmax_of_transformers(
+    built: Build, batched: Callable[..., Batch], sentences: Path
+) -> None:
+    method = built("mlm", sentences).eval()
+    batch = batched(method, range(6))
+    ours = method.loss(method.represent(batch), batch.generator())["mlm"]
     view = batch["masked"]
     theirs = method.encoder.language_model(
         input_ids=view.tokens.ids, attention_mask=view.tokens.mask, labels=view.labels
-    ).loss  # type: ignore[misc]
+    ).loss
     assert ours.item() == pytest.approx(theirs.item(), rel=1e-5)
 
 
-def test_beside_simcse_it_adds_its_weighted_term_and_leaves_the_other_alone(tiny: Path, sentences: Path) -> None:
-    encoder = isotrope.load(tiny, pooling="cls", language_head=True)
-    own = SimCSE(SimCSESettings(dropout=0.0), encoder, 64)
-    mlm = MaskedLanguageModel(MLMSettings(), encoder, 64)
-    joined = Beside(own, mlm, 0.1)
-    batch = Batch(joined.views(records_of(mlm, sentences), np.random.default_rng(0)), 6, 0)
-    terms = joined.loss(joined.represent(batch), batch)
-    alone = own.loss(own.represent(batch), batch)["contrastive"]
+def test_added_to_simcse_it_adds_its_weighted_term_and_leaves_the_other_alone(
+    built: Build, batched: Callable[..., Batch], with_mlm: Callable[..., Combined], sentences: Path
+) -> None:
+    own = built("simcse", sentences, pooling="cls", language_head=True, dropout=0.0)
+    joined = with_mlm(own, 0.1)
+    batch = batched(joined, range(6))
+    terms = joined.loss(joined.represent(batch), batch.generator())
+    alone = own.loss(own.represent(batch), batch.generator())["contrastive"]
     assert terms["contrastive"].item() == pytest.approx(alone.item(), rel=1e-5)
     assert joined.total(terms).item() == pytest.approx((terms["contrastive"] + 0.1 * terms["mlm"]).item(), rel=1e-6)
     joined.total(terms).backward()
-    decoder = encoder.language_model.cls.predictions.transform.dense  # type: ignore[union-attr]
+    decoder = own.encoder.language_model.cls.predictions.transform.dense
     assert decoder.weight.grad.abs().sum() > 0
     assert set(map(id, joined.parameters())) >= set(map(id, own.parameters()))
 
@@ -81,7 +74,7 @@ def test_a_model_without_a_head_is_refused(tiny: Path) -> None:
         MaskedLanguageModel(MLMSettings(), isotrope.load(tiny), 64)
 
 
-def test_a_weight_beside_itself_is_refused(tiny: Path, sentences: Path, tmp_path: Path) -> None:
+def test_it_cannot_be_added_to_itself(tiny: Path, sentences: Path, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="mlm has Masked language modelling among its own terms"):
         isotrope.train("mlm", sentences, tiny, tmp_path / "run", mlm_weight=0.1)
     assert not (tmp_path / "run").exists()

@@ -14,10 +14,11 @@ import torch
 import isotrope
 from isotrope.data.corpus import Corpus, Records
 from isotrope.errors import InputError
-from isotrope.methods.frame.auxiliary import Beside
-from isotrope.methods.frame.method import Batch, Method
+from isotrope.methods.frame.batch import Batch
+from isotrope.methods.frame.combined import Combined
+from isotrope.methods.frame.method import Method
 from isotrope.methods.frame.method_registry import find
-from isotrope.methods.mlm import MaskedLanguageModel, MLMSettings
+from isotrope.methods.frame.settings import check
 
 BOTH = ("nsp", "sop")
 SHORT = {"batch_size": 16, "learning_rate": 1e-3, "logging_steps": 1, "held_out": 40, "eval_steps": 5, "max_steps": 5}
@@ -51,7 +52,7 @@ def place_of(part: list[int], whole: list[int]) -> int:
 
 def test_the_cards() -> None:
     for name, year in zip(BOTH, (2019, 2020), strict=True):
-        card = find(name).card()
+        card = find(name).card
         assert (card.name, card.needs, card.year) == (name, "documents", year)
         assert find(name).keeps == "last"
     assert find("nsp").Settings().random_share == find("sop").Settings().swap_share == 0.5  # type: ignore[attr-defined]
@@ -60,7 +61,7 @@ def test_the_cards() -> None:
 @pytest.mark.parametrize("name", BOTH)
 def test_segments_are_never_empty_and_fit(name: str, built: Build, documents: Path) -> None:
     method = built(name, documents)
-    rows = method.usable(method.settings, method.corpus, np.arange(len(method.corpus)))
+    rows = method.prepared.select(np.arange(len(method.corpus)))
     for _, first, second, _ in drawn(method, 2, rows.tolist()):
         assert min(len(first), len(second)) >= 1
         assert len(first) + len(second) <= 64 - 3 == method.room
@@ -98,9 +99,8 @@ def test_the_share_of_random_pairs(built: Build, documents: Path) -> None:
     inner = np.flatnonzero(~np.append(last, True))
     labels = [label for *_, label in drawn(method, 5, inner.tolist())]
     assert np.mean(labels) == pytest.approx(0.5, abs=3 * math.sqrt(0.25 / len(labels)))
-    assert {label for *_, label in drawn(method, 5, np.flatnonzero(np.append(last, True)).tolist())} == {
-        1
-    }  # nothing follows
+    alone = np.flatnonzero(np.append(last, True)).tolist()  # nothing follows them
+    assert {label for *_, label in drawn(method, 5, alone)} == {1}
     rare = built("nsp", documents, random_share=0.1)
     assert np.mean([label for *_, label in drawn(rare, 3, inner.tolist())]) == pytest.approx(0.1, abs=0.03)
 
@@ -108,7 +108,7 @@ def test_the_share_of_random_pairs(built: Build, documents: Path) -> None:
 def test_swapping_changes_the_order_alone(built: Build, documents: Path) -> None:
     """The same dice with another share: the segments are those of the other label, changed over."""
     rarely, often = (built("sop", documents, swap_share=share) for share in (1e-9, 1 - 1e-9))
-    rows = rarely.usable(rarely.settings, rarely.corpus, np.arange(100))
+    rows = rarely.prepared.select(np.arange(100))
     for kept, swapped in zip(drawn(rarely, 2, rows.tolist()), drawn(often, 2, rows.tolist()), strict=True):
         assert (kept[3], swapped[3]) == (0, 1)
         assert (kept[1], kept[2]) == (swapped[2], swapped[1])  # swapped twice is as before
@@ -127,8 +127,8 @@ def test_sentences_that_nothing_follows_have_no_order(built: Build, tmp_path: Pa
     path.write_text("\n\n".join("\n".join(part) for part in (topics[:1], topics[1:4], topics[4:6])), encoding="utf-8")
     for name, kept in (("nsp", [0, 1, 2, 3, 4, 5]), ("sop", [1, 2, 4])):
         method = built(name, path)
-        assert method.usable(method.settings, method.corpus, np.arange(6)).tolist() == kept
-        (said,) = method.remarks()
+        assert method.prepared.select(np.arange(6)).tolist() == kept
+        (said,) = method.prepared.remarks
         assert said.startswith("1 of 3 documents are a single sentence")
 
 
@@ -145,9 +145,9 @@ def test_the_loss_is_that_of_a_guess_at_first_and_counts_each_pair(
         math.log(sum(math.exp(s) for s in row)) - row[label]
         for row, label in zip(scores.tolist(), labels.tolist(), strict=True)
     )
-    assert float(method.loss(found, batch)[name].detach()) == pytest.approx(expected / 6, abs=1e-6)
+    assert float(method.loss(found, batch.generator())[name].detach()) == pytest.approx(expected / 6, abs=1e-6)
     guess = {"scores": torch.zeros(6, 2), "labels": labels}
-    assert float(method.loss(guess, batch)[name]) == pytest.approx(math.log(2))
+    assert float(method.loss(guess, batch.generator())[name]) == pytest.approx(math.log(2))
     right = method.on_held_out({"scores": torch.nn.functional.one_hot(labels, 2).float(), "labels": labels})
     assert float(right[f"{name}_accuracy"]) == 1
     wrong = method.on_held_out({"scores": 1 - torch.nn.functional.one_hot(labels, 2).float(), "labels": labels})
@@ -163,16 +163,16 @@ def test_the_head_reads_the_first_token_and_is_dropped(
     tokens = batch["pairs"]
     given = {"input_ids": tokens.ids, "attention_mask": tokens.mask, "token_type_ids": tokens.segments}
     first = method.encoder.backbone(**given).last_hidden_state[:, 0]
-    dense, judge = method.role["head"].module
+    dense, judge = method.tower["head"].module
     expected = judge(torch.tanh(dense.linear(first)))
     assert torch.allclose(method.represent(batch)["scores"], expected, atol=1e-6)
     without = method.encoder.backbone(**{**given, "token_type_ids": None}).last_hidden_state[:, 0]
     assert not torch.allclose(first, without, atol=1e-4)  # segment ids count
-    method.total(method.loss(method.represent(batch), batch)).backward()
+    Combined(method).total(method.loss(method.represent(batch), batch.generator())).backward()
     learned = {
         key.split(".")[0] for key, p in method.named_parameters() if p.grad is not None and p.grad.abs().sum() > 0
     }
-    assert learned == {"encoder", "role"}
+    assert learned == {"encoder", "tower"}
     assert np.array_equal(method.export().encode("the chef bakes"), isotrope.load(tiny).encode("the chef bakes"))
 
 
@@ -205,8 +205,8 @@ def test_neither_order_nor_padding_nor_chunks_matter(
     for key, tensor in whole.items():
         assert torch.allclose(torch.cat([part[key] for part in parts]), tensor, atol=1e-5)
     backwards = {key: tensor.flip(0) for key, tensor in whole.items()}
-    assert float(method.loss(backwards, batch)[name].detach()) == pytest.approx(
-        float(method.loss(whole, batch)[name].detach()), abs=1e-6
+    assert float(method.loss(backwards, batch.generator())[name].detach()) == pytest.approx(
+        float(method.loss(whole, batch.generator())[name].detach()), abs=1e-6
     )
 
 
@@ -222,25 +222,21 @@ def test_resume_equals_uninterrupted(name: str, resume_agrees: Callable[..., Non
     resume_agrees(name, documents, mlm_weight=1.0)
 
 
-def test_mlm_beside_it_masks_the_pairs_and_keeps_their_segments(
-    tiny: Path, built: Build, batched: Callable[..., Batch], documents: Path
+def test_added_mlm_masks_the_pairs_and_keeps_their_segments(
+    built: Build, batched: Callable[..., Batch], with_mlm: Callable[..., Combined], documents: Path
 ) -> None:
-    method = built("nsp", documents)
-    encoder = isotrope.load(tiny, language_head=True)
-    corpus, method = method.corpus, find("nsp")(method.settings, encoder, 64, method.corpus)
-    joined = Beside(method, MaskedLanguageModel(MLMSettings(), encoder, 64), 1.0)
-    assert joined.judges_itself
-    batch = Batch(joined.views(Records(corpus, list(range(8))), np.random.default_rng(0)), 8, 0)
-    assert set(batch.views) == {"pairs", "labels", "masked pairs"}
-    assert torch.equal(batch["masked pairs"].tokens.segments, batch["pairs"].segments)
+    joined = with_mlm(built("nsp", documents, language_head=True), 1.0)
+    batch = batched(joined)
+    assert set(batch.views) == {"pairs", "labels", "mlm:masked:pairs"}
+    assert torch.equal(batch["mlm:masked:pairs"].tokens.segments, batch["pairs"].segments)
     found = joined.represent(batch)
-    terms = joined.loss(found, batch)
+    terms = joined.loss(found, batch.generator())
     assert joined.total(terms).item() == pytest.approx((terms["nsp"] + terms["mlm"]).item())
     assert set(joined.on_held_out(found)) == {"nsp_accuracy", "nsp_guess", "mlm_perplexity"}
 
 
 @pytest.mark.filterwarnings("ignore::isotrope.training.loop.TrainingWarning")
-def test_what_words_tell_is_learned_and_told_on_held_out_text(tiny: Path, tmp_path: Path) -> None:
+def test_an_order_that_words_give_away_is_learned_and_measured_on_held_out_text(tiny: Path, tmp_path: Path) -> None:
     said = ("first the chef bakes {} in the kitchen", "then the sailor steers {}", "last the pianist plays {}")
     documents = ["\n".join(line.format(f"the bread number {number}") for line in said) for number in range(200)]
     file = tmp_path / "documents.txt"
@@ -278,7 +274,7 @@ def test_text_without_documents_is_refused(name: str, tiny: Path, topics: list[s
 )
 def test_settings_that_cannot_work_are_refused(name: str, bad: dict[str, Any], named: str) -> None:
     with pytest.raises(InputError, match=named):
-        find(name).check(find(name).Settings(**bad))
+        check(find(name).Settings(**bad))
 
 
 def test_a_row_too_short_for_two_segments_is_refused(tiny: Path, documents: Path, tmp_path: Path) -> None:
@@ -287,13 +283,10 @@ def test_a_row_too_short_for_two_segments_is_refused(tiny: Path, documents: Path
 
 
 def test_the_order_of_a_few_pairs_can_be_learned_by_heart(built: Build, documents: Path) -> None:
-    """64 fixed pairs in which nothing tells the order but the pairs themselves:
-
-    whoever cannot do this cannot learn it at all.
-    """
+    """64 fixed pairs whose order shows in nothing but the pairs: whoever cannot do this cannot learn it at all."""
     method = built("sop", documents).train()
     method.room = 29  # short rows, for the clock
-    rows = method.usable(method.settings, method.corpus, np.arange(len(method.corpus)))[:64].tolist()
+    rows = method.prepared.select(np.arange(len(method.corpus)))[:64].tolist()
     batch = Batch(method.views(Records(method.corpus, rows), np.random.default_rng(0)), 64, 0)
     for module in method.modules():
         if isinstance(module, torch.nn.Dropout):
@@ -302,6 +295,6 @@ def test_the_order_of_a_few_pairs_can_be_learned_by_heart(built: Build, document
     for _ in range(100):
         found = method.represent(batch)
         optimiser.zero_grad()
-        method.loss(found, batch)["sop"].backward()
+        method.loss(found, batch.generator())["sop"].backward()
         optimiser.step()
     assert method.on_held_out(found)["sop_accuracy"].item() >= 0.95

@@ -1,7 +1,4 @@
-"""Replaced-token detection:
-
-what is drawn, what is asked, which gradient goes where, what is kept; alone and beside another method.
-"""
+"""Replaced-token detection: what is drawn, what is asked, which gradient goes where; alone and as an auxiliary loss."""
 
 from __future__ import annotations
 
@@ -13,19 +10,21 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from accelerate import Accelerator
 
 import isotrope
 from isotrope.data.corpus import Records
 from isotrope.errors import InputError
-from isotrope.methods.frame.auxiliary import Beside
-from isotrope.methods.frame.method import Batch, Method
+from isotrope.methods.frame.batch import Batch
+from isotrope.methods.frame.combined import Added, Combined
+from isotrope.methods.frame.settings import check
 from isotrope.methods.rtd import ReplacedTokenDetection, RTDSettings
 from isotrope.objectives.detection import sample_tokens
 from isotrope.tokens.text_tokenizer import Tokens
 from isotrope.towers.generator import Generator
-from isotrope.training.loop import make_accelerator
-from isotrope.training.settings import LoopSettings
 from isotrope.training.step import compute_gradient
+
+Build = Callable[..., Any]
 
 
 def watched(method: Any, batch: Batch) -> tuple[Tokens, torch.Tensor]:
@@ -39,7 +38,7 @@ def watched(method: Any, batch: Batch) -> tuple[Tokens, torch.Tensor]:
 
 
 def test_only_asked_tokens_are_replaced_and_a_lucky_draw_is_not_one(
-    built: Callable[..., Method], sentences: Path, batched: Any
+    built: Build, sentences: Path, batched: Any
 ) -> None:
     method = built("rtd", sentences)
     batch = batched(method)
@@ -54,13 +53,13 @@ def test_only_asked_tokens_are_replaced_and_a_lucky_draw_is_not_one(
     right = (
         torch.nn.functional.one_hot(view.labels.flatten()[view.asked], method.encoder.text_tokenizer.vocabulary) * 1e4
     )
-    method.role["generator"].forward = lambda *_: right.float()  # type: ignore[method-assign]
+    method.tower["generator"].forward = lambda *_: right.float()  # type: ignore[method-assign]
     tokens, replaced = watched(method, batch)
     assert torch.equal(tokens.ids, original)
     assert not replaced.any()
 
 
-def test_the_masks_are_electras(built: Callable[..., Method], sentences: Path) -> None:
+def test_the_masks_are_electras(built: Build, sentences: Path) -> None:
     """15 % are asked for, of these 85 % hidden and the rest as they were; special tokens and padding never."""
     method = built("rtd", sentences)
     assert method.corpus is not None
@@ -78,7 +77,7 @@ def test_the_masks_are_electras(built: Callable[..., Method], sentences: Path) -
     assert bool((view.tokens.ids[asked][~kept] == method.encoder.text_tokenizer.mask).all())
 
 
-def test_what_is_put_in_follows_the_generators_probabilities(built: Callable[..., Method], sentences: Path) -> None:
+def test_what_is_put_in_follows_the_generators_probabilities(built: Build, sentences: Path) -> None:
     """Of many texts, the tokens that are drawn have the mean log-probability that the generator's entropy says."""
     method = built("rtd", sentences).eval()
     assert method.corpus is not None
@@ -86,7 +85,7 @@ def test_what_is_put_in_follows_the_generators_probabilities(built: Callable[...
     view = batch["asked"]
     with torch.no_grad():
         tokens, _ = watched(method, batch)
-        scores = method.role["generator"](view.tokens.ids, view.tokens.mask, view.asked)
+        scores = method.tower["generator"](view.tokens.ids, view.tokens.mask, view.asked)
     logs = torch.log_softmax(scores.double() * 3, dim=1)  # sharper: a fresh generator is all but uniform
     own = sample_tokens(scores.double() * 3, batch["dice"].values[:, : view.tokens.mask.shape[1]].flatten()[view.asked])
     found, entropy = logs.gather(1, own.unsqueeze(1)).mean(), (logs.exp() * logs).sum(1).mean()
@@ -96,31 +95,31 @@ def test_what_is_put_in_follows_the_generators_probabilities(built: Callable[...
     assert torch.equal(tokens.ids.flatten()[view.asked], plain)
 
 
-def test_the_loss_counts_every_token_but_padding(built: Callable[..., Method], sentences: Path, batched: Any) -> None:
+def test_the_loss_counts_every_token_but_padding(built: Build, sentences: Path, batched: Any) -> None:
     method = built("rtd", sentences).eval()
     batch = batched(method)
-    terms = method.loss(method.represent(batch), batch)
+    terms = method.loss(method.represent(batch), batch.generator())
     tokens, replaced = watched(method, batch)
     states = method.encoder.backbone(input_ids=tokens.ids, attention_mask=tokens.mask).last_hidden_state
-    scores = method.role["detector"](states).squeeze(-1)[tokens.mask > 0]
+    scores = method.tower["detector"](states).squeeze(-1)[tokens.mask > 0]
     expected = torch.nn.functional.binary_cross_entropy_with_logits(scores, replaced[tokens.mask > 0].float())
     assert terms["detection"].item() == pytest.approx(expected.item(), rel=1e-5)
     view = batch["asked"]
-    model = method.role["generator"].module.model  # type: ignore[union-attr]
+    model = method.tower["generator"].module.model  # type: ignore[union-attr]
     theirs = model(input_ids=view.tokens.ids, attention_mask=view.tokens.mask, labels=view.labels).loss  # type: ignore[operator]
     assert terms["generator"].item() == pytest.approx(theirs.item(), rel=1e-5)
-    assert method.total(terms).item() == pytest.approx(theirs.item() + 50 * expected.item(), rel=1e-5)
+    assert Combined(method).total(terms).item() == pytest.approx(theirs.item() + 50 * expected.item(), rel=1e-5)
 
 
 def test_detection_teaches_the_generator_nothing_but_the_embeddings(
-    built: Callable[..., Method], sentences: Path, batched: Any
+    built: Build, sentences: Path, batched: Any
 ) -> None:
     method = built("rtd", sentences)
     batch = batched(method)
     shared = {id(p) for p in method.encoder.parameters()}
-    own = [p for p in method.role["generator"].parameters() if id(p) not in shared]
+    own = [p for p in method.tower["generator"].parameters() if id(p) not in shared]
     table = method.encoder.backbone.get_input_embeddings().weight
-    terms = method.loss(method.represent(batch), batch)
+    terms = method.loss(method.represent(batch), batch.generator())
     terms["detection"].backward(retain_graph=True)
     assert all(p.grad is None for p in own)
     assert table.grad.abs().sum() > 0
@@ -128,7 +127,7 @@ def test_detection_teaches_the_generator_nothing_but_the_embeddings(
     terms["generator"].backward()
     assert sum(float(p.grad.abs().sum()) for p in own if p.grad is not None) > 0
     assert table.grad.abs().sum() > 0
-    assert all(p.grad is None for p in method.role["detector"].parameters())
+    assert all(p.grad is None for p in method.tower["detector"].parameters())
 
 
 def test_the_generator_is_small_and_reads_the_encoders_table(tiny: Path) -> None:
@@ -142,34 +141,29 @@ def test_the_generator_is_small_and_reads_the_encoders_table(tiny: Path) -> None
     assert generator(ids, mask, torch.tensor([1, 2])).shape == (2, encoder.text_tokenizer.vocabulary)
 
 
-@pytest.mark.parametrize("beside", [False, True])
+@pytest.mark.parametrize("added", [False, True])
 def test_chunks_give_the_gradient_of_the_whole_batch(
-    built: Callable[..., Method], sentences: Path, batched: Any, beside: bool
+    built: Build, sentences: Path, batched: Any, accelerator: Accelerator, added: bool
 ) -> None:
     """The same tokens are drawn however the batch is cut."""
     found = []
     for chunk in (None, 3):
-        method = built("simcse" if beside else "rtd", sentences)
-        if beside:
-            method = Beside(method, ReplacedTokenDetection(RTDSettings(), method.encoder, 64), 0.05)
-        method.eval()
-        compute_gradient(method, batched(method), make_accelerator(LoopSettings()), (1, 2, 0), chunk)
-        found.append({key: p.grad for key, p in method.named_parameters() if p.grad is not None})
+        method = built("simcse" if added else "rtd", sentences)
+        auxiliary = ReplacedTokenDetection(RTDSettings(), method.encoder, 64)
+        combined = Combined(method, [Added(auxiliary, 0.05)] if added else []).eval()
+        compute_gradient(combined, batched(combined), accelerator, (1, 2, 0), chunk)
+        found.append({key: p.grad for key, p in combined.named_parameters() if p.grad is not None})
     assert found[0].keys() == found[1].keys()
     assert max(float(gradient.abs().max()) for gradient in found[0].values()) > 1e-3
     for key, gradient in found[0].items():
         assert torch.allclose(gradient, found[1][key], atol=1e-5), key
 
 
-def test_chunks_with_dropout_on(
-    built: Callable[..., Method], sentences: Path, chunks_agree: Callable[..., None]
-) -> None:
+def test_chunks_with_dropout_on(built: Build, sentences: Path, chunks_agree: Callable[..., None]) -> None:
     chunks_agree(built("rtd", sentences), built("rtd", sentences))
 
 
-def test_neither_padding_nor_order_matters(
-    built: Callable[..., Method], sentences: Path, tmp_path: Path, batched: Any
-) -> None:
+def test_neither_padding_nor_order_matters(built: Build, sentences: Path, tmp_path: Path, batched: Any) -> None:
     mixed = tmp_path / "mixed.txt"
     mixed.write_text(
         "the chef bakes the bread\n" + sentences.read_text().splitlines()[0] + " and once more with salt and soup\n"
@@ -182,7 +176,7 @@ def test_neither_padding_nor_order_matters(
         assert torch.allclose(torch.cat([part[name] for part in parts]), whole[name], atol=1e-5), name
 
 
-def test_what_is_logged(built: Callable[..., Method], sentences: Path) -> None:
+def test_what_is_logged(built: Build, sentences: Path) -> None:
     counts = torch.tensor([[10, 2, 3, 1], [6, 1, 0, 0]])  # 16 tokens, 3 replaced, 3 taken for it, 1 both
     measures = built("rtd", sentences).measures(
         {"generator_losses": torch.tensor([1.0, 3.0]), "detection_counts": counts}
@@ -201,23 +195,25 @@ def test_what_is_logged(built: Callable[..., Method], sentences: Path) -> None:
     assert held["detection"].item() == pytest.approx(4 / 16)
 
 
-def test_beside_simcse_each_term_has_its_weight_and_the_other_is_left_alone(
-    built: Callable[..., Method], sentences: Path, batched: Any
+def test_added_to_simcse_each_term_has_its_weight_and_the_other_is_left_alone(
+    built: Build, sentences: Path, batched: Any
 ) -> None:
     own = built("simcse", sentences, dropout=0.0)
-    joined = Beside(own, ReplacedTokenDetection(RTDSettings(detection_weight=3.0), own.encoder, 64), 0.05)
+    auxiliary = ReplacedTokenDetection(RTDSettings(detection_weight=3.0), own.encoder, 64)
+    joined = Combined(own, [Added(auxiliary, 0.05)])
     batch = batched(joined)
-    assert set(batch.views) == {"first", "second", "asked first", "dice first", "asked second", "dice second"}
-    terms = joined.loss(joined.represent(batch), batch)
+    added = {f"rtd:{part}:{text}" for part in ("asked", "dice") for text in ("first", "second")}
+    assert set(batch.views) == {"first", "second"} | added
+    terms = joined.loss(joined.represent(batch), batch.generator())
     assert set(terms) == {"contrastive", "generator", "detection"}
-    alone = own.loss(own.represent(batched(own)), batch)["contrastive"]
+    alone = own.loss(own.represent(batched(own)), batch.generator())["contrastive"]
     assert terms["contrastive"].item() == pytest.approx(alone.item(), rel=1e-5)
     expected = terms["contrastive"] + 0.05 * (terms["generator"] + 3 * terms["detection"])
     assert joined.total(terms).item() == pytest.approx(expected.item(), rel=1e-6)
 
 
 @pytest.mark.filterwarnings("ignore::isotrope.training.loop.TrainingWarning")
-def test_training_beside_simcse_and_mlm(tiny: Path, sentences: Path, tmp_path: Path) -> None:
+def test_training_simcse_with_mlm_and_rtd_added(tiny: Path, sentences: Path, tmp_path: Path) -> None:
     settings = {"max_steps": 2, "batch_size": 8, "eval_steps": 2, "held_out": 40, "logging_steps": 1}
     run = isotrope.train("simcse", sentences, tiny, tmp_path / "run", rtd_weight=0.05, mlm_weight=0.1, **settings)
     line = next(line for line in run.history if "loss" in line)
@@ -247,7 +243,7 @@ def test_training_finds_replaced_tokens_and_keeps_the_encoder_only(tiny: Path, s
 @pytest.mark.parametrize(
     ("bad", "said"),
     [
-        ({"generator_size": 1.5}, "wider than the encoder"),
+        ({"generator_size": 1.5}, "generator_size must lie between 0 and 1"),
         ({"generator_size": 0.0}, "generator_size"),
         ({"mask_rate": 0.0}, "mask_rate"),
         ({"sample_temperature": -1.0}, "sample_temperature"),
@@ -257,7 +253,7 @@ def test_training_finds_replaced_tokens_and_keeps_the_encoder_only(tiny: Path, s
 )
 def test_settings_that_cannot_work_are_refused(bad: dict[str, Any], said: str) -> None:
     with pytest.raises(InputError, match=said):
-        ReplacedTokenDetection.check(RTDSettings(**bad))
+        check(RTDSettings(**bad))
 
 
 def test_a_backbone_with_other_embeddings_is_refused(tiny: Path) -> None:

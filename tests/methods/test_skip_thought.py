@@ -12,7 +12,9 @@ import torch
 
 import isotrope
 from isotrope.errors import InputError
-from isotrope.methods.frame.method import Batch, Method
+from isotrope.methods.frame.batch import Batch
+from isotrope.methods.frame.combined import Combined
+from isotrope.methods.frame.method import Method
 from isotrope.methods.frame.method_registry import find
 
 Build = Callable[..., Any]
@@ -21,8 +23,8 @@ SHORT = {"batch_size": 16, "held_out": 0, "eval_steps": 2, "max_steps": 2}
 
 
 def test_the_card() -> None:
-    assert (SkipThought.needs, SkipThought.year, SkipThought.keeps) == ("documents", 2015, "best")
-    assert SkipThought.accepts == ("dialogues",)
+    assert (SkipThought.card.needs, SkipThought.card.year, SkipThought.keeps) == ("documents", 2015, "best")
+    assert SkipThought.card.accepts == ("dialogues",)
 
 
 def test_neighbours_of_the_same_document_are_the_targets(
@@ -47,7 +49,7 @@ def test_neighbours_of_the_same_document_are_the_targets(
     for side in ("before", "after"):
         asked = int((batch[side].labels >= 0).sum())
         assert len(represented[side]) == asked
-        assert float(method.loss(represented, batch)[side].detach()) == pytest.approx(
+        assert float(method.loss(represented, batch.generator())[side].detach()) == pytest.approx(
             float(represented[side].mean().detach())
         )
     held = method.on_held_out(represented)["skip_thought_perplexity"]
@@ -73,9 +75,9 @@ def test_the_decoders_are_two_with_one_head_and_both_teach_the_encoder(
     built: Build, batched: Callable[..., Batch], sentences: Path
 ) -> None:
     method = built("skip-thought", sentences).eval()
-    assert set(method.role) == {"words", "before", "after"}
-    own = {id(p) for p in (*method.encoder.parameters(), *method.role["words"].parameters())}
-    before, after = ({id(p) for p in method.role[side].parameters()} - own for side in ("before", "after"))
+    assert set(method.tower) == {"words", "before", "after"}
+    own = {id(p) for p in (*method.encoder.parameters(), *method.tower["words"].parameters())}
+    before, after = ({id(p) for p in method.tower[side].parameters()} - own for side in ("before", "after"))
     assert before
     assert not before & after
     batch = batched(method, range(1, 7))
@@ -103,10 +105,10 @@ def test_a_batch_without_a_neighbour_on_one_side_costs_nothing_there(
     method = built("skip-thought", sentences)
     batch = batched(method, [0, 8, 16])  # the first sentences of their documents
     found = method.represent(batch)
-    terms = method.loss(found, batch)
+    terms = method.loss(found, batch.generator())
     assert len(found["before"]) == 0
     assert float(terms["before"].detach()) == 0
-    method.total(terms).backward()
+    Combined(method).total(terms).backward()
     assert all(torch.isfinite(p.grad).all() for p in method.parameters() if p.grad is not None)
 
 
@@ -116,8 +118,8 @@ def test_sentences_alone_in_their_document_are_left_out(built: Build, topics: li
         "\n\n".join([topics[0], "\n".join(topics[1:5]), topics[5], "\n".join(topics[6:8])]), encoding="utf-8"
     )
     method = built("skip-thought", file)
-    assert SkipThought.usable(method.settings, method.corpus, np.arange(8)).tolist() == [1, 2, 3, 4, 6, 7]
-    assert "2 of 4 documents" in method.remarks()[0]
+    assert method.prepared.select(np.arange(8)).tolist() == [1, 2, 3, 4, 6, 7]
+    assert "2 of 4 documents" in method.prepared.remarks[0]
 
 
 def test_chunks_give_the_gradient_of_the_whole_batch(

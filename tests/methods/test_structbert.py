@@ -12,9 +12,12 @@ import pytest
 import torch
 
 import isotrope
-from isotrope.data.corpus import Records, open_corpus
+from isotrope.data.corpus import Records
 from isotrope.errors import InputError
-from isotrope.methods.frame.method import Batch, Method
+from isotrope.methods.frame.batch import Batch
+from isotrope.methods.frame.combined import Combined
+from isotrope.methods.frame.method import Method
+from isotrope.methods.frame.settings import check
 from isotrope.methods.structbert import StructBERT
 
 Build = Callable[..., Any]
@@ -28,32 +31,18 @@ def documents(topics: list[str], tmp_path_factory: pytest.TempPathFactory) -> Pa
     return file
 
 
-@pytest.fixture
-def build(tiny: Path, documents: Path) -> Build:
-    def made(**settings: Any) -> StructBERT:
-        chosen = StructBERT.Settings(**settings)
-        StructBERT.check(chosen)
-        encoder = isotrope.load(tiny, device="cpu", language_head=True)
-        tokenizer = encoder.text_tokenizer
-        corpus = open_corpus(documents, ("documents",), tokenizer)
-        torch.manual_seed(0)
-        return StructBERT(chosen, encoder, 64, corpus).train()
-
-    return made
-
-
 def test_the_card() -> None:
-    card = StructBERT.card()
+    card = StructBERT.card
     assert (card.name, card.needs, card.year, StructBERT.keeps) == ("structbert", "documents", 2020, "last")
     assert StructBERT.Settings() == StructBERT.Settings(mask_rate=0.15, shuffle_share=0.05)
-    assert StructBERT.needs_language_head
+    assert StructBERT.language_head
 
 
-def test_classes_are_a_third_each_and_mean_what_they_say(build: Build) -> None:
+def test_classes_are_a_third_each_and_mean_what_they_say(built: Build, documents: Path) -> None:
     """0: B follows A, 1: B precedes A, 2: B is from another document."""
-    method = build(short_share=0.0)
+    method = built("structbert", documents, short_share=0.0)
     method.room = 10_000  # nothing is cut
-    rows = method.usable(method.settings, method.corpus, np.arange(len(method.corpus))).tolist()
+    rows = method.prepared.select(np.arange(len(method.corpus))).tolist()
     records, rng, counts = Records(method.corpus, rows), np.random.default_rng(0), [0, 0, 0]
     for row in rows * 3:
         first, second, label = method.pair(records, row, rng)
@@ -70,8 +59,10 @@ def test_classes_are_a_third_each_and_mean_what_they_say(build: Build) -> None:
     assert all(abs(count / total - 1 / 3) < 3 * math.sqrt(2 / 9 / total) for count in counts)
 
 
-def test_masked_and_shuffled_positions_are_apart_and_in_one_text(build: Build, batched: Callable[..., Batch]) -> None:
-    batch = batched(build(shuffle_share=0.3), range(12))
+def test_masked_and_shuffled_positions_are_apart_and_in_one_text(
+    built: Build, documents: Path, batched: Callable[..., Batch]
+) -> None:
+    batch = batched(built("structbert", documents, shuffle_share=0.3), range(12))
     masked, words = batch["masked"], batch["words"]
     assert masked.tokens is words.tokens
     assert not ((masked.labels >= 0) & (words.labels >= 0)).any()
@@ -81,36 +72,38 @@ def test_masked_and_shuffled_positions_are_apart_and_in_one_text(build: Build, b
 
 
 def test_the_terms_are_those_of_the_full_softmax_with_equal_weights(
-    build: Build, batched: Callable[..., Batch]
+    built: Build, documents: Path, batched: Callable[..., Batch]
 ) -> None:
-    method = build(shuffle_share=0.3).eval()
+    method = built("structbert", documents, shuffle_share=0.3).eval()
     batch = batched(method)
     tokens = batch["masked"].tokens
     given = {"input_ids": tokens.ids, "attention_mask": tokens.mask, "token_type_ids": tokens.segments}
     model = method.encoder.language_model
-    terms = method.loss(method.represent(batch), batch)
+    terms = method.loss(method.represent(batch), batch.generator())
     assert list(terms) == ["mlm", "words", "sentences"]
     for term, view in (("mlm", "masked"), ("words", "words")):
         assert float(terms[term].detach()) == pytest.approx(
             float(model(**given, labels=batch[view].labels).loss.detach()), rel=1e-5
         )
-    scores = method.role["head"](model.base_model(**given).last_hidden_state[:, 0])
+    scores = method.tower["head"](model.base_model(**given).last_hidden_state[:, 0])
     expected = torch.nn.functional.cross_entropy(scores, batch["labels"].values)
     assert float(terms["sentences"].detach()) == pytest.approx(float(expected.detach()), rel=1e-5)
-    assert float(method.total(terms).detach()) == pytest.approx(
+    assert float(Combined(method).total(terms).detach()) == pytest.approx(
         sum(float(term.detach()) for term in terms.values()), rel=1e-6
     )
     assert scores.shape == (8, 3)
 
 
-def test_a_batch_without_a_trigram_has_no_word_loss(build: Build, batched: Callable[..., Batch]) -> None:
-    method = build(shuffle_share=1e-9)
+def test_a_batch_without_a_trigram_has_no_word_loss(
+    built: Build, documents: Path, batched: Callable[..., Batch]
+) -> None:
+    method = built("structbert", documents, shuffle_share=1e-9)
     batch = batched(method)
     found = method.represent(batch)
-    terms = method.loss(found, batch)
+    terms = method.loss(found, batch.generator())
     assert len(found["word_losses"]) == 0
     assert float(terms["words"].detach()) == 0
-    method.total(terms).backward()
+    Combined(method).total(terms).backward()
     assert all(torch.isfinite(p.grad).all() for p in method.parameters() if p.grad is not None)
     assert set(method.on_held_out(found)) == {
         "structbert_accuracy",
@@ -121,22 +114,22 @@ def test_a_batch_without_a_trigram_has_no_word_loss(build: Build, batched: Calla
 
 
 def test_all_heads_learn_and_only_the_sentence_head_is_dropped(
-    build: Build, batched: Callable[..., Batch], tiny: Path, tmp_path: Path
+    built: Build, documents: Path, batched: Callable[..., Batch], tiny: Path, tmp_path: Path
 ) -> None:
-    method = build(shuffle_share=0.3)
+    method = built("structbert", documents, shuffle_share=0.3)
     batch = batched(method)
-    method.total(method.loss(method.represent(batch), batch)).backward()
-    assert set(method.role) == {"head", "language_head"}
-    for role in method.role.values():
-        assert any(p.grad is not None and p.grad.abs().sum() > 0 for p in role.parameters())
+    Combined(method).total(method.loss(method.represent(batch), batch.generator())).backward()
+    assert set(method.tower) == {"head", "language_head"}
+    for tower in method.tower.values():
+        assert any(p.grad is not None and p.grad.abs().sum() > 0 for p in tower.parameters())
     exported = method.export()
     assert np.array_equal(exported.encode("the chef bakes"), isotrope.load(tiny).encode("the chef bakes"))
     exported.save(tmp_path / "kept")
     assert isotrope.load(tmp_path / "kept", language_head=True).language_model is not None
 
 
-def test_neither_order_nor_padding_matters(build: Build, batched: Callable[..., Batch]) -> None:
-    method = build(shuffle_share=0.3).eval()
+def test_neither_order_nor_padding_matters(built: Build, documents: Path, batched: Callable[..., Batch]) -> None:
+    method = built("structbert", documents, shuffle_share=0.3).eval()
     batch = batched(method, range(10))
     whole = method.represent(batch)
     parts = [method.represent(chunk) for chunk in batch.chunks(3)]
@@ -145,9 +138,10 @@ def test_neither_order_nor_padding_matters(build: Build, batched: Callable[..., 
 
 
 def test_chunks_give_the_gradient_of_the_whole_batch(
-    build: Build, chunks_agree: Callable[[Method, Method], None]
+    built: Build, documents: Path, chunks_agree: Callable[[Method, Method], None]
 ) -> None:
-    chunks_agree(build(shuffle_share=0.3), build(shuffle_share=0.3))
+    first, second = (built("structbert", documents, shuffle_share=0.3) for _ in range(2))
+    chunks_agree(first, second)
 
 
 def test_resume_equals_uninterrupted(resume_agrees: Callable[..., None], documents: Path) -> None:
@@ -193,4 +187,4 @@ def test_text_without_documents_is_refused(tiny: Path, topics: list[str], tmp_pa
 )
 def test_settings_that_cannot_work_are_refused(bad: dict[str, Any], named: str) -> None:
     with pytest.raises(InputError, match=named):
-        StructBERT.check(StructBERT.Settings(**bad))
+        check(StructBERT.Settings(**bad))

@@ -11,8 +11,11 @@ import torch
 
 import isotrope
 from isotrope.errors import InputError
-from isotrope.methods.frame.method import Batch, Method
+from isotrope.methods.frame.batch import Batch
+from isotrope.methods.frame.combined import Combined
+from isotrope.methods.frame.method import Method
 from isotrope.methods.frame.method_registry import find
+from isotrope.methods.frame.settings import check
 from isotrope.methods.t5_spans import SENTINELS
 
 Build = Callable[..., Any]
@@ -21,7 +24,7 @@ T5 = find("t5-spans")
 
 def test_the_card() -> None:
     settings: Any = T5.Settings()
-    assert (T5.needs, T5.year, T5.keeps) == ("documents", 2020, "last")
+    assert (T5.card.needs, T5.card.year, T5.keeps) == ("documents", 2020, "last")
     assert (settings.density, settings.span_length, settings.roll, SENTINELS) == (0.15, 3.0, False, 100)
 
 
@@ -63,7 +66,7 @@ def test_a_full_row_is_filled_by_what_is_left_of_a_longer_text(
     assert sum(map(len, method.text(method.corpus, 0))) == method.longest() > method.room
 
 
-def test_sentinels_are_told_apart_and_the_encoders_table_does_not_grow(
+def test_sentinels_differ_and_the_encoders_table_does_not_grow(
     built: Build, batched: Callable[..., Batch], sentences: Path
 ) -> None:
     method = built("t5-spans", sentences).eval()
@@ -73,7 +76,7 @@ def test_sentinels_are_told_apart_and_the_encoders_table_does_not_grow(
     plain = method.represent(batch)["target_losses"]
     method.words.extra.weight.data[-1] += torch.randn(32)
     assert not torch.allclose(method.represent(batch)["target_losses"], plain, atol=1e-4)
-    method.total(method.loss(method.represent(batch), batch)).backward()
+    Combined(method).total(method.loss(method.represent(batch), batch.generator())).backward()
     assert float(method.words.extra.weight.grad[-1].abs().max()) > 0
     assert float(method.words.extra.weight.grad[:50].abs().max()) == 0  # no text has so many spans
     states = method.encoder.states(batch["texts"])  # without a sentinel the vectors are the encoder's own
@@ -98,9 +101,8 @@ def test_chunks_give_the_gradient_of_the_whole_batch(
 
 
 def test_resume_equals_uninterrupted(resume_agrees: Callable[..., None], sentences: Path) -> None:
-    resume_agrees(
-        "t5-spans", sentences, mlm_weight=0.1
-    )  # masks are of the clean text: sentinels are no tokens of the encoder
+    # Masks are those of the clean text: sentinels are no tokens of the encoder.
+    resume_agrees("t5-spans", sentences, mlm_weight=0.1)
 
 
 @pytest.mark.filterwarnings("ignore::isotrope.training.loop.TrainingWarning")
@@ -128,4 +130,4 @@ def test_training_lowers_the_perplexity_of_held_out_text_and_drops_the_sentinels
 )
 def test_settings_that_cannot_work_are_refused(bad: dict[str, Any], named: str) -> None:
     with pytest.raises(InputError, match=named):
-        T5.check(T5.Settings(**bad))
+        check(T5.Settings(**bad))

@@ -17,7 +17,10 @@ from isotrope.data.corpus import open_corpus
 from isotrope.data.sources import find_records
 from isotrope.encoders.word_vectors import StaticVectors
 from isotrope.errors import InputError
-from isotrope.methods.frame.method import Batch, Method
+from isotrope.methods.frame.batch import Batch
+from isotrope.methods.frame.combined import Combined
+from isotrope.methods.frame.method import Method
+from isotrope.methods.frame.settings import check
 from isotrope.methods.word2vec import Word2Vec
 from isotrope.tokens.text_tokenizer import Tokens
 from isotrope.tokens.word_vocabulary import learn_words
@@ -36,8 +39,8 @@ LOOP: dict[str, Any] = {"max_steps": 60, "batch_size": 64, "eval_steps": 60, "lo
 def build(data: Any, filled: bool = True, **settings: Any) -> Word2Vec:
     """The method on a text of its own; ``filled``: with vectors that are not near 0."""
     chosen = Word2Vec.Settings(**settings)
-    Word2Vec.check(chosen)
-    encoder = Word2Vec.begin(chosen, find_records(data, ("sentences",), None, False).records, 0)
+    check(chosen)
+    encoder = Word2Vec.initialise(chosen, find_records(data, ("sentences",), None, False).records, 0)
     tokenizer = encoder.text_tokenizer
     corpus = open_corpus(data, ("sentences",), tokenizer)
     method = Word2Vec(chosen, encoder, 64, corpus).train()
@@ -53,7 +56,7 @@ def words_of(*texts: list[int]) -> Tokens:
 
 
 def test_the_card_and_the_defaults() -> None:
-    card = Word2Vec.card()
+    card = Word2Vec.card
     assert (card.name, card.needs, card.year, Word2Vec.keeps) == ("word2vec", "sentences", 2013, "last")
     defaults = Word2Vec.Settings()
     assert (defaults.dimension, defaults.window, defaults.negatives, defaults.min_count) == (100, 5, 5, 5)
@@ -99,7 +102,7 @@ def test_the_loss_is_that_of_a_naive_loop(sentences: Path, form: str) -> None:
     batch = Batch({"words": words_of(*texts), "noise": Numbers.of(noise)}, 3, 0)
     found = {name: value.detach() for name, value in method.represent(batch).items()}
     inputs = method.encoder.backbone.get_input_embeddings().weight.detach().double().numpy()
-    outputs = method.role["contexts"].module.weight.detach().double().numpy()
+    outputs = method.tower["contexts"].module.weight.detach().double().numpy()
 
     def asked(anchor: Any, partner: int, drawn: list[int]) -> float:
         def log_sigmoid(x: float) -> float:
@@ -121,7 +124,7 @@ def test_the_loss_is_that_of_a_naive_loop(sentences: Path, form: str) -> None:
                 pairs += 1
         assert float(found["pair_losses"][row]) == pytest.approx(loss, rel=1e-5, abs=1e-6)
         assert float(found["pairs"][row]) == pytest.approx(pairs, rel=1e-6)
-    total = method.loss(found, batch)["negative_sampling"]
+    total = method.loss(found, batch.generator())["negative_sampling"]
     assert float(total) == pytest.approx(float(found["pair_losses"].sum() / found["pairs"].sum()))
 
 
@@ -136,7 +139,7 @@ def test_at_the_start_every_term_is_log_two(sentences: Path, batched: Batched) -
     assert not table[:2].any()
 
 
-def test_with_one_neighbour_cbow_is_skip_gram_with_the_roles_swapped(sentences: Path) -> None:
+def test_with_one_neighbour_cbow_is_skip_gram_with_the_tables_swapped(sentences: Path) -> None:
     views = {"words": words_of([5, 6], [7, 8]), "noise": Numbers.of([[20, 21], [22, 7]])}
     found = [build(sentences, form=form).represent(Batch(views, 2, 0)) for form in ("skip-gram", "cbow")]
     assert torch.allclose(found[0]["pair_losses"], found[1]["pair_losses"], atol=1e-6)
@@ -165,14 +168,12 @@ def test_chunks_agree(sentences: Path, chunks_agree: Callable[[Method, Method], 
 def test_a_step_leaves_the_rows_that_it_did_not_see(sentences: Path) -> None:
     method = build(sentences, negatives=2, noise_words=2)
     optimiser = build_optimiser(method, LoopSettings(learning_rate=0.1, weight_decay=0.0))
-    tables = {"u": method.encoder.backbone.get_input_embeddings().weight, "v": method.role["contexts"].module.weight}
-    for text, noise in (
-        ([5, 6, 7], [20, 21]),
-        ([8, 9], [22, 23]),
-    ):  # the second step must not carry on with the first one's rows
+    tables = {"u": method.encoder.backbone.get_input_embeddings().weight, "v": method.tower["contexts"].module.weight}
+    # The second step must not carry on with the first one's rows.
+    for text, noise in (([5, 6, 7], [20, 21]), ([8, 9], [22, 23])):
         before = {name: table.detach().clone() for name, table in tables.items()}
         batch = Batch({"words": words_of(text), "noise": Numbers.of([noise])}, 1, 0)
-        method.total(method.loss(method.represent(batch), batch)).backward()
+        Combined(method).total(method.loss(method.represent(batch), batch.generator())).backward()
         optimiser.step()
         optimiser.zero_grad()
         moved = {
@@ -188,7 +189,7 @@ def test_rare_words_are_left_out_and_the_rest_moves_together(tmp_path: Path, bat
     assert method.encoder.tokenizer.get_vocab() == {"[PAD]": 0, "[UNK]": 1, "red": 2, "blue": 3}
     views = batched(method, [0])
     assert views["words"].ids.tolist() == [[2, 3]]  # neighbours now
-    assert "2 different words stand 5 times or more" in method.remarks()[0]
+    assert "2 different words stand 5 times or more" in method.prepared.remarks[0]
 
 
 def test_long_texts_are_cut_at_max_length(sentences: Path, batched: Batched) -> None:
@@ -208,7 +209,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> isotrope.api.Run:
     return isotrope.train("word2vec", folder / "text.txt", output=folder / "run", dimension=20, threshold=0.0, **LOOP)
 
 
-def test_words_of_a_topic_come_together_and_held_out_pairs_are_told_from_noise(run: isotrope.api.Run) -> None:
+def test_words_of_a_topic_come_together_and_held_out_pairs_differ_from_noise(run: isotrope.api.Run) -> None:
     losses = [line["evaluation"]["pair_loss"] for line in run.history if "evaluation" in line]
     assert losses[0] == pytest.approx(6 * math.log(2), rel=0.1)  # less where the noise is the partner
     assert losses[-1] < 0.8 * losses[0]
@@ -271,7 +272,7 @@ def test_a_table_can_be_mapped_searched_and_trained_on(run: isotrope.api.Run, tm
         ({"negatives": 0}, "negatives must be at least 1"),
         ({"min_count": 0}, "min_count must be at least 1"),
         ({"smoothing": -1.0}, "smoothing must not be negative"),
-        ({"threshold": float("nan")}, "threshold must not be negative"),
+        ({"threshold": float("nan")}, "threshold must be a finite number"),
         ({"mlm_weight": 0.1}, "mlm_weight needs a transformer"),
         ({"pooling": "cls"}, "read out by their mean"),
         ({"model": "builtin"}, "leave the model out"),

@@ -1,18 +1,15 @@
-"""CLINE (Wang et al. 2021): a sentence with synonyms means the same, with antonyms it does not; MLM and detection
-beside it.
-"""
+"""CLINE (Wang et al. 2021): a sentence with synonyms means the same, with antonyms it does not."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import binary_cross_entropy_with_logits
 
-from isotrope.data.batches import Rows
 from isotrope.data.corpus import Corpus
 from isotrope.encoders.encoder import Encoder
 from isotrope.errors import InputError
@@ -21,8 +18,9 @@ from isotrope.lexicon.replacements import knows_words, open_lexicon
 from isotrope.lexicon.spelling import Spelling
 from isotrope.lexicon.wordnet import files_of, wordnet_folder
 from isotrope.methods.frame.batch import Batch, View
-from isotrope.methods.frame.method import Card
-from isotrope.methods.mlm import MaskedLanguageModel, MLMSettings
+from isotrope.methods.frame.masked_language import MaskedLanguage, MaskingSettings
+from isotrope.methods.frame.method import Card, Prepared
+from isotrope.methods.frame.settings import OneOf, ShareAboveZero, Weight, at_least
 from isotrope.objectives import synonym_antonym, synonym_antonym_released
 from isotrope.objectives.vectors import mean, wide
 from isotrope.tokens.text_tokenizer import Tokens, join
@@ -31,29 +29,38 @@ from isotrope.towers.keeping import Tower, Trained
 from isotrope.views.masking import label_tokens
 from isotrope.views.numbers import Numbers
 
-CONTRASTS = ("dot", "released")
+PROBED = 1000  # texts in which a known word is looked for
 
 
 @dataclass(frozen=True)
-class CLINESettings(MLMSettings):
-    mask_rate: float = 0.15  # of the original sentence, for masked language modelling
-    synonym_share: float = 0.4  # of the words of a sentence replaced by a synonym, a hypernym or another inflection
-    antonym_share: float = 0.2  # of the words of a sentence replaced by an antonym
-    random_words: bool = True  # fill up with random words what antonyms do not reach of their share
-    senses: int | None = 1  # of a word, the most frequent first; none: all, as in the released code
-    detection_weight: float = 1.0
-    contrast_weight: float = 1.0
-    contrast: str = "dot"  # dot: the paper's; released: the released code's
+class CLINESettings(MaskingSettings):
+    """Masks are those of the original sentence. The released code takes all senses of a word."""
+
+    synonym_share: Annotated[
+        ShareAboveZero, "Share of the words replaced by a synonym, a hypernym or another inflection"
+    ] = 0.4
+    antonym_share: Annotated[ShareAboveZero, "Share of the words replaced by an antonym"] = 0.2
+    random_words: Annotated[bool, "Fill up with random words what antonyms do not reach of their share"] = True
+    senses: Annotated[int | None, at_least(1), "Senses of a word, the most frequent first; none: all"] = 1
+    detection_weight: Annotated[Weight, "Weight λ₂ of the detection of replaced words"] = 1.0
+    contrast_weight: Annotated[Weight, "Weight λ₃ of the contrast"] = 1.0
+    contrast: Annotated[str, OneOf("dot", "released"), "Contrast of the paper (dot) or of the released code"] = "dot"
+
+    def rules(self) -> None:
+        super().rules()
+        files_of(wordnet_folder())
 
 
-class CLINE(MaskedLanguageModel):
+class CLINE(MaskedLanguage[CLINESettings]):
     """L = L_MLM + λ₂ L_RTD + λ₃ L_CTS, with x the sentence, x⁺ with synonyms and x⁻ with antonyms in it.
 
         L_RTD = mean over the tokens t of x⁺ and x⁻ of BCE(w·h_t, 1[t was put in])
         L_CTS = mean of softplus(h·h⁻ − h·h⁺)
 
-    h are the encoder's vectors, as they are. MLM hides tokens of x, and the contrast sees x so. Special tokens are not
-    asked for, nor sentences in which nothing was replaced; those whose x⁻ is x are no pair to contrast.
+    h are the encoder's vectors, as they are. MLM hides tokens of x, and the contrast sees x so. When to use it: English
+    text, where a single word that turns the meaning should count. What goes wrong: special tokens are not asked for,
+    nor sentences in which nothing was replaced; those whose x⁻ is x are no pair to contrast, so a text with few known
+    words trains little but MLM. Siblings: ``rtd`` replaces tokens by those of a generator, ``mlm`` is the first term.
     """
 
     card = Card(
@@ -61,6 +68,7 @@ class CLINE(MaskedLanguageModel):
         title="CLINE, synonyms against antonyms",
         paper="Wang, Ding, Li, Zheng. CLINE: Contrastive Learning with Semantic Negative Examples. ACL 2021",
         year=2021,
+        needs="sentences",
         family="contrastive",
     )
     ragged = ("token_losses", "detection_scores", "replaced")
@@ -68,29 +76,14 @@ class CLINE(MaskedLanguageModel):
     terms = ("mlm", "detection", "synonym_antonym")
     Settings = CLINESettings
 
-    @classmethod
-    def check(cls, settings: Any) -> None:
-        super().check(settings)
-        for name in ("synonym_share", "antonym_share"):
-            if not 0 < getattr(settings, name) <= 1:
-                raise InputError(f"{name} must lie between 0 and 1; {getattr(settings, name)} was given.")
-        for name in ("detection_weight", "contrast_weight"):
-            if not getattr(settings, name) >= 0:
-                raise InputError(f"{name} must not be negative; {getattr(settings, name)} was given.")
-        if settings.senses is not None and settings.senses < 1:
-            raise InputError(f"senses must be at least 1, or none for all; {settings.senses} was given.")
-        if settings.contrast not in CONTRASTS:
-            raise InputError(f"contrast is one of {', '.join(CONTRASTS)}; '{settings.contrast}' was given.")
-        files_of(wordnet_folder())
-
-    @classmethod
-    def usable(cls, settings: Any, corpus: Corpus, rows: Rows) -> Rows:
-        table = open_lexicon(wordnet_folder(), settings.senses)
-        if len(rows) and not any(knows_words(table, corpus.text(row)) for row in rows[:1000].tolist()):
+    def prepare(self, corpus: Corpus) -> Prepared:
+        table = open_lexicon(wordnet_folder(), self.settings.senses)
+        probed = range(min(len(corpus), PROBED))
+        if probed and not any(knows_words(table, corpus.text(row)) for row in probed):
             raise InputError(
                 "None of the first words of the text is in WordNet, which is English: cline could replace nothing."
             )
-        return rows
+        return Prepared()
 
     def towers(self, encoder: Encoder) -> dict[str, Tower]:
         self.table = open_lexicon(wordnet_folder(), self.settings.senses)
@@ -118,9 +111,8 @@ class CLINE(MaskedLanguageModel):
 
     def represent(self, batch: Batch) -> dict[str, Tensor]:
         masked, *others = (batch[name] for name in ("masked", "synonyms", "antonyms"))
-        states, vectors = self.encoder.states_and_vectors(
-            join([view.tokens for view in (masked, *others)], self.encoder.text_tokenizer.pad)
-        )
+        joined = join([view.tokens for view in (masked, *others)], self.encoder.text_tokenizer.pad)
+        states, vectors = self.encoder.states_and_vectors(joined)
         if "pooler" in self.tower:
             vectors = self.tower["pooler"](vectors)
         own, *parts = (
@@ -148,15 +140,14 @@ class CLINE(MaskedLanguageModel):
 
     def detection_loss(self, representations: dict[str, Tensor]) -> Tensor:
         scores = wide(representations["detection_scores"])
-        return mean(
-            binary_cross_entropy_with_logits(scores, representations["replaced"].to(scores.dtype), reduction="none")
-        )
+        replaced = representations["replaced"].to(scores.dtype)
+        return mean(binary_cross_entropy_with_logits(scores, replaced, reduction="none"))
 
     def weights(self) -> dict[str, float]:
         return {"detection": self.settings.detection_weight, "synonym_antonym": self.settings.contrast_weight}
 
     def measures(self, representations: dict[str, Tensor]) -> dict[str, Tensor]:
-        """F1 of finding the words that were put in, and how often the sentence with synonyms is the nearer one, by dot
+        """F1 of finding the words that were put in, and how often the sentence with synonyms has the larger dot
         product.
         """
         replaced, taken = representations["replaced"] > 0, representations["detection_scores"] > 0

@@ -14,27 +14,34 @@ from isotrope.encoders.language_head import vocabulary_scores
 from isotrope.errors import InputError
 from isotrope.methods.frame.batch import Batch, View
 from isotrope.methods.frame.method import Card, Method
+from isotrope.methods.frame.own_task import OwnTask
+from isotrope.methods.frame.settings import Settings
 from isotrope.tokens.text_tokenizer import Lengths, Tokens
 from isotrope.towers.keeping import Tower, Trained
 
 
-class CausalLanguageModel(Method):
+class CausalLanguageModel(Method[Settings], OwnTask):
     """L = mean over tokens of −log p(x_t | x_<t), the token that ends a text included, the one that begins it not.
 
-    The backbone gets a causal mask, which stays: the exported encoder reads from left to right. A row is one text, so
-    nothing is seen across texts.
+    When to use it: for an encoder that reads from left to right, or one to compare with bidirectional ones. The
+    backbone gets a causal mask, which stays in the exported encoder. A row is one text, so nothing is seen across
+    texts. What goes wrong: the first token sees no other, so cls pooling is refused; an encoder that was trained with a
+    full mask is worse at first. Siblings: ``mlm`` predicts from both sides, ``mass`` and ``bart`` predict the next
+    token with a decoder that is dropped.
     """
 
     card = Card(
         name="clm",
         title="Causal language modelling",
-        paper="Radford, Narasimhan, Salimans, Sutskever. Improving Language Understanding by Generative Pre-Training. 2018",
+        paper="Radford, Narasimhan, Salimans, Sutskever. Improving Language Understanding by Generative Pre-Training. "
+        "2018",
         year=2018,
         needs="sentences",
         family="generative",
     )
     language_head = True
     ragged = ("next_losses",)
+    shared_views = ("texts",)
     keeps = "last"
 
     def towers(self, encoder: Encoder) -> dict[str, Tower]:
@@ -42,7 +49,8 @@ class CausalLanguageModel(Method):
             raise InputError("Causal language modelling needs a model with a language head.")
         if "cls" in encoder.pooling.modes:
             raise InputError(
-                "With a causal mask the first token sees no other, so cls pooling gives one vector to all; use mean or lasttoken."
+                "With a causal mask the first token sees no other, so cls pooling gives one vector to all; "
+                "use mean or lasttoken."
             )
         make_causal(encoder)
         self.scores, head = vocabulary_scores(encoder.language_model)
@@ -54,9 +62,8 @@ class CausalLanguageModel(Method):
     def represent(self, batch: Batch) -> dict[str, Tensor]:
         tokens: Tokens = batch["texts"]
         states = self.encoder.states(tokens)
-        places = torch.from_numpy(before_the_last(tokens.lengths, tokens.ids.shape[1])).to(
-            states.device, non_blocking=True
-        )
+        found = torch.from_numpy(before_the_last(tokens.lengths, tokens.ids.shape[1]))
+        places = found.to(states.device, non_blocking=True)
         scores = self.scores(states.flatten(0, 1)[places]).float()
         return {"next_losses": cross_entropy(scores, tokens.ids.flatten()[places + 1], reduction="none")}
 

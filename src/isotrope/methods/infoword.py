@@ -1,11 +1,9 @@
-"""InfoWord (Kong et al. 2020): a sentence with an n-gram hidden must find that n-gram among those of the other
-sentences; MLM beside it.
-"""
+"""InfoWord (Kong et al. 2020): a sentence must find the n-gram that was hidden in it among those of others."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated
 
 import numpy as np
 import torch
@@ -14,75 +12,68 @@ from torch import Tensor
 from isotrope.data.corpus_files import text_key
 from isotrope.errors import InputError
 from isotrope.methods.frame.batch import Batch, View
+from isotrope.methods.frame.masked_language import MaskedLanguage, MaskingSettings
 from isotrope.methods.frame.method import Card
-from isotrope.methods.mlm import MaskedLanguageModel, MLMSettings
+from isotrope.methods.frame.settings import Count, OneOf, TemperatureSetting, Weight, at_least
 from isotrope.objectives import contrast
 from isotrope.objectives.vectors import unit
 from isotrope.tokens.text_tokenizer import Tokens
 from isotrope.views.ngrams import hide_ngrams
 from isotrope.views.numbers import Numbers
 
-SIMILARITIES = ("dot", "cosine")
-
 
 @dataclass(frozen=True)
-class InfoWordSettings(MLMSettings):
-    mask_rate: float = 0.15  # of the copy that masked language modelling reads
-    ngram_weight: float = 1.0  # λ of the contrast beside masked language modelling, which counts once
-    ngram_length: float = 5.0  # mean of the n-gram's length in tokens
-    ngram_spread: float = 1.0  # and its standard deviation
-    longest: int = 10  # tokens of an n-gram at most
-    similarity: str = "dot"  # dot, as in the paper, or cosine
-    temperature: float = 1.0  # the paper has none; cosines need a smaller one, such as 0.05
+class InfoWordSettings(MaskingSettings):
+    """Masks are those of the copy that MLM reads. The paper has no temperature."""
+
+    ngram_weight: Annotated[Weight, "Weight λ of the contrast; masked language modelling counts once"] = 1.0
+    ngram_length: Annotated[float, at_least(1), "Mean length of the hidden n-gram in tokens"] = 5.0
+    ngram_spread: Annotated[Weight, "Standard deviation of the n-gram's length"] = 1.0
+    longest: Annotated[Count, "Tokens of an n-gram at most"] = 10
+    similarity: Annotated[str, OneOf("dot", "cosine"), "Similarity of sentence and n-gram; the paper's is dot"] = "dot"
+    temperature: Annotated[
+        TemperatureSetting, "Temperature: similarities are divided by it; cosines need a small one, such as 0.05"
+    ] = 1.0
+
+    def rules(self) -> None:
+        super().rules()
+        if self.ngram_length > self.longest:
+            raise InputError(
+                f"ngram_length must lie between 1 and longest ({self.longest}); {self.ngram_length} was given."
+            )
 
 
-class InfoWord(MaskedLanguageModel):
+class InfoWord(MaskedLanguage[InfoWordSettings]):
     """ℓ_i = −log exp(g(x̂_i)·g(y_i)/τ) / Σ_j exp(g(x̂_i)·g(y_j)/τ); L = λ · mean ℓ_i + MLM.
 
-    y_i is an n-gram of sentence i on its own, x̂_i the sentence with it hidden, g the encoder for both. N-grams of
-    other sentences with the same tokens are no candidates: they would be false negatives.
+    y_i is an n-gram of sentence i on its own, x̂_i the sentence with it hidden, g the encoder for both. When to use it:
+    plain sentences, where a phrase and the sentence around it should be near. What goes wrong: n-grams of other
+    sentences with the same tokens would be false negatives, so they are no candidates; frequent phrases fit many
+    sentences all the same. Siblings: ``tacl`` contrasts tokens inside a sentence, ``declutr`` spans of a document.
     """
 
     card = Card(
         name="infoword",
         title="InfoWord, n-grams against their sentences",
-        paper="Kong et al. A Mutual Information Maximization Perspective of Language Representation Learning. ICLR 2020",
+        paper="Kong et al. A Mutual Information Maximization Perspective of Language Representation Learning. "
+        "ICLR 2020",
         year=2020,
+        needs="sentences",
         family="contrastive",
     )
     keeps = "best"  # unlike MLM alone, it compares the vectors that are kept
+    shared_views = ("sentences", "ngrams")
     parts = ("masked", "sentences", "ngrams", "keys")
     terms = ("contrastive", "mlm")
     Settings = InfoWordSettings
-
-    @classmethod
-    def check(cls, settings: Any) -> None:
-        super().check(settings)
-        for name in ("ngram_weight", "ngram_spread"):
-            if not getattr(settings, name) >= 0:
-                raise InputError(f"{name} must not be negative; {getattr(settings, name)} was given.")
-        if settings.longest < 1:
-            raise InputError(f"longest must be at least 1; {settings.longest} was given.")
-        if not 1 <= settings.ngram_length <= settings.longest:
-            raise InputError(
-                f"ngram_length must lie between 1 and longest ({settings.longest}); {settings.ngram_length} was given."
-            )
-        if settings.similarity not in SIMILARITIES:
-            raise InputError(f"similarity is one of {', '.join(SIMILARITIES)}; '{settings.similarity}' was given.")
-        if not settings.temperature > 0:
-            raise InputError(f"temperature must be above 0; {settings.temperature} was given.")
 
     def views_of(self, tokens: Tokens, rng: np.random.Generator) -> dict[str, View]:
         chosen = self.settings
         lengths = chosen.ngram_length, chosen.ngram_spread, chosen.longest
         hidden, ngrams = hide_ngrams(tokens, self.encoder.text_tokenizer, rng, *lengths)
         keys = np.array([text_key(ngram.tobytes()) for ngram in ngrams], dtype=np.uint64)
-        return {
-            "masked": self.masked(tokens, rng),
-            "sentences": hidden,
-            "ngrams": self.frame(ngrams),
-            "keys": Numbers.of(keys),
-        }
+        masked = self.masked(tokens, rng)
+        return {"masked": masked, "sentences": hidden, "ngrams": self.frame(ngrams), "keys": Numbers.of(keys)}
 
     def represent(self, batch: Batch) -> dict[str, Tensor]:
         sentences, ngrams = self.encoder.embed(batch["sentences"], batch["ngrams"])
@@ -115,5 +106,5 @@ class InfoWord(MaskedLanguageModel):
         return {"perplexity": perplexity, "ngram_found": found.float().mean(), **super().measures(representations)}
 
     def on_held_out(self, representations: dict[str, Tensor]) -> dict[str, Tensor]:
-        """As ``measures``; the candidates are the n-grams of all records that were kept aside."""
+        """As ``measures``; the candidates are the n-grams of all held-out records."""
         return {**super().on_held_out(representations), "ngram_found": self.measures(representations)["ngram_found"]}

@@ -1,27 +1,26 @@
-"""Linear relational embedding (Paccanaro and Hinton 2001):
-
-a vector for each concept, a matrix for each relation, no text encoder.
-"""
+"""Linear relational embedding (Paccanaro and Hinton 2001): a vector for each concept, a matrix for each relation."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from isotrope.data.corpus import Records
+from isotrope.data.corpus import Corpus, Records
 from isotrope.data.record_types import Record
 from isotrope.encoders.encoder import Encoder
 from isotrope.encoders.word_vectors import Concepts, StaticVectors
 from isotrope.errors import InputError
 from isotrope.methods.frame.batch import Batch, View
-from isotrope.methods.frame.method import Card, Method
-from isotrope.methods.frame.settings import Settings
+from isotrope.methods.frame.from_scratch import FromScratch
+from isotrope.methods.frame.method import Card, Method, Prepared
+from isotrope.methods.frame.own_task import OwnTask
+from isotrope.methods.frame.settings import Count, Positive, Settings, Weight
 from isotrope.objectives.relational import closeness, relational
 from isotrope.tokens.word_vocabulary import SPECIALS, name_tokens
 from isotrope.towers.keeping import Tower, Trained
@@ -32,9 +31,11 @@ FIRST = len(SPECIALS)  # the row of the first concept
 
 @dataclass(frozen=True)
 class LRESettings(Settings):
-    dimension: int = 8  # of a concept's vector
-    spread: float = 0.1  # standard deviation of the first vectors
-    prior: float = 1.0  # how strongly all weights are drawn to 0: 1 is a normal prior of width 1; 0: none
+    """With a spread of 0 all concepts would stay one point."""
+
+    dimension: Annotated[Count, "Dimension of a concept's vector"] = 8
+    spread: Annotated[Positive, "Standard deviation of the initial vectors"] = 0.1
+    prior: Annotated[Weight, "Strength of the prior that pulls weights to 0; 1: normal with deviation 1; 0: none"] = 1.0
 
 
 class Matrices(nn.Module):
@@ -42,27 +43,28 @@ class Matrices(nn.Module):
 
     def __init__(self, relations: int, width: int) -> None:
         super().__init__()
-        self.matrices = nn.Parameter(
-            torch.randn(relations, width, width) / width**0.5
-        )  # an image is as long as the concept
+        # Of this spread, an image is as long as the concept.
+        self.matrices = nn.Parameter(torch.randn(relations, width, width) / width**0.5)
 
     def forward(self, concepts: Tensor, relations: Tensor) -> Tensor:
-        return (self.matrices[relations] * concepts.unsqueeze(1)).sum(
-            dim=2
-        )  # no product that half precision would take over
+        # A sum, because autocast would take a matrix product to half precision.
+        return (self.matrices[relations] * concepts.unsqueeze(1)).sum(dim=2)
 
 
-class LinearRelationalEmbedding(Method):
+class LinearRelationalEmbedding(Method[LRESettings], FromScratch, OwnTask):
     """L = −(1/Q) [ Σ (1/K) log softmax_v(−‖R a − v‖²)_b − (λ/2)(Σ‖v‖² + Σ‖R‖²) ] over triples (a, R, b).
 
     K triples share the question (a, R), and there are Q questions. All concepts v are candidates. A record is two names
-    and a relation. The encoder is the table of concepts; the matrices stand beside it in the saved folder.
+    and a relation. The encoder is the table of concepts; the matrices are saved in the same folder. When to use it:
+    facts about names, to be completed. What goes wrong: there is no text encoder, so an unknown name has no vector; a
+    relation with one example cannot be learned. Sibling: ``word2vec`` learns its table from text.
     """
 
     card = Card(
         name="lre",
         title="Linear relational embedding",
-        paper="Paccanaro, Hinton. Learning Distributed Representations of Concepts Using Linear Relational Embedding. IEEE TKDE 2001",
+        paper="Paccanaro, Hinton. Learning Distributed Representations of Concepts Using Linear Relational Embedding. "
+        "IEEE TKDE 2001",
         year=2001,
         needs="relations",
         family="relational",
@@ -70,21 +72,17 @@ class LinearRelationalEmbedding(Method):
     keeps = "last"
     chooses = True
     defaults: ClassVar[dict[str, Any]] = {
-        "learning_rate": 0.02, "max_steps": 1500, "warmup_ratio": 0.0, "weight_decay": 0.0, "eval_steps": 500, "logging_steps": 50
-    }  # fmt: skip
+        "learning_rate": 0.02,
+        "max_steps": 1500,
+        "warmup_ratio": 0.0,
+        "weight_decay": 0.0,
+        "eval_steps": 500,
+        "logging_steps": 50,
+    }
     Settings = LRESettings
 
     @classmethod
-    def check(cls, settings: Any) -> None:
-        if settings.dimension < 1:
-            raise InputError(f"dimension must be at least 1; {settings.dimension} was given.")
-        if not settings.spread > 0:
-            raise InputError(f"spread must be above 0, or all concepts stay one point; {settings.spread} was given.")
-        if not settings.prior >= 0:
-            raise InputError(f"prior must not be negative; {settings.prior} was given.")
-
-    @classmethod
-    def initialise(cls, settings: Any, records: Iterable[Record], seed: int) -> Encoder:
+    def initialise(cls, settings: LRESettings, records: Iterable[Record], seed: int) -> Encoder:
         found, uses = set[str](), Counter[str]()
         for record in records:
             if all(record.texts) and record.value:  # the corpus says what is wrong with others
@@ -94,29 +92,32 @@ class LinearRelationalEmbedding(Method):
         if single:
             more = f" and {len(single) - 3} others" if len(single) > 3 else ""
             raise InputError(
-                f"A relation needs two examples or more, and {', '.join(map(repr, single[:3]))}{more} has one; bring more, or take it out."
+                f"A relation needs two examples or more, and {', '.join(map(repr, single[:3]))}{more} has one; "
+                "bring more, or take it out."
             )
-        vectors = settings.spread * torch.randn(
-            FIRST + len(found), settings.dimension, generator=torch.Generator().manual_seed(seed)
-        )
+        generator = torch.Generator().manual_seed(seed)
+        vectors = settings.spread * torch.randn(FIRST + len(found), settings.dimension, generator=generator)
         vectors[:FIRST] = 0.0
         return Encoder(StaticVectors(vectors), name_tokens(sorted(found)))
 
-    def towers(self, encoder: Encoder) -> dict[str, Tower]:
-        if self.corpus is None:
-            raise InputError("lre needs its corpus at once: the relations are in it.")
-        ends = np.asarray(self.corpus.ids, dtype=np.int64).reshape(-1, 2) - FIRST  # a name is one token
-        self.triples = np.column_stack([ends[:, 0], self.corpus.numbers("relation"), ends[:, 1]])
+    def prepare(self, corpus: Corpus) -> Prepared:
+        ends = np.asarray(corpus.ids, dtype=np.int64).reshape(-1, 2) - FIRST  # a name is one token
+        self.triples = np.column_stack([ends[:, 0], corpus.numbers("relation"), ends[:, 1]])
         _, self.question, counts = np.unique(self.triples[:, :2], axis=0, return_inverse=True, return_counts=True)
         self.answers_each = counts[self.question]
+        return Prepared()
+
+    def towers(self, encoder: Encoder) -> dict[str, Tower]:
+        if self.corpus is None:
+            raise InputError("lre needs its data at the start: the relations are in it.")
         return {"relations": Trained(Matrices(len(self.corpus.names), self.settings.dimension))}
 
     @property
     def matrices(self) -> Tensor:
-        role = self.tower["relations"]
-        assert isinstance(role, Trained)
-        assert isinstance(role.module, Matrices)
-        return role.module.matrices
+        tower = self.tower["relations"]
+        assert isinstance(tower, Trained)
+        assert isinstance(tower.module, Matrices)
+        return tower.module.matrices
 
     @property
     def concepts(self) -> Tensor:
@@ -148,21 +149,20 @@ class LinearRelationalEmbedding(Method):
         return len(self.concepts)
 
     def on_held_out(self, representations: dict[str, Tensor]) -> dict[str, Tensor]:
-        """How often the right concept is the nearest one, and its mean reciprocal rank.
+        """The mean reciprocal rank of the right concept, and how often it is the nearest one.
 
         Other right answers do not count against it.
         """
         scores = closeness(representations["images"], self.concepts)
         answers = representations["answers"].long()
         own = scores.gather(1, answers.unsqueeze(1))
-        before = ~(scores < own) & ~self.right_answers(
-            representations["questions"].long()
-        )  # a tie, or no number, is no success
+        right = self.right_answers(representations["questions"].long())
+        before = ~(scores < own) & ~right  # a tie, or no number, is no success
         ranks = 1.0 + before.sum(dim=1)
         return {"completion_mrr": (1 / ranks).mean(), "completion": (ranks == 1).float().mean()}
 
     def right_answers(self, questions: Tensor) -> Tensor:
-        """[questions, concepts]: what the file, all of it, says to be right."""
+        """[questions, concepts]: what is right according to the whole file."""
         right = np.zeros((int(self.question.max()) + 1, len(self.concepts)), dtype=np.bool_)
         right[self.question, self.triples[:, 2]] = True
         return torch.from_numpy(right[questions.cpu().numpy()]).to(questions.device)

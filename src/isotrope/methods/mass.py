@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated
 
 import numpy as np
 
 from isotrope.encoders.encoder import Encoder
 from isotrope.errors import InputError
-from isotrope.methods.frame.decoding import TextGeneration, TextSettings
+from isotrope.methods.frame.decoding import TextDecoding, TextDecodingSettings, Unit
+from isotrope.methods.frame.method import Card
+from isotrope.methods.frame.settings import ShareAboveZero, at_least
 from isotrope.towers.keeping import Tower
 from isotrope.views.decoder_targets import Target, begin_of
 from isotrope.views.edits import Ids
@@ -18,40 +20,37 @@ from isotrope.views.hidden_spans import draw_fragment, hide_fragment
 
 
 @dataclass(frozen=True)
-class MASSSettings(TextSettings):
-    unit: str = "sentence"  # a text is each sentence by itself, or a run of them that fills a row
-    fragment_share: float = (
-        0.5  # of the tokens; one token is close to masked language modelling, all of them is a language model
-    )
-    edge_share: float = 0.0  # of the fragments begin the text, and as many end it; the released code has 0.2
+class MASSSettings(TextDecodingSettings):
+    """One hidden token is close to masked language modelling, all of them is a language model."""
+
+    unit: Unit = "sentence"
+    fragment_share: Annotated[ShareAboveZero, "Share of the tokens that are the hidden fragment"] = 0.5
+    edge_share: Annotated[
+        float,
+        at_least(0, most=0.5),
+        "Share of the fragments that begin the text, and again of those that end it; the released code has 0.2",
+    ] = 0.0
 
 
-class MASS(TextGeneration):
+class MASS(TextDecoding[MASSSettings]):
     """L = −(1/k) Σ_{t=u..v} log p(x_t | x_u … x_{t−1}, x without u..v),   k = v − u + 1.
 
-    The decoder sees the fragment's tokens at their places in the text, and no token that the encoder sees but the one
-    before it.
+    The decoder sees the fragment's tokens at their places in the text; of what the encoder sees it gets one token as
+    input, the one before the fragment. When to use it: to train an encoder together with a generator of text. What goes
+    wrong: the encoder's states are trained, its pooled vector is not, so sentence similarity gains little. Siblings:
+    ``bart`` writes the whole text, ``t5-spans`` many short spans, ``tsdae`` from the vector alone.
     """
 
     card = Card(
         name="mass",
         title="MASS, masked fragments",
-        paper="Song, Tan, Qin, Lu, Liu. MASS: Masked Sequence to Sequence Pre-training for Language Generation. ICML 2019",
+        paper="Song, Tan, Qin, Lu, Liu. MASS: Masked Sequence to Sequence Pre-training for Language Generation. "
+        "ICML 2019",
         year=2019,
         needs="sentences",
         family="generative",
     )
     Settings = MASSSettings
-
-    @classmethod
-    def check(cls, settings: Any) -> None:
-        super().check(settings)
-        if not 0 < settings.fragment_share <= 1:
-            raise InputError(f"fragment_share must be above 0 and at most 1; {settings.fragment_share} was given.")
-        if not 0 <= settings.edge_share <= 0.5:
-            raise InputError(
-                f"edge_share counts twice, for the start and the end, and lies between 0 and 0.5; {settings.edge_share} was given."
-            )
 
     def towers(self, encoder: Encoder) -> dict[str, Tower]:
         if encoder.text_tokenizer.mask is None:

@@ -1,11 +1,9 @@
-"""Replaced-token detection (ELECTRA; Clark et al. 2020): tell which tokens a small generator put in. Alone, or beside
-any other method.
-"""
+"""Replaced-token detection (ELECTRA; Clark et al. 2020): predict which tokens a small generator put in."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Annotated, cast
 
 import numpy as np
 import torch
@@ -14,10 +12,11 @@ from torch.nn.functional import cross_entropy
 
 from isotrope.encoders.encoder import Encoder
 from isotrope.errors import InputError
-from isotrope.methods.frame.auxiliary import Auxiliary
+from isotrope.methods.frame.auxiliary import AddedSettings, Auxiliary
 from isotrope.methods.frame.batch import Batch, View
 from isotrope.methods.frame.method import Card
-from isotrope.methods.frame.settings import Settings
+from isotrope.methods.frame.own_task import OwnTask
+from isotrope.methods.frame.settings import OpenShare, Settings, ShareAboveZero, Weight
 from isotrope.objectives.detection import detection_losses, sample_tokens
 from isotrope.tokens.text_tokenizer import Tokens
 from isotrope.towers.generator import Generator
@@ -30,34 +29,44 @@ KEPT = 0.15  # of the tokens that the generator is asked for, left as they are; 
 
 @dataclass(frozen=True)
 class RTDSettings(Settings):
-    mask_rate: float = 0.15  # probability with which the generator is asked for a token
-    generator_size: float = 1 / 3  # width of the generator, as a share of the encoder's; its depth is the encoder's
-    sample_temperature: float = 1.0  # of the generator when it is sampled from; 0: its most likely token
-    detection_weight: float = 50.0  # λ
-    generator_weight: float = 1.0
+    """ELECTRA's. A generator wider than the encoder would leave it nothing to find."""
+
+    mask_rate: Annotated[OpenShare, "Probability with which the generator is asked for a token"] = 0.15
+    generator_size: Annotated[
+        ShareAboveZero, "Width of the generator, as a share of the encoder's; its depth is the encoder's"
+    ] = 1 / 3
+    sample_temperature: Annotated[Weight, "Temperature of the generator's samples; 0: its most likely token"] = 1.0
+    detection_weight: Annotated[Weight, "Weight λ of the detection loss"] = 50.0
+    generator_weight: Annotated[Weight, "Weight of the generator's loss"] = 1.0
 
 
-def beside_a_contrast() -> RTDSettings:
-    """One weight for both terms:
+@dataclass(frozen=True)
+class AddedRTD(AddedSettings):
+    """RTD as an auxiliary loss."""
 
-    what is asked for counts for the detection, and the generator keeps its fiftieth of it.
-    """
-    return RTDSettings(detection_weight=1.0, generator_weight=1 / RTDSettings.detection_weight)
+    rtd_weight: Annotated[
+        Weight,
+        "Weight of replaced-token detection as an auxiliary loss; 0: not added; 0.005 to 0.1 next to a contrast",
+    ] = 0.0
 
 
-class ReplacedTokenDetection(Auxiliary):
-    """L = L_G + λ L_D.  L_G: mean over asked tokens of −log p_G(x_t | masked x).  L_D: mean over all tokens of BCE(D_t,
-    1[x̃_t ≠ x_t]).
+class ReplacedTokenDetection(Auxiliary[RTDSettings], OwnTask):
+    """L = L_G + λ L_D; the encoder is the detector D, a small generator G puts tokens in, both share their embeddings.
 
-    x̃ is x with the asked tokens drawn from p_G; a draw that hits the right token counts as not replaced. No gradient
-    goes through the draw. The encoder is D; both read one table of embeddings. Padding is left out, [CLS] and [SEP] are
-    not.
+        L_G   mean over asked tokens of −log p_G(x_t | masked x)
+        L_D   mean over all tokens of BCE(D_t, 1[x̃_t ≠ x_t]),   x̃: x with the asked tokens drawn from p_G
+
+    A draw that hits the right token counts as not replaced. No gradient goes through the draw. Padding is left out,
+    [CLS] and [SEP] are not. When to use it: to pre-train on little text, because every token gives a signal, or added
+    to a contrast (``rtd_weight``). What goes wrong: a generator too good replaces nothing, one too weak is found
+    without reading. Siblings: ``mlm`` predicts the token itself, ``cline`` detects words that a lexicon put in.
     """
 
     card = Card(
         name="rtd",
         title="Replaced-token detection, ELECTRA",
-        paper="Clark, Luong, Le, Manning. ELECTRA: Pre-training Text Encoders as Discriminators Rather Than Generators. ICLR 2020",
+        paper="Clark, Luong, Le, Manning. ELECTRA: Pre-training Text Encoders as Discriminators Rather Than "
+        "Generators. ICLR 2020",
         year=2020,
         needs="sentences",
         family="adversarial",
@@ -67,23 +76,12 @@ class ReplacedTokenDetection(Auxiliary):
     terms = ("generator", "detection")
     keeps = "last"
     Settings = RTDSettings
+    Added = AddedRTD
 
     @classmethod
-    def check(cls, settings: Any) -> None:
-        if not 0 < settings.mask_rate < 1:
-            raise InputError(f"mask_rate must lie between 0 and 1; {settings.mask_rate} was given.")
-        if not 0 < settings.generator_size <= 1:
-            wider = (
-                " A generator wider than the encoder leaves it nothing to find." if settings.generator_size > 1 else ""
-            )
-            raise InputError(
-                f"generator_size is a share of the encoder's width, above 0 and at most 1; {settings.generator_size} was given.{wider}"
-            )
-        if not settings.sample_temperature >= 0:
-            raise InputError(f"sample_temperature must not be negative; {settings.sample_temperature} was given.")
-        for name in ("detection_weight", "generator_weight"):
-            if not getattr(settings, name) >= 0:
-                raise InputError(f"{name} must not be negative; {getattr(settings, name)} was given.")
+    def added_settings(cls) -> RTDSettings:
+        """One weight for both terms: it counts for the detection, and the generator keeps its fiftieth of it."""
+        return RTDSettings(detection_weight=1.0, generator_weight=1 / RTDSettings.detection_weight)
 
     def towers(self, encoder: Encoder) -> dict[str, Tower]:
         if encoder.text_tokenizer.mask is None:
@@ -93,12 +91,10 @@ class ReplacedTokenDetection(Auxiliary):
 
     def views_of(self, tokens: Tokens, rng: np.random.Generator) -> dict[str, View]:
         asked = mask_tokens(tokens, self.encoder.text_tokenizer, rng, self.settings.mask_rate, keep=KEPT, replace=0.0)
-        # One throw for each place that a text can have: what the generator draws belongs to the record, not to the
-        # batch it stands in.
-        return {
-            "asked": asked,
-            "dice": Numbers.of(rng.random((len(tokens), self.encoder.max_length), dtype=np.float32)),
-        }
+        # One number for each place that a text can have: what the generator draws depends on the record, not on the
+        # batch around it.
+        dice = rng.random((len(tokens), self.encoder.max_length), dtype=np.float32)
+        return {"asked": asked, "dice": Numbers.of(dice)}
 
     def represent(self, batch: Batch) -> dict[str, Tensor]:
         view: Masked = batch["asked"]
@@ -112,9 +108,8 @@ class ReplacedTokenDetection(Auxiliary):
         return {"generator_losses": cross_entropy(scores, labels, reduction="none"), **found}
 
     def detect(self, tokens: Tokens, replaced: Tensor) -> dict[str, Tensor]:
-        """Of each row:
-
-        the sum of its tokens' losses, and how many stand, are replaced, are taken for replaced, and both.
+        """Of each row the sum of its tokens' losses, and how many tokens are there, are replaced, are taken for
+        replaced, and both.
         """
         valid = tokens.mask > 0
         states = self.encoder.states(tokens)
@@ -127,9 +122,12 @@ class ReplacedTokenDetection(Auxiliary):
         }
 
     def loss(self, representations: dict[str, Tensor], generator: torch.Generator) -> dict[str, Tensor]:
-        tokens = representations["detection_counts"][:, 0].sum()
-        detection = representations["detection_losses"].sum() / tokens.clamp(min=1)
+        detection = self.detection_loss(representations)
         return {"generator": representations["generator_losses"].mean(), "detection": detection}
+
+    def detection_loss(self, representations: dict[str, Tensor]) -> Tensor:
+        tokens = representations["detection_counts"][:, 0].sum()
+        return representations["detection_losses"].sum() / tokens.clamp(min=1)
 
     def weights(self) -> dict[str, float]:
         return {"generator": self.settings.generator_weight, "detection": self.settings.detection_weight}
@@ -145,7 +143,7 @@ class ReplacedTokenDetection(Auxiliary):
         }
 
     def on_held_out(self, representations: dict[str, Tensor]) -> dict[str, Tensor]:
-        """The same of text it never saw; beside them F1 of a guess, which is that of taking every token for replaced."""
+        """The same on unseen text, and F1 of a guess, which is that of taking every token for replaced."""
         tokens, replaced, taken, both = representations["detection_counts"].sum(0).float()
         return {
             "generator_perplexity": representations["generator_losses"].mean().exp(),
@@ -154,7 +152,7 @@ class ReplacedTokenDetection(Auxiliary):
             "replaced_recall": both / replaced.clamp(min=1),
             "replaced_f1": 2 * both / (replaced + taken).clamp(min=1),
             "replaced_guess": 2 * replaced / (replaced + tokens).clamp(min=1),
-            "detection": self.loss(representations, Batch({}, 0, 0))["detection"],
+            "detection": self.detection_loss(representations),
         }
 
 

@@ -1,22 +1,18 @@
-"""Skip-Thought (Kiros et al. 2015): from a sentence's vector alone, two decoders write the sentence before it and the
-one behind it.
-"""
+"""Skip-Thought (Kiros et al. 2015): two decoders write the sentences before and after one, from its vector alone."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from isotrope.data.batches import Rows
 from isotrope.data.corpus import Corpus, Records
 from isotrope.encoders.encoder import Encoder
-from isotrope.methods.frame.decoding import Generation, GenerationSettings
 from isotrope.methods.frame.batch import Batch, View
-from isotrope.methods.frame.method import Card
+from isotrope.methods.frame.decoding import DecoderLayers, Decoding, DecodingSettings
+from isotrope.methods.frame.method import Card, Prepared
 from isotrope.towers.keeping import Tower
 from isotrope.views.decoder_targets import Target, frame_targets, nothing, whole
 from isotrope.views.segments import document_sizes
@@ -25,15 +21,20 @@ SIDES = {"before": -1, "after": 1}
 
 
 @dataclass(frozen=True)
-class SkipThoughtSettings(GenerationSettings):
-    decoder_layers: int | None = 1  # of each decoder; none: as many as the encoder has
+class SkipThoughtSettings(DecodingSettings):
+    """Each of the two decoders has one layer, as in the paper."""
+
+    decoder_layers: DecoderLayers = 1
 
 
-class SkipThought(Generation):
+class SkipThought(Decoding[SkipThoughtSettings]):
     """L = −mean log p(w_t of s_{i−1} | w_<t, e(s_i)) − mean log p(w_t of s_{i+1} | w_<t, e(s_i)), means over tokens.
 
-    Each decoder has layers of its own; token table and vocabulary head are shared. Neighbours stand in the same
-    document: at its ends there is one of them, and nothing is asked for the other.
+    Each decoder has layers of its own; token table and vocabulary head are shared. When to use it: running text or
+    dialogues, where neighbours have a subject in common. What goes wrong: neighbours must stand in the same document;
+    at its ends there is one of them, and nothing is asked for the other, so a document of one sentence is left out.
+    Siblings: ``quick-thoughts`` chooses the neighbour among others instead of writing it, ``tsdae`` writes the sentence
+    itself.
     """
 
     card = Card(
@@ -51,19 +52,15 @@ class SkipThought(Generation):
     keeps = "best"  # it trains the vector that is kept
     Settings = SkipThoughtSettings
 
-    @classmethod
-    def usable(cls, settings: Any, corpus: Corpus, rows: Rows) -> Rows:
-        sizes = document_sizes(corpus, cls.card.name)
-        return rows[sizes[corpus.documents[rows]] > 1]
-
-    def remarks(self) -> list[str]:
-        sizes = np.empty(0) if self.corpus is None else np.diff(self.corpus.starts, append=len(self.corpus))
+    def prepare(self, corpus: Corpus) -> Prepared:
+        sizes = document_sizes(corpus, self.card.name)
         alone = int((sizes == 1).sum())
-        return [f"{alone:,} of {len(sizes):,} documents are a single sentence, which is left out."] if alone else []
+        said = f"{alone:,} of {len(sizes):,} documents are a single sentence, which is left out."
+        return Prepared(sizes[corpus.documents] > 1, (said,) if alone else ())
 
     def towers(self, encoder: Encoder) -> dict[str, Tower]:
-        roles = super().towers(encoder)
-        return {"words": roles["words"], "before": roles["decoder"], "after": self.decoder(encoder)}
+        towers = super().towers(encoder)
+        return {"words": towers["words"], "before": towers["decoder"], "after": self.decoder(encoder)}
 
     def neighbour(self, corpus: Corpus, row: int, step: int) -> Target:
         tokenizer = self.encoder.text_tokenizer
@@ -71,9 +68,8 @@ class SkipThought(Generation):
         return whole(corpus.tokens(row + step)[: self.room], tokenizer) if there else nothing(tokenizer)
 
     def views(self, records: Records, rng: np.random.Generator) -> dict[str, View]:
-        sides = {
-            side: [self.neighbour(records.corpus, row, step) for row in records.rows] for side, step in SIDES.items()
-        }
+        corpus, rows = records.corpus, records.rows
+        sides = {side: [self.neighbour(corpus, row, step) for row in rows] for side, step in SIDES.items()}
         framed = {side: frame_targets(targets, self.encoder.text_tokenizer) for side, targets in sides.items()}
         return {"source": self.frame(records.tokens()), **framed}
 

@@ -1,41 +1,43 @@
-"""Sentence order prediction (ALBERT, Lan et al. 2020): two segments that follow each other, in their order or swapped."""
+"""Sentence order prediction (ALBERT, Lan et al. 2020): two segments of a text, in their order or swapped."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated
 
 import numpy as np
 
 from isotrope.data.corpus import Records
-from isotrope.errors import InputError
-from isotrope.methods.nsp import Pair, SentencePairs, SentencePairSettings
+from isotrope.methods.frame.method import Card
+from isotrope.methods.frame.sentence_pairs import Pair, SentencePairs, SentencePairSettings
+from isotrope.methods.frame.settings import OpenShare
 
 
 @dataclass(frozen=True)
 class SentenceOrderSettings(SentencePairSettings):
-    swap_share: float = 0.5  # of the pairs are swapped
+    """ALBERT's: both classes are equally frequent."""
+
+    swap_share: Annotated[OpenShare, "Share of the pairs that are swapped"] = 0.5
 
 
-class SentenceOrder(SentencePairs):
-    """Label 0: B follows A in the text. Label 1: A follows B. Both hold the same tokens, so the topic tells nothing."""
+class SentenceOrder(SentencePairs[SentenceOrderSettings]):
+    """ℓ = −log softmax(U·tanh(W·h_[CLS]))_label; label 0: B follows A in the text, label 1: A follows B.
+
+    Both classes hold the same tokens, so the topic gives nothing away. When to use it: documents of several sentences,
+    with masked language modelling added (``mlm_weight``). What goes wrong: sentences without an order of their own (a
+    list, a shuffled file) cannot be learned; accuracy then stays at one half. Siblings: ``nsp`` draws the second
+    segment from another document, ``structbert`` does both.
+    """
 
     card = Card(
         name="sop",
         title="Sentence order prediction",
         paper="Lan, Chen, Goodman, Gimpel, Sharma, Soricut. ALBERT: A Lite BERT. ICLR 2020",
         year=2020,
+        needs="documents",
         family="generative",
     )
     Settings = SentenceOrderSettings
-
-    @classmethod
-    def check(cls, settings: Any) -> None:
-        super().check(settings)
-        if not 0 < settings.swap_share < 1:
-            raise InputError(
-                f"swap_share must lie between 0 and 1, so that there are two classes; {settings.swap_share} was given."
-            )
 
     def pair(self, records: Records, row: int, rng: np.random.Generator) -> Pair:
         first, second, _ = self.followed(records.corpus, row, rng)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated
 
 import numpy as np
 import torch
@@ -12,50 +12,52 @@ from torch.nn.functional import cross_entropy
 
 from isotrope.data.corpus import Records
 from isotrope.encoders.encoder import Encoder
-from isotrope.errors import InputError
 from isotrope.methods.frame.batch import Batch, View
+from isotrope.methods.frame.masked_language import MaskedLanguage, MaskingSettings
 from isotrope.methods.frame.method import Card
-from isotrope.methods.mlm import MaskedLanguageModel
-from isotrope.methods.nsp import Pair, SentencePairs, SentencePairSettings
+from isotrope.methods.frame.sentence_pairs import Pair, SentencePairs, SentencePairSettings
+from isotrope.methods.frame.settings import ShareAboveZero
+from isotrope.tokens.text_tokenizer import Tokens
 from isotrope.towers.keeping import Tower
 from isotrope.views.masking import Masked
 from isotrope.views.shuffling import shuffle_trigrams
 
 
 @dataclass(frozen=True)
-class StructBERTSettings(SentencePairSettings):
-    mask_rate: float = 0.15
-    shuffle_share: float = 0.05  # of the trigrams without a masked token
+class StructBERTSettings(SentencePairSettings, MaskingSettings):
+    """BERT's masks, and a few shuffled words."""
+
+    shuffle_share: Annotated[ShareAboveZero, "Share of the trigrams without a masked token that are shuffled"] = 0.05
 
 
-class StructBERT(SentencePairs, MaskedLanguageModel):
+class StructBERT(SentencePairs[StructBERTSettings], MaskedLanguage[StructBERTSettings]):
     """L = MLM + words + sentences, equal weights, from one forward over text with both corruptions.
 
-    MLM         mean over masked tokens of −log p(token | the rest) words       mean over shuffled positions of −log
-    p(the token that stood there | the rest) sentences   3-way cross-entropy at [CLS]; 0: B follows A, 1: B precedes A,
-    2: B is from another document; a third each
+    MLM         mean over masked tokens of −log p(token | the rest)
+    words       mean over shuffled positions of −log p(the token that stood there | the rest)
+    sentences   3-way cross-entropy at [CLS]; 0: B follows A, 1: B precedes A, 2: B is of another document; a third each
+
+    When to use it: to go on pre-training on documents, where the order of words and sentences should count. What goes
+    wrong: texts shorter than three words have no trigram to shuffle, and single sentences no neighbour. Siblings:
+    ``mlm`` is the first term, ``nsp`` and ``sop`` are two-class forms of the last.
     """
 
     card = Card(
         name="structbert",
         title="StructBERT: word and sentence structure",
-        paper="Wang, Bi, Yan, Wu, Bao, Xia, Peng, Si. StructBERT: Incorporating Language Structures into Pre-training. ICLR 2020",
+        paper="Wang, Bi, Yan, Wu, Bao, Xia, Peng, Si. StructBERT: Incorporating Language Structures into Pre-training. "
+        "ICLR 2020",
         year=2020,
         needs="documents",
         family="generative",
     )
     ragged = ("token_losses", "word_losses", "words_right")
+    shared_views = ()
     classes = 3
     Settings = StructBERTSettings
 
-    @classmethod
-    def check(cls, settings: Any) -> None:
-        super().check(settings)
-        if not 0 < settings.shuffle_share <= 1:
-            raise InputError(f"shuffle_share must be above 0 and at most 1; {settings.shuffle_share} was given.")
-
     def towers(self, encoder: Encoder) -> dict[str, Tower]:
-        return {**SentencePairs.towers(self, encoder), **MaskedLanguageModel.towers(self, encoder)}
+        return {**SentencePairs.towers(self, encoder), **MaskedLanguage.towers(self, encoder)}
 
     def pair(self, records: Records, row: int, rng: np.random.Generator) -> Pair:
         first, second, length = self.followed(records.corpus, row, rng)
@@ -67,7 +69,9 @@ class StructBERT(SentencePairs, MaskedLanguageModel):
 
     def views(self, records: Records, rng: np.random.Generator) -> dict[str, View]:
         views = SentencePairs.views(self, records, rng)
-        masked = self.masked(views.pop("pairs"), rng)  # type: ignore[arg-type]
+        pairs = views.pop("pairs")
+        assert isinstance(pairs, Tokens)
+        masked = self.masked(pairs, rng)
         words = shuffle_trigrams(masked, self.encoder.text_tokenizer, rng, self.settings.shuffle_share)
         return {"masked": Masked(words.tokens, masked.labels, masked.asked), "words": words, **views}
 
@@ -76,7 +80,7 @@ class StructBERT(SentencePairs, MaskedLanguageModel):
         words: Masked = batch["words"]
         scores, answers = self.scores_at(states, words.asked), words.labels.flatten()[words.asked]
         return {
-            **self.told(states, batch),
+            **self.classified(states, batch),
             "token_losses": self.token_losses(states, batch["masked"]),
             "word_losses": cross_entropy(scores, answers, reduction="none"),
             "words_right": (scores.detach().argmax(dim=1) == answers).long(),
@@ -94,6 +98,6 @@ class StructBERT(SentencePairs, MaskedLanguageModel):
         right = representations["words_right"]
         return {
             **SentencePairs.on_held_out(self, representations),
-            **MaskedLanguageModel.on_held_out(self, representations),
+            **MaskedLanguage.on_held_out(self, representations),
             "word_order_accuracy": right.float().sum() / max(len(right), 1),
         }

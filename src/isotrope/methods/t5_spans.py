@@ -1,20 +1,18 @@
-"""T5's span corruption (Raffel et al. 2020): spans give way to sentinels, and the decoder writes each sentinel and what
-stood there.
-"""
+"""T5's span corruption (Raffel et al. 2020): sentinels replace spans, and the decoder writes each with its span."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Annotated, cast
 
 import numpy as np
 from torch import Tensor
 
-from isotrope.errors import InputError
-from isotrope.methods.frame.decoding import TextGeneration, TextSettings
 from isotrope.methods.frame.batch import Batch
+from isotrope.methods.frame.decoding import TextDecoding, TextDecodingSettings
 from isotrope.methods.frame.method import Card
+from isotrope.methods.frame.settings import OpenShare, at_least
 from isotrope.towers.decoder import Vocabulary
 from isotrope.towers.keeping import Trained
 from isotrope.views.decoder_targets import Target, whole
@@ -25,23 +23,28 @@ SENTINELS = 100
 
 
 @dataclass(frozen=True)
-class T5SpansSettings(TextSettings):
-    density: float = 0.15  # share of the tokens that are hidden
-    span_length: float = 3.0  # mean of a span's tokens
-    roll: bool = False  # the pattern begins anywhere, so that the first token may be hidden and the last may stay
+class T5SpansSettings(TextDecodingSettings):
+    """Without ``roll`` the first token always stays and the last one is always hidden, as in the paper."""
+
+    density: Annotated[OpenShare, "Share of the tokens that are hidden"] = 0.15
+    span_length: Annotated[float, at_least(1), "Mean length of a hidden span in tokens"] = 3.0
+    roll: Annotated[bool, "Let the pattern begin anywhere, so that the first token may be hidden"] = False
 
 
-class T5Spans(TextGeneration):
+class T5Spans(TextDecoding[T5SpansSettings]):
     """L = −(1/T) Σ_t log p(y_t | y_<t, x̃).   x: a b c d e f g,   x̃: a b ⟨1⟩ e f ⟨2⟩,   y: ⟨1⟩ c d ⟨2⟩ g.
 
     Sentinels count down from the top of a vocabulary that is longer by them than the encoder's; they are dropped with
-    the decoder.
+    the decoder. When to use it: long texts, because targets are short and training is cheap. What goes wrong: a text of
+    a few tokens has room for one span only; the pooled vector is not trained. Siblings: ``bart`` writes the whole text,
+    ``mass`` one long fragment.
     """
 
     card = Card(
         name="t5-spans",
         title="T5, span corruption",
-        paper="Raffel et al. Exploring the Limits of Transfer Learning with a Unified Text-to-Text Transformer. JMLR 2020",
+        paper="Raffel et al. Exploring the Limits of Transfer Learning with a Unified Text-to-Text Transformer. "
+        "JMLR 2020",
         year=2020,
         needs="documents",
         family="generative",
@@ -49,26 +52,14 @@ class T5Spans(TextGeneration):
     extra_tokens = SENTINELS
     Settings = T5SpansSettings
 
-    @classmethod
-    def check(cls, settings: Any) -> None:
-        super().check(settings)
-        if not 0 < settings.density < 1:
-            raise InputError(f"density must lie between 0 and 1; {settings.density} was given.")
-        if not settings.span_length >= 1:
-            raise InputError(f"span_length must be at least 1; {settings.span_length} was given.")
-
     @property
     def noise(self) -> tuple[float, float, int]:
-        return (
-            self.settings.density,
-            self.settings.span_length,
-            SENTINELS - 1,
-        )  # one is left for a span that is rolled over the end
+        # One sentinel is left for a span that is rolled over the end.
+        return self.settings.density, self.settings.span_length, SENTINELS - 1
 
     def longest(self) -> int:
-        return raw_length(
-            max(self.room - self.settings.roll, 1), *self.noise
-        )  # a span that is rolled over the end is two
+        # A span that is rolled over the end becomes two.
+        return raw_length(max(self.room - self.settings.roll, 1), *self.noise)
 
     def example(self, text: Sequence[Ids], rng: np.random.Generator) -> tuple[Ids, Target]:
         ids = np.concatenate(text)
@@ -85,7 +76,6 @@ class T5Spans(TextGeneration):
 
     def memory(self, batch: Batch) -> tuple[Tensor, Tensor]:
         source = batch["source"]
-        states: Tensor = self.encoder.backbone(
-            inputs_embeds=self.words.embed(source.ids), attention_mask=source.mask
-        ).last_hidden_state
+        given = {"inputs_embeds": self.words.embed(source.ids), "attention_mask": source.mask}
+        states: Tensor = self.encoder.backbone(**given).last_hidden_state
         return states, source.mask

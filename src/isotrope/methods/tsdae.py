@@ -1,15 +1,16 @@
-"""TSDAE (Wang, Reimers, Gurevych 2021): a sentence is written anew from the vector of what is left of it."""
+"""TSDAE (Wang, Reimers, Gurevych 2021): a sentence is reconstructed from the vector of what noise left of it."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated
 
 import numpy as np
 
 from isotrope.encoders.encoder import Encoder
-from isotrope.methods.frame.decoding import Generation, GenerationSettings
+from isotrope.methods.frame.decoding import DecoderLayers, Decoding, DecodingSettings
+from isotrope.methods.frame.method import Card
 from isotrope.towers.keeping import Tower
 from isotrope.views.corruption import parse_noise
 from isotrope.views.decoder_targets import Target, whole
@@ -17,22 +18,32 @@ from isotrope.views.edits import Ids
 
 
 @dataclass(frozen=True)
-class TSDAESettings(GenerationSettings):
-    noise: str = "delete:0.6"  # of mask, delete, infill, rotate, each with its share; a comma is "then"
-    tie_weights: bool = True  # the decoder's layers are the encoder's own, cross-attention excepted
-    decoder_layers: int | None = None  # none: as many as the encoder has
+class TSDAESettings(DecodingSettings):
+    """The paper's best: six words in ten are deleted, and encoder and decoder share their weights."""
+
+    noise: Annotated[str, 'Corruptions with their shares: mask, delete, infill, rotate; a comma is "then"'] = (
+        "delete:0.6"
+    )
+    tie_weights: Annotated[bool, "The decoder's layers are the encoder's own, except for cross-attention"] = True
+    decoder_layers: DecoderLayers = None
+
+    def rules(self) -> None:
+        parse_noise(self.noise)
 
 
-class TSDAE(Generation):
-    """L = −(1/T) Σ_t log p(x_t | x_<t, e(noise(x))):
+class TSDAE(Decoding[TSDAESettings]):
+    """L = −(1/T) Σ_t log p(x_t | x_<t, e(noise(x))): the decoder sees the sentence's vector e alone.
 
-    the decoder sees the sentence's vector e alone, so all must be in it.
+    So everything must be in the vector. When to use it: unlabelled sentences of a domain, before a supervised or
+    contrastive method. What goes wrong: long sentences do not fit into one vector, and the cosines of the vectors are
+    not trained directly. Siblings: ``bart`` decodes from all states, ``skip-thought`` writes the neighbours.
     """
 
     card = Card(
         name="tsdae",
         title="TSDAE, denoising from the sentence vector",
-        paper="Wang, Reimers, Gurevych. TSDAE: Using Transformer-based Sequential Denoising Auto-Encoder. Findings of EMNLP 2021",
+        paper="Wang, Reimers, Gurevych. TSDAE: Using Transformer-based Sequential Denoising Auto-Encoder. "
+        "Findings of EMNLP 2021",
         year=2021,
         needs="sentences",
         family="generative",
@@ -41,14 +52,9 @@ class TSDAE(Generation):
     keeps = "best"  # it trains the vector that is kept
     Settings = TSDAESettings
 
-    @classmethod
-    def check(cls, settings: Any) -> None:
-        super().check(settings)
-        parse_noise(settings.noise)
-
     @property
     def tied(self) -> bool:
-        return bool(self.settings.tie_weights)
+        return self.settings.tie_weights
 
     def towers(self, encoder: Encoder) -> dict[str, Tower]:
         self.corruptor = parse_noise(self.settings.noise)(encoder.text_tokenizer)

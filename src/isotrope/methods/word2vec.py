@@ -1,25 +1,25 @@
-"""word2vec (Mikolov et al. 2013): a word must tell the words around it from noise. A sentence is the weighted mean of
-its words.
-"""
+"""word2vec (Mikolov et al. 2013): words that predict their neighbours; a sentence is their weighted mean."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from isotrope.data.corpus import Records
+from isotrope.data.corpus import Corpus, Records
 from isotrope.data.record_types import Record
 from isotrope.encoders.encoder import TOKEN_BUDGET, Encoder, plan
 from isotrope.encoders.word_vectors import StaticVectors
 from isotrope.errors import InputError
 from isotrope.methods.frame.batch import Batch, View
-from isotrope.methods.frame.method import Card, Method
-from isotrope.methods.frame.settings import Settings
+from isotrope.methods.frame.from_scratch import FromScratch
+from isotrope.methods.frame.method import Card, Method, Prepared
+from isotrope.methods.frame.own_task import OwnTask
+from isotrope.methods.frame.settings import Count, OneOf, Settings, Weight
 from isotrope.objectives.sampling import windowed_sampling
 from isotrope.tokens.text_tokenizer import Tokens
 from isotrope.tokens.word_vocabulary import SPECIALS, UNKNOWN, learn_words
@@ -27,32 +27,39 @@ from isotrope.towers.keeping import Tower, Trained
 from isotrope.views.numbers import Numbers
 from isotrope.views.word_stream import draw_noise, keep_rates, keep_words
 
-FORMS = ("skip-gram", "cbow")
-RATES = ("paper", "released")
-
 
 @dataclass(frozen=True)
 class Word2VecSettings(Settings):
-    form: str = "skip-gram"  # skip-gram: a word finds each neighbour; cbow: the mean of the neighbours finds the word
-    dimension: int = 100  # of a word's vector
-    window: int = 5  # neighbours on each side; one at distance δ counts (window + 1 − δ) / window
-    negatives: int = 5  # noise words that a pair counts against
-    noise_words: int = 16  # that are drawn for a text and shared by its pairs
-    noise_power: float = 0.75  # noise is drawn by count to this power
-    threshold: float = 1e-3  # words more frequent than this share of the text are thinned out; 0: none
-    thinning: str = "paper"  # keep by √(t/f); released: by √(t/f) + t/f, as in the C code
-    min_count: int = 5  # rarer words are left out
-    smoothing: float = (
-        1e-3  # a of the weight a/(a + p) in a sentence's mean, p the share of the word; 0: the plain mean
-    )
+    """The sizes of the released code. Noise words are shared by the pairs of a text; ``smoothing`` is SIF's a."""
+
+    form: Annotated[
+        str,
+        OneOf("skip-gram", "cbow"),
+        "skip-gram: a word predicts each neighbour; cbow: the mean of the neighbours predicts the word",
+    ] = "skip-gram"
+    dimension: Annotated[Count, "Dimension of a word's vector"] = 100
+    window: Annotated[Count, "Neighbours on each side; one at distance δ counts (window + 1 − δ) / window"] = 5
+    negatives: Annotated[Count, "Noise words that a pair counts against"] = 5
+    noise_words: Annotated[Count, "Noise words drawn for a text and shared by its pairs"] = 16
+    noise_power: Annotated[Weight, "Noise is drawn in proportion to a word's count to this power"] = 0.75
+    threshold: Annotated[Weight, "Words more frequent than this share of the text are thinned out; 0: none"] = 1e-3
+    thinning: Annotated[
+        str, OneOf("paper", "released"), "paper: keep a word with √(t/f); released: with √(t/f) + t/f, as the C code"
+    ] = "paper"
+    min_count: Annotated[Count, "Words with fewer occurrences are left out"] = 5
+    smoothing: Annotated[
+        Weight, "a of the weight a/(a + p) in a sentence's mean, p the share of the word; 0: the plain mean"
+    ] = 1e-3
 
 
-class Word2Vec(Method):
-    """ℓ = −log σ(u_w·v_c) − Σ_{k noise words n} log σ(−u_w·v_n), over the pairs of a word w and a neighbour c; mean
-    over pairs.
+class Word2Vec(Method[Word2VecSettings], FromScratch, OwnTask):
+    """ℓ = −log σ(u_w·v_c) − Σ_{k noise words n} log σ(−u_w·v_n), mean over pairs of a word w and a neighbour c.
 
-    u and v are two tables; only u is kept. A noise word that is the neighbour itself does not count. The radius of a
-    window is not drawn from 1 … window: a pair counts by how often it would be inside, which is the same in the mean.
+    u and v are two tables; only u is kept. When to use it: a fast baseline without a model, or a language for which
+    there is none. What goes wrong: a word has one vector whatever its sense, and order within a sentence is lost. A
+    noise word that is the neighbour itself does not count. The radius of a window is not drawn from 1 … window: a pair
+    counts by how often it would be inside, which is the same in the mean. Siblings: ``lre`` is the other table that is
+    learned from scratch; ``distil`` makes a table of words from a trained encoder.
     """
 
     card = Card(
@@ -64,53 +71,45 @@ class Word2Vec(Method):
         family="contrastive",
     )
     keeps = "last"
-    optimiser = "adagrad"
+    # Adagrad leaves a row that had no gradient as it is.
     defaults: ClassVar[dict[str, Any]] = {
-        "batch_size": 512, "learning_rate": 0.3, "epochs": 5.0, "max_length": 1000, "warmup_ratio": 0.0, "weight_decay": 0.0
-    }  # fmt: skip
+        "optimiser": "adagrad",
+        "batch_size": 512,
+        "learning_rate": 0.3,
+        "epochs": 5.0,
+        "max_length": 1000,
+        "warmup_ratio": 0.0,
+        "weight_decay": 0.0,
+    }
     Settings = Word2VecSettings
 
     @classmethod
-    def check(cls, settings: Any) -> None:
-        for name, choices in (("form", FORMS), ("thinning", RATES)):
-            if getattr(settings, name) not in choices:
-                raise InputError(f"{name} is one of {', '.join(choices)}; '{getattr(settings, name)}' was given.")
-        for name in ("dimension", "window", "negatives", "noise_words", "min_count"):
-            if getattr(settings, name) < 1:
-                raise InputError(f"{name} must be at least 1; {getattr(settings, name)} was given.")
-        for name in ("noise_power", "threshold", "smoothing"):
-            if not getattr(settings, name) >= 0:
-                raise InputError(f"{name} must not be negative; {getattr(settings, name)} was given.")
-
-    @classmethod
-    def initialise(cls, settings: Any, records: Iterable[Record], seed: int) -> Encoder:
+    def initialise(cls, settings: Word2VecSettings, records: Iterable[Record], seed: int) -> Encoder:
         tokenizer = learn_words((text for record in records for text in record.texts), settings.min_count)
         vectors = torch.rand(len(tokenizer), settings.dimension, generator=torch.Generator().manual_seed(seed)) - 0.5
         vectors[: len(SPECIALS)] = 0.0
         return Encoder(StaticVectors(vectors / settings.dimension), tokenizer)
 
-    def towers(self, encoder: Encoder) -> dict[str, Tower]:
-        vocabulary = encoder.text_tokenizer.vocabulary
-        counts = (
-            np.zeros(vocabulary)
-            if self.corpus is None
-            else np.bincount(self.corpus.ids, minlength=vocabulary).astype(np.float64)
-        )
-        self.unknown = counts[encoder.tokenizer.convert_tokens_to_ids(UNKNOWN)] / max(counts.sum(), 1)
+    def prepare(self, corpus: Corpus) -> Prepared:
+        chosen, vocabulary = self.settings, self.encoder.text_tokenizer.vocabulary
+        counts = np.bincount(corpus.ids, minlength=vocabulary).astype(np.float64)
         self.share = counts / max(counts.sum(), 1)
         known = np.where(np.arange(vocabulary) < len(SPECIALS), 0.0, counts)
-        frequency = known / max(known.sum(), 1)
-        self.keep = np.where(
-            known > 0, keep_rates(frequency, self.settings.threshold, self.settings.thinning == "released"), 0.0
+        rates = keep_rates(known / max(known.sum(), 1), chosen.threshold, chosen.thinning == "released")
+        self.keep = np.where(known > 0, rates, 0.0)
+        self.noise_ends = np.cumsum(np.where(known > 0, known**chosen.noise_power, 0.0))
+        unknown = self.share[self.encoder.tokenizer.convert_tokens_to_ids(UNKNOWN)]
+        said = (
+            f"{int((self.keep > 0).sum()):,} different words stand {chosen.min_count} times or more; "
+            f"rarer ones, {unknown:.1%} of the text, are left out."
         )
-        self.noise_ends = np.cumsum(np.where(known > 0, known**self.settings.noise_power, 0.0))
-        contexts = nn.Embedding.from_pretrained(torch.zeros(vocabulary, self.settings.dimension), freeze=False)
-        return {"contexts": Trained(contexts)}
+        return Prepared(remarks=(said,) if unknown else ())
 
-    def remarks(self) -> list[str]:
-        known, least = int((self.keep > 0).sum()), self.settings.min_count
-        told = f"{known:,} different words stand {least} times or more; rarer ones, {self.unknown:.1%} of the text, are left out."
-        return [told] if self.unknown else []
+    def towers(self, encoder: Encoder) -> dict[str, Tower]:
+        if self.corpus is None:
+            raise InputError("word2vec needs its data at the start: noise is drawn by the count of a word.")
+        table = torch.zeros(encoder.text_tokenizer.vocabulary, self.settings.dimension)
+        return {"contexts": Trained(nn.Embedding.from_pretrained(table, freeze=False))}
 
     def views(self, records: Records, rng: np.random.Generator) -> dict[str, View]:
         texts = [text[: self.max_length] for text in records.tokens()]
@@ -124,9 +123,8 @@ class Word2Vec(Method):
         the table's size.
         """
         words, noise = batch["words"], batch["noise"].values
-        groups = list(
-            plan(words.lengths, 4 * TOKEN_BUDGET["cpu"] if noise.device.type == "cpu" else TOKEN_BUDGET["cuda"])
-        )
+        budget = 4 * TOKEN_BUDGET["cpu"] if noise.device.type == "cpu" else TOKEN_BUDGET["cuda"]
+        groups = list(plan(words.lengths, budget))
         order = torch.from_numpy(np.concatenate(groups)).to(noise.device, non_blocking=True)
         parts, noise = [words.rows(rows) for rows in groups], noise[order]
         flat = torch.cat([part.ids.flatten() for part in parts])
@@ -146,9 +144,8 @@ class Word2Vec(Method):
     def compared(
         self, words: Tokens, inputs: Tensor, outputs: Tensor, drawn: Tensor, noise: Tensor
     ) -> tuple[Tensor, Tensor]:
-        """[rows] each.
-
-        The scores of all words of a text with all others are one product; ``pairs`` says which count, and how much.
+        """[rows] each. The scores of all words of a text with all others are one product; ``pairs`` says which count,
+        and how much.
         """
         window, present = self.settings.window, words.mask.float()
         place = torch.arange(words.ids.shape[1], device=noise.device)

@@ -15,9 +15,9 @@ from isotrope.encoders.encoder import Encoder
 from isotrope.encoders.parts.token_weights import TokenWeights
 from isotrope.encoders.word_vectors import StaticVectors
 from isotrope.errors import InputError
-from isotrope.methods.frame.method import Settings
+from isotrope.methods.frame.settings import Settings
 from isotrope.spaces.remove_components import top_directions, without
-from isotrope.spaces.space import Floats, LinearMap, Space, append, vectors_of
+from isotrope.spaces.space import Floats, LinearMap, Space, append, space_card, vectors_of
 
 
 @dataclass(frozen=True)
@@ -36,10 +36,12 @@ class SIF(Space):
     are the states of the encoder.
     """
 
-    name = "sif"
-    title = "Smooth inverse frequency"
-    paper = "Arora, Liang, Ma. A Simple but Tough-to-Beat Baseline for Sentence Embeddings. ICLR 2017"
-    year = 2017
+    card = space_card(
+        name="sif",
+        title="Smooth inverse frequency",
+        paper="Arora, Liang, Ma. A Simple but Tough-to-Beat Baseline for Sentence Embeddings. ICLR 2017",
+        year=2017,
+    )
     Settings = SIFSettings
     pools = True
 

@@ -1,10 +1,15 @@
-"""What methods with a decoder share: a text is corrupted, a decoder writes the target, the encoder is kept."""
+"""Decoding as a capability: a text is corrupted, a decoder writes the target, the encoder is kept.
+
+    L = mean over the target's tokens of −log p(y_t | y_<t, memory), the token that ends a target included
+
+The papers differ in how source and target are made of a text, and in what the decoder sees of the source.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Annotated, ClassVar, TypeVar
 
 import numpy as np
 import torch
@@ -15,8 +20,9 @@ from isotrope.data.corpus import Corpus, Records
 from isotrope.encoders.encoder import Encoder
 from isotrope.errors import InputError
 from isotrope.methods.frame.batch import Batch, View
-from isotrope.methods.frame.method import Method
-from isotrope.methods.frame.settings import Settings
+from isotrope.methods.frame.method import Method, Prepared
+from isotrope.methods.frame.own_task import OwnTask
+from isotrope.methods.frame.settings import OneOf, Positive, Settings, at_least
 from isotrope.towers.decoder import Decoder, Vocabulary
 from isotrope.towers.keeping import Tower, Trained
 from isotrope.views.decoder_targets import Target, frame_targets
@@ -25,45 +31,47 @@ from isotrope.views.masking import Masked
 from isotrope.views.numbers import Numbers
 from isotrope.views.segments import run_from
 
-UNITS = ("run", "sentence")
+DecoderLayers = Annotated[int | None, at_least(1), "Layers of a decoder; none: as many as the encoder has"]
+Unit = Annotated[
+    str, OneOf("run", "sentence"), "What a text is: a run of sentences that fills a row, or each sentence by itself"
+]
 
 
 @dataclass(frozen=True)
-class GenerationSettings(Settings):
-    decoder_layers: int | None = 2  # none: as many as the encoder has
-    decoder_rate: float = (
-        10.0  # multiple of the learning rate for the decoder's own weights, which must catch up with a trained encoder
-    )
+class DecodingSettings(Settings):
+    """The decoder's own weights must catch up with an encoder that is trained already, hence their higher rate."""
+
+    decoder_layers: DecoderLayers = 2
+    decoder_rate: Annotated[Positive, "Multiple of the learning rate for the decoder's own weights"] = 10.0
 
 
-class Generation(Method):
-    """L = mean over the target's tokens of −log p(y_t | y_<t, memory), the token that ends a target included.
+D = TypeVar("D", bound=DecodingSettings)
 
-    ``example`` makes a source and a target of a text. The memory is what the decoder sees of the source: the encoder's
-    last states, or the sentence's vector alone. The decoder is dropped.
+
+class Decoding(Method[D], OwnTask):
+    """``example`` makes a source and a target of a text; the decoder is dropped afterwards.
+
+    The memory is what the decoder sees of the source: the encoder's last states, or the sentence's vector alone.
     """
 
     ragged: tuple[str, ...] = ("target_losses",)
-    shared_views = ("texts",)  # a task beside it reads the text as it was
-    keeps = "last"
-    language_head = True
+    shared_views: tuple[str, ...] = ("texts",)  # an auxiliary loss reads the text as it was
+    keeps: str = "last"
+    language_head: ClassVar[bool] = True
     extra_tokens: ClassVar[int] = 0  # that only training knows
     from_vector: ClassVar[bool] = False  # the decoder sees the sentence's vector alone
 
-    @classmethod
-    def check(cls, settings: Any) -> None:
-        layers = settings.decoder_layers
-        if layers is not None and layers < 1:
-            raise InputError(f"decoder_layers must be at least 1; {layers} was given.")
-        if not settings.decoder_rate > 0:
-            raise InputError(f"decoder_rate must be above 0; {settings.decoder_rate} was given.")
-
     def towers(self, encoder: Encoder) -> dict[str, Tower]:
-        frame = len(encoder.text_tokenizer.prefix) + len(encoder.text_tokenizer.suffix)
-        self.room = min(self.max_length or encoder.max_length, encoder.max_length) - frame
-        if self.room < 1:
-            raise InputError(f"max_length must be at least {frame + 1}: {frame} special tokens and one of the text.")
+        self.room = self._room(encoder)
         return {"words": Trained(Vocabulary(encoder, self.extra_tokens)), "decoder": self.decoder(encoder)}
+
+    def _room(self, encoder: Encoder) -> int:
+        """Tokens of a text, at most, without the special ones."""
+        frame = len(encoder.text_tokenizer.prefix) + len(encoder.text_tokenizer.suffix)
+        room = min(self.max_length or encoder.max_length, encoder.max_length) - frame
+        if room < 1:
+            raise InputError(f"max_length must be at least {frame + 1}: {frame} special tokens and one of the text.")
+        return room
 
     def decoder(self, encoder: Encoder) -> Trained:
         width = encoder.dimension if self.from_vector else int(encoder.backbone.config.hidden_size)
@@ -103,19 +111,16 @@ class Generation(Method):
         return self.encoder.states(batch["source"]), batch["source"].mask
 
     def represent(self, batch: Batch) -> dict[str, Tensor]:
-        return {
-            "target_losses": self.target_losses("decoder", batch["target"], *self.memory(batch), batch["places"].values)
-        }
+        losses = self.target_losses("decoder", batch["target"], *self.memory(batch), batch["places"].values)
+        return {"target_losses": losses}
 
     def target_losses(
         self, decoder: str, target: Masked, memory: Tensor, mask: Tensor | None, places: Tensor | None = None
     ) -> Tensor:
         """−log p of each token that is asked for; the vocabulary is scored nowhere else."""
-        words = self.tower["words"].module
-        states = self.tower[decoder](words, target, memory, mask, places)
-        return cross_entropy(
-            self.tower["words"](states).float(), target.labels.flatten()[target.asked], reduction="none"
-        )
+        words = self.tower["words"]
+        states = self.tower[decoder](words.module, target, memory, mask, places)
+        return cross_entropy(words(states).float(), target.labels.flatten()[target.asked], reduction="none")
 
     def loss(self, representations: dict[str, Tensor], generator: torch.Generator) -> dict[str, Tensor]:
         return {self.card.name: representations["target_losses"].mean()}
@@ -125,30 +130,30 @@ class Generation(Method):
 
 
 @dataclass(frozen=True)
-class TextSettings(GenerationSettings):
-    unit: str = "run"  # a text is a run of sentences that fills a row, or each sentence by itself
+class TextDecodingSettings(DecodingSettings):
+    """What the encoder reads at a time."""
+
+    unit: Unit = "run"
 
 
-class TextGeneration(Generation):
+T = TypeVar("T", bound=TextDecodingSettings)
+
+
+class TextDecoding(Decoding[T]):
     """Over runs of sentences, or over single ones.
 
     Sentences of a file without documents do not belong together, and stay by themselves.
     """
 
     @classmethod
-    def check(cls, settings: Any) -> None:
-        super().check(settings)
-        if settings.unit not in UNITS:
-            raise InputError(f"unit is one of {', '.join(UNITS)}; '{settings.unit}' was given.")
-
-    @classmethod
-    def record_types(cls, settings: Any) -> tuple[str, ...]:
+    def record_types(cls, settings: T) -> tuple[str, ...]:
         return ("documents",) if settings.unit == "run" else ("sentences",)
 
-    def remarks(self) -> list[str]:
-        if self.settings.unit == "sentence" or self.corpus is None or len(self.corpus.starts) > 1:
-            return []
-        return ["The text has no empty line between documents, so each sentence is a text by itself."]
+    def prepare(self, corpus: Corpus) -> Prepared:
+        if self.settings.unit == "sentence" or len(corpus.starts) > 1:
+            return Prepared()
+        remark = "The text has no empty line between documents, so each sentence is a text by itself."
+        return Prepared(remarks=(remark,))
 
     def text(self, corpus: Corpus, row: int) -> list[Ids]:
         if self.settings.unit == "sentence" or len(corpus.starts) < 2:

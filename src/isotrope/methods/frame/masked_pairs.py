@@ -1,49 +1,63 @@
-"""A sentence task and masked language modelling from one forward over the same rows:
-
-BERT's and ALBERT's pre-training.
-"""
+"""A sentence task and masked language modelling in one forward over the same rows: the pre-training of BERT."""
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from isotrope.data.corpus import Records
 from isotrope.methods.frame.batch import Batch, View
-from isotrope.methods.frame.method import Method
-from isotrope.methods.mlm import MaskedLanguageModel
-from isotrope.methods.nsp import SentencePairs
+from isotrope.methods.frame.masked_language import MaskedLanguage
+from isotrope.methods.frame.method import Card, Method
+from isotrope.methods.frame.own_task import OwnTask
+from isotrope.methods.frame.sentence_pairs import P, SentencePairs
+from isotrope.tokens.text_tokenizer import Tokens
 
 
-class MaskedPairs(Method):
-    """L = L_sentences + L_MLM, equal weights: the pairs of the sentence task are masked, then one forward answers both.
+class MaskedPairs(Method[P], OwnTask):
+    """L = L_sentences + L_MLM, equal weights: the pairs of the sentence task are masked, then one forward serves both.
 
-    ``Beside`` is the other way: masked language modelling in a forward of its own, while the method reads clean text.
+    When to use it: pre-training from scratch, where a second forward would double the cost. Sibling: ``Combined`` adds
+    masked language modelling in a forward of its own, and the method reads clean text.
     """
 
     keeps = "last"
 
-    def __init__(self, task: SentencePairs, language: MaskedLanguageModel) -> None:
-        super().__init__(task.settings, task.encoder, task.max_length, task.corpus)
+    def __init__(self, task: SentencePairs[P], language: MaskedLanguage[Any]) -> None:
+        super().__init__(task.settings, task.encoder, task.max_length)
         self.task, self.language = task, language
+        self.corpus, self.prepared = task.corpus, task.prepared
+        self.card = _joined(task.card, language.card)
         self.ragged = (*task.ragged, *language.ragged)
-        self.tower = torch.nn.ModuleDict({**task.tower, **language.tower})
-
-    def remarks(self) -> list[str]:
-        return self.task.remarks()
+        self.tower = nn.ModuleDict({**task.tower, **language.tower})
 
     def views(self, records: Records, rng: np.random.Generator) -> dict[str, View]:
         views = self.task.views(records, rng)
-        masked = self.language.masked(views.pop("pairs"), rng)  # type: ignore[arg-type]
-        return {"masked": masked, **views}
+        pairs = views.pop("pairs")
+        assert isinstance(pairs, Tokens)
+        return {"masked": self.language.masked(pairs, rng), **views}
 
     def represent(self, batch: Batch) -> dict[str, Tensor]:
         states = self.encoder.states(batch["masked"].tokens)
-        return {**self.task.told(states, batch), "token_losses": self.language.token_losses(states, batch["masked"])}
+        scored = self.task.classified(states, batch)
+        return {**scored, "token_losses": self.language.token_losses(states, batch["masked"])}
 
     def loss(self, representations: dict[str, Tensor], generator: torch.Generator) -> dict[str, Tensor]:
         return {**self.task.loss(representations, generator), **self.language.loss(representations, generator)}
 
     def on_held_out(self, representations: dict[str, Tensor]) -> dict[str, Tensor]:
         return {**self.task.on_held_out(representations), **self.language.on_held_out(representations)}
+
+
+def _joined(task: Card, language: Card) -> Card:
+    return Card(
+        name=f"{task.name}+{language.name}",
+        title=f"{task.title} and {language.title[0].lower()}{language.title[1:]}",
+        paper=task.paper,
+        year=task.year,
+        needs=task.needs,
+        family=task.family,
+    )

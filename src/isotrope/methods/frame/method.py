@@ -70,7 +70,7 @@ class Prepared:
 class Method(nn.Module, Generic[S]):
     """A paper: its card, its settings, and the steps that are its own."""
 
-    card: ClassVar[Card]
+    card: Card  # of the class; one made of two tasks has its own
     Settings: ClassVar[type[Settings]] = Settings
     batches: str = "unique"  # the order in which records are dealt out
     ragged: tuple[str, ...] = ()  # representations whose rows are not the batch's records
