@@ -15,15 +15,13 @@ from torch.nn.functional import cosine_similarity
 
 import isotrope
 from isotrope.errors import InputError
-from isotrope.methods.declutr import DeCLUTR
+from isotrope.methods.declutr import DeCLUTR, DeCLUTRSettings
 from isotrope.methods.frame.batch import Batch
 from isotrope.methods.frame.combined import Combined
 from isotrope.methods.frame.method import Method
 from isotrope.methods.frame.settings import check
 from isotrope.objectives import nt_xent
-from isotrope.training.loop import TrainingWarning, make_accelerator
-from isotrope.training.settings import LoopSettings
-from isotrope.training.step import _represent, compute_gradient
+from isotrope.training.state import TrainingWarning
 
 Build = Callable[..., Any]
 Batched = Callable[..., Batch]
@@ -57,7 +55,7 @@ def naive_loss(anchors: torch.Tensor, positives: torch.Tensor, temperature: floa
 def test_the_card_and_the_papers_settings() -> None:
     card = DeCLUTR.card
     assert (card.name, card.needs, card.year, DeCLUTR.batches) == ("declutr", "documents", 2021, "by-document")
-    settings = DeCLUTR.Settings()
+    settings = DeCLUTRSettings()
     assert (settings.temperature, settings.anchors, settings.positives, settings.place) == (0.05, 2, 2, "any")
     papers = settings.spans(510)
     assert (papers.shortest, papers.longest, papers.anchor_shape, papers.positive_shape) == (
@@ -69,7 +67,7 @@ def test_the_card_and_the_papers_settings() -> None:
 
 
 def test_span_lengths_scale_with_the_room(build: Build) -> None:
-    assert [(spans.shortest, spans.longest) for spans in map(DeCLUTR.Settings().spans, (126, 62, 1))] == [
+    assert [(spans.shortest, spans.longest) for spans in map(DeCLUTRSettings().spans, (126, 62, 1))] == [
         (8, 126),
         (4, 62),
         (1, 1),
@@ -110,7 +108,7 @@ def test_spans_are_parts_of_their_own_document_positives_near_their_anchor(build
 
 def test_positives_are_averaged_and_all_other_spans_are_negatives(build: Build, batched: Batched) -> None:
     method = build(temperature=0.2, anchors=2, positives=3)
-    batch = batched(method)
+    batch = batched(method, FIRST_ROWS)
     found = method.represent(batch)
     width = method.encoder.dimension
     assert found["anchors"].shape == found["positives"].shape == (8, 2, width)
@@ -124,7 +122,7 @@ def test_positives_are_averaged_and_all_other_spans_are_negatives(build: Build, 
 
 def test_one_span_of_each_kind_is_plain_nt_xent(build: Build, batched: Batched) -> None:
     method = build(anchors=1, positives=1)
-    batch = batched(method)
+    batch = batched(method, FIRST_ROWS)
     assert loss_of(method, batch) == pytest.approx(
         float(nt_xent(*method.encoder.embed(batch["anchors"], batch["positives"]), 0.05).detach())
     )
@@ -132,30 +130,26 @@ def test_one_span_of_each_kind_is_plain_nt_xent(build: Build, batched: Batched) 
 
 def test_a_boundless_temperature_leaves_a_guess_among_all_others(build: Build, batched: Batched) -> None:
     method = build(temperature=1e6)
-    assert loss_of(method, batched(method)) == pytest.approx(math.log(2 * 2 * 8 - 1), abs=1e-4)
+    assert loss_of(method, batched(method, FIRST_ROWS)) == pytest.approx(math.log(2 * 2 * 8 - 1), abs=1e-4)
 
 
-def test_spans_of_the_same_document_are_negatives() -> None:
+def test_spans_of_the_same_document_are_negatives(build: Build) -> None:
     directions = torch.eye(6)
     anchors = torch.stack([directions[0:2], directions[2:4]])
     alike = anchors.clone()
     alike[0, 1] = directions[0] + directions[1]  # the second anchor of a document comes closer to the first
-    method = DeCLUTR.__new__(DeCLUTR)
-    torch.nn.Module.__init__(method)
-    method.settings = DeCLUTR.Settings(temperature=1.0)
-    batch = torch.Generator()
-    assert method.loss({"anchors": anchors, "positives": anchors}, batch.generator())["contrastive"] == pytest.approx(
-        math.log(1 + 6 * math.exp(-1)), abs=1e-6
+    method = build(temperature=1.0)
+    apart, close = (
+        float(method.loss({"anchors": each, "positives": each}, torch.Generator())["contrastive"])
+        for each in (anchors, alike)
     )
-    assert (
-        float(method.loss({"anchors": alike, "positives": alike}, batch.generator())["contrastive"])
-        > math.log(1 + 6 * math.exp(-1)) + 0.01
-    )
+    assert apart == pytest.approx(math.log(1 + 6 * math.exp(-1)), abs=1e-6)
+    assert close > apart + 0.01
 
 
 def test_neither_the_order_of_documents_nor_padding_nor_chunks_matter(build: Build, batched: Batched) -> None:
     method = build()
-    batch = batched(method)
+    batch = batched(method, FIRST_ROWS)
     found = method.represent(batch)
     parts = [method.represent(chunk) for chunk in batch.chunks(3)]  # other rows, other padding
     for name, whole in found.items():
@@ -168,73 +162,39 @@ def test_neither_the_order_of_documents_nor_padding_nor_chunks_matter(build: Bui
 
 @pytest.mark.parametrize("mlm", [0.0, 1.0])
 def test_chunks_give_the_gradient_of_the_whole_batch_with_dropout_on(
-    build: Build, batched: Batched, mlm: float
+    build: Build, with_mlm: Law, chunks_agree: Law, mlm: float
 ) -> None:
-    accelerator = make_accelerator(LoopSettings())
-    key = (42, 3, 0)
-    cached, plain = (build(mlm=mlm, dropout=0.1) for _ in range(2))
-    outcome = compute_gradient(cached, batched(cached), accelerator, key, chunk_size=3)
-    batch = batched(plain)
-    parts = [_represent(plain, chunk, accelerator, (*key, number)) for number, chunk in enumerate(batch.chunks(3))]
-    loss = Combined(plain).total(
-        plain.loss({name: torch.cat([part[name] for part in parts]) for name in parts[0]}, batch.generator())
-    )
-    loss.backward()
-    assert float(outcome.loss) == pytest.approx(float(loss.detach()), abs=1e-5)
-    for (name, first), second in zip(cached.named_parameters(), plain.parameters(), strict=True):
-        assert (first.grad is None) == (second.grad is None), name
-        if first.grad is not None and second.grad is not None:
-            assert torch.allclose(first.grad, second.grad, atol=1e-5), name
-    assert max(float(p.grad.abs().max()) for p in plain.parameters() if p.grad is not None) > 1e-3
+    cached, plain = (build(backbone_dropout=0.1, language_head=True) for _ in range(2))
+    if mlm:
+        cached, plain = with_mlm(cached, mlm), with_mlm(plain, mlm)
+    chunks_agree(cached, plain, FIRST_ROWS, 3)
 
 
-def test_language_modelling_asks_for_tokens_of_anchors_only_and_counts_once(build: Build, batched: Batched) -> None:
-    method = build(mlm=1.0)
-    batch = batched(method)
-    assert set(batch.views) == {"anchors", "positives", "masked anchors"}
-    masked = batch["masked anchors"]
+def test_language_modelling_asks_for_tokens_of_anchors_only_and_counts_once(
+    build: Build, batched: Batched, with_mlm: Law
+) -> None:
+    combined = with_mlm(build(language_head=True), 1.0)
+    batch = batched(combined, FIRST_ROWS)
+    assert set(batch.views) == {"anchors", "positives", "mlm:masked:anchors"}
+    masked = batch["mlm:masked:anchors"]
     assert torch.equal(torch.where(masked.labels >= 0, masked.labels, batch["anchors"].ids), batch["anchors"].ids)
-    terms = method.loss(method.represent(batch), batch.generator())
+    terms = combined.loss(combined.represent(batch), batch.generator())
     assert set(terms) == {"contrastive", "mlm"}
-    assert float(Combined(method).total(terms)) == pytest.approx(float(terms["contrastive"] + terms["mlm"]), rel=1e-6)
+    assert float(combined.total(terms)) == pytest.approx(float(terms["contrastive"] + terms["mlm"]), rel=1e-6)
     assert len(masked) == len(batch["anchors"]) == 16
 
 
 def test_the_encoder_alone_is_kept(build: Build, batched: Batched, tiny: Path) -> None:
     method = build()
     assert np.array_equal(method.export().encode("the chef bakes"), isotrope.load(tiny).encode("the chef bakes"))
-    batch = batched(method)
+    batch = batched(method, FIRST_ROWS)
     Combined(method).total(method.loss(method.represent(batch), batch.generator())).backward()
     assert {name.split(".")[0] for name, p in method.named_parameters() if p.grad is not None} == {"encoder"}
 
 
-@pytest.mark.filterwarnings("ignore:Training did not improve")
 @pytest.mark.filterwarnings("ignore:.*their spans are shorter")
-def test_resume_equals_uninterrupted(
-    tiny: Path, sentences: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    whole = isotrope.train(
-        "declutr", sentences, tiny, tmp_path / "whole", max_steps=6, eval_steps=3, mlm_weight=1.0, **SHORT
-    )
-    real = compute_gradient
-    steps = []
-
-    def fail_at_fourth(*given: object) -> object:
-        steps.append(given)
-        if len(steps) == 4:
-            raise RuntimeError("stopped")
-        return real(*given)  # type: ignore[arg-type]
-
-    monkeypatch.setattr("isotrope.training.loop.compute_gradient", fail_at_fourth)
-    with pytest.raises(RuntimeError, match="stopped"):
-        isotrope.train("declutr", sentences, tiny, tmp_path / "cut", max_steps=6, eval_steps=3, mlm_weight=1.0, **SHORT)
-    monkeypatch.undo()
-    again = isotrope.train(
-        "declutr", sentences, tiny, tmp_path / "cut", max_steps=6, eval_steps=3, mlm_weight=1.0, resume=True, **SHORT
-    )
-    for (name, first), second in zip(whole.encoder.named_parameters(), again.encoder.parameters(), strict=True):
-        assert torch.equal(first, second), name
-    assert [line.get("loss") for line in whole.history] == [line.get("loss") for line in again.history]
+def test_resume_equals_uninterrupted(sentences: Path, resume_agrees: Law) -> None:
+    resume_agrees("declutr", sentences, mlm_weight=1.0, max_length=32)
 
 
 @pytest.mark.filterwarnings("ignore:.*their spans are shorter")
@@ -263,12 +223,12 @@ def uneven(tmp_path: Path, topics: list[str]) -> Path:
 def test_short_documents_are_used_as_far_as_they_go_and_counted(
     build: Build, tiny: Path, uneven: Path, tmp_path: Path
 ) -> None:
-    method = build()
-    corpus = corpus_of(method, uneven)
+    method = build(uneven)
+    corpus = method.corpus
     tokens = corpus.document_tokens()
     assert tokens.tolist() == [len(corpus.joined(int(row))) for row in corpus.starts]
     assert sorted(tokens)[:2] == [0, 1]
-    kept = DeCLUTR.usable(DeCLUTR.Settings(), corpus, np.arange(len(corpus)))
+    kept = method.prepared.select(np.arange(len(corpus)))
     assert len(kept) == len(corpus) - 2
     assert set(corpus.documents[kept]) == set(range(26)) - {3, 25}
     with warnings.catch_warnings(record=True) as said:
@@ -281,9 +241,12 @@ def test_short_documents_are_used_as_far_as_they_go_and_counted(
     assert all(math.isfinite(line["loss"]) for line in run.history if "loss" in line)
 
 
-def test_a_cap_is_said(build: Build) -> None:
-    assert build().remarks() == []
-    assert build(mlm=1.0, longest=400).remarks() == ["longest is 400, and 62 tokens fit: spans have at most 62."]
+@pytest.mark.parametrize(
+    ("longest", "said"), [(None, []), (400, ["longest is 400, and 62 tokens fit: spans have at most 62."])]
+)
+def test_a_cap_is_said(build: Build, longest: int | None, said: list[str]) -> None:
+    remarks = build(longest=longest).prepared.remarks
+    assert [remark for remark in remarks if "longest" in remark] == said
 
 
 @pytest.mark.parametrize(

@@ -20,9 +20,7 @@ from isotrope.methods.frame.batch import Batch
 from isotrope.methods.frame.combined import Combined
 from isotrope.methods.frame.settings import check
 from isotrope.objectives import info_nce
-from isotrope.training.loop import TrainingWarning, make_accelerator
-from isotrope.training.settings import LoopSettings
-from isotrope.training.step import _represent, compute_gradient
+from isotrope.training.state import TrainingWarning
 
 Build = Callable[..., Any]
 Batched = Callable[..., Batch]
@@ -63,21 +61,20 @@ def test_the_card() -> None:
 def test_dialogues_without_an_order_are_left_out_and_counted(
     build: Build, uneven: Path, form: str, kept: set[int]
 ) -> None:
-    method = build(form=form)
-    method.corpus = corpus_of(method, uneven)
-    rows = DialogueOrder.usable(method.settings, method.corpus, np.arange(len(method.corpus)))
+    method = build(uneven, form=form)
+    rows = method.prepared.select(np.arange(len(method.corpus)))
     assert set(method.corpus.documents[rows].tolist()) == kept
     (said,) = method.prepared.remarks
     assert said.startswith(f"{7 - len(kept)} of 7 dialogues have fewer than {2 if form == 'classifier' else 3} turns")
-    for document in kept:  # each of these gives its views, whatever the chance
+    for document in kept:  # each of these gives its views, whatever is drawn
         for seed in range(5):
             method.views(Records(method.corpus, [int(method.corpus.starts[document])]), np.random.default_rng(seed))
 
 
 @pytest.mark.parametrize("form", FORMS)
 def test_both_orders_hold_the_same_turns_of_one_dialogue(build: Build, uneven: Path, form: str) -> None:
-    method = build(form=form)
-    corpus = corpus_of(method, uneven)
+    method = build(uneven, form=form)
+    corpus = method.corpus
     starts = [int(corpus.starts[document]) for document in ((1, 2, 3, 4) if form == "classifier" else (2, 3, 4))]
     views = method.views(Records(corpus, starts), np.random.default_rng(0))
     assert len(views["turns"]) == 5 * len(starts)
@@ -101,7 +98,7 @@ def test_both_orders_hold_the_same_turns_of_one_dialogue(build: Build, uneven: P
 
 def test_the_classifier_judges_both_orders_alike_often(build: Build, batched: Batched) -> None:
     method = build()
-    batch = batched(method)
+    batch = batched(method, FIRST_ROWS)
     found = method.represent(batch)
     right, wrong = found["right"].detach().double(), found["wrong"].detach().double()
     assert right.shape == wrong.shape == (8,)
@@ -131,8 +128,8 @@ def naive_state(method: Any, batch: Batch, record: int, places: list[int]) -> to
 
 @pytest.mark.parametrize("form", FORMS)
 def test_the_reader_sees_the_turns_in_their_order_and_no_padding(build: Build, uneven: Path, form: str) -> None:
-    method = build(form=form)
-    corpus = corpus_of(method, uneven)
+    method = build(uneven, form=form)
+    corpus = method.corpus
     rows = [int(corpus.starts[document]) for document in (2, 3, 4)]
     batch = Batch(method.views(Records(corpus, rows), np.random.default_rng(3)), 3, 0)
     found = method.represent(batch)
@@ -150,7 +147,7 @@ def test_the_reader_sees_the_turns_in_their_order_and_no_padding(build: Build, u
 
 def test_the_contrastive_form_has_the_wrong_orders_as_hard_negatives(build: Build, batched: Batched) -> None:
     method = build(form="contrastive", temperature=0.3)
-    batch = batched(method)
+    batch = batched(method, FIRST_ROWS)
     found = method.represent(batch)
     expected = info_nce(found["context"], found["right"], 0.3, found["wrong"])
     assert float(method.loss(found, batch.generator())["contrastive"].detach()) == pytest.approx(
@@ -164,12 +161,12 @@ def test_the_encoder_learns_through_the_heads_and_they_are_dropped(
     build: Build, batched: Batched, tiny: Path, form: str
 ) -> None:
     method = build(form=form)
-    batch = batched(method)
+    batch = batched(method, FIRST_ROWS)
     Combined(method).total(method.loss(method.represent(batch), batch.generator())).backward()
     learned = {
         name.split(".")[0] for name, p in method.named_parameters() if p.grad is not None and p.grad.abs().sum() > 0
     }
-    assert learned == {"encoder", "role"}
+    assert learned == {"encoder", "tower"}
     assert set(method.tower) == ({"reader", "judge"} if form == "classifier" else {"reader"})
     exported = method.export()
     assert np.array_equal(exported.encode("the chef bakes"), isotrope.load(tiny).encode("the chef bakes"))
@@ -181,7 +178,7 @@ def test_neither_the_order_of_dialogues_nor_padding_nor_chunks_matter(
     build: Build, batched: Batched, form: str
 ) -> None:
     method = build(form=form)
-    batch = batched(method)
+    batch = batched(method, FIRST_ROWS)
     found = method.represent(batch)
     parts = [method.represent(chunk) for chunk in batch.chunks(3)]
     for name, whole in found.items():
@@ -195,48 +192,16 @@ def test_neither_the_order_of_dialogues_nor_padding_nor_chunks_matter(
 
 @pytest.mark.parametrize(("form", "mlm"), [("classifier", 0.0), ("contrastive", 0.5)])
 def test_chunks_give_the_gradient_of_the_whole_batch_with_dropout_on(
-    build: Build, batched: Batched, form: str, mlm: float
+    build: Build, with_mlm: Law, chunks_agree: Law, form: str, mlm: float
 ) -> None:
-    accelerator = make_accelerator(LoopSettings())
-    key = (42, 3, 0)
-    cached, plain = (build(dropout=0.1, form=form, mlm=mlm) for _ in range(2))
-    outcome = compute_gradient(cached, batched(cached), accelerator, key, chunk_size=3)
-    batch = batched(plain)
-    parts = [_represent(plain, chunk, accelerator, (*key, number)) for number, chunk in enumerate(batch.chunks(3))]
-    loss = Combined(plain).total(
-        plain.loss({name: torch.cat([part[name] for part in parts]) for name in parts[0]}, batch.generator())
-    )
-    loss.backward()
-    assert float(outcome.loss) == pytest.approx(float(loss.detach()), abs=1e-5)
-    for (name, one), other in zip(cached.named_parameters(), plain.parameters(), strict=True):
-        assert (one.grad is None) == (other.grad is None), name
-        if one.grad is not None:
-            assert torch.allclose(one.grad, other.grad, atol=1e-5), name
-    assert max(float(p.grad.abs().max()) for p in plain.parameters() if p.grad is not None) > 1e-3
+    cached, plain = (build(backbone_dropout=0.1, language_head=True, form=form) for _ in range(2))
+    if mlm:
+        cached, plain = with_mlm(cached, mlm), with_mlm(plain, mlm)
+    chunks_agree(cached, plain, FIRST_ROWS, 3)
 
 
-@pytest.mark.filterwarnings("ignore:Training did not improve")
-def test_resume_equals_uninterrupted(
-    tiny: Path, sentences: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    settings = {"max_steps": 6, "eval_steps": 3, **SHORT}
-    whole = isotrope.train("dialogue-order", sentences, tiny, tmp_path / "whole", **settings)
-    steps = []
-
-    def fail_at_fourth(*given: object) -> object:
-        steps.append(given)
-        if len(steps) == 4:
-            raise RuntimeError("stopped")
-        return compute_gradient(*given)  # type: ignore[arg-type]
-
-    monkeypatch.setattr("isotrope.training.loop.compute_gradient", fail_at_fourth)
-    with pytest.raises(RuntimeError, match="stopped"):
-        isotrope.train("dialogue-order", sentences, tiny, tmp_path / "cut", **settings)
-    monkeypatch.undo()
-    again = isotrope.train("dialogue-order", sentences, tiny, tmp_path / "cut", resume=True, **settings)
-    for (name, one), other in zip(whole.encoder.named_parameters(), again.encoder.parameters(), strict=True):
-        assert torch.equal(one, other), name
-    assert [line.get("loss") for line in whole.history] == [line.get("loss") for line in again.history]
+def test_resume_equals_uninterrupted(sentences: Path, resume_agrees: Law) -> None:
+    resume_agrees("dialogue-order", sentences)
 
 
 @pytest.mark.filterwarnings("ignore:Training did not improve")
@@ -261,7 +226,7 @@ def test_an_order_that_words_tell_is_learned(tiny: Path, tmp_path: Path) -> None
     [
         ({"form": "sort"}, "form is one of classifier, contrastive"),
         ({"misorder": "reverse"}, "misorder is one of shuffle, swap"),
-        ({"turns": 1}, "turns must be at least 2 for the form classifier"),
+        ({"turns": 1}, "turns must be at least 2"),
         ({"turns": 2, "form": "contrastive"}, "turns must be at least 3 for the form contrastive"),
         ({"temperature": 0.0}, "temperature"),
     ],

@@ -14,15 +14,15 @@ import torch
 import isotrope
 from isotrope.data.corpus import Records
 from isotrope.errors import InputError
-from isotrope.methods.frame.settings import check
 from isotrope.methods.ease import EASE
 from isotrope.methods.frame.batch import Batch
 from isotrope.methods.frame.combined import Combined
 from isotrope.methods.frame.method import Method
+from isotrope.methods.frame.settings import check
 from isotrope.objectives import entity_contrast, info_nce
 from isotrope.towers.keeping import Trained
 
-Built = Callable[..., Method]
+Built = Callable[..., Any]
 Batched = Callable[..., Batch]
 WHO = ["chef", "sailor", "pianist", "farmer", "pilot", "baker"]
 OFF = {"dropout": 0.0}
@@ -55,10 +55,10 @@ def typed() -> list[dict[str, Any]]:
 
 
 def table_of(method: Method) -> torch.nn.Embedding:
-    role = method.tower["entities"]
-    assert isinstance(role, Trained)
-    assert isinstance(role.module, torch.nn.Embedding)
-    return role.module
+    tower = method.tower["entities"]
+    assert isinstance(tower, Trained)
+    assert isinstance(tower.module, torch.nn.Embedding)
+    return tower.module
 
 
 def entities_of(batch: Batch) -> list[int]:
@@ -127,7 +127,7 @@ def test_a_naive_loop_over_what_may_be_compared(built: Built, batched: Batched, 
 
 
 def test_sentences_of_one_entity_are_not_each_others_negatives(built: Built, batched: Batched, linked: Any) -> None:
-    """A batch of one entity alone has nothing to be told apart: the entity term is 0."""
+    """A batch of one entity alone has nothing to distinguish: the entity term is 0."""
     method = built("ease", [{k: row[k] for k in ("sentence", "entity")} for row in linked], **OFF)
     batch = batched(method, range(0, 60, 6))
     assert len(set(entities_of(batch))) == 1

@@ -22,8 +22,8 @@ from isotrope.methods.frame.settings import check
 from isotrope.methods.moco import MoCo, MoCoSettings
 from isotrope.objectives import queue_nce
 from isotrope.towers.key_queue import KeyQueue
+from isotrope.training.loop_settings import LoopSettings
 from isotrope.training.optimiser import build_optimiser
-from isotrope.training.settings import LoopSettings
 
 Build = Callable[..., Any]
 Batched = Callable[..., Batch]
@@ -163,7 +163,9 @@ def test_gradient_reaches_the_query_encoder_alone_and_keys_have_no_dropout(build
     Combined(method).total(method.loss(first, batch.generator())).backward()
     followers = [*method.tower["key"].parameters(), *method.tower["key_head"].parameters()]
     assert all(parameter.grad is None and not parameter.requires_grad for parameter in followers)
-    learners = {id(p) for group in build_optimiser(method, LoopSettings()).param_groups for p in group["params"]}
+    learners = {
+        id(p) for group in build_optimiser(Combined(method), LoopSettings()).param_groups for p in group["params"]
+    }
     assert not learners & {id(parameter) for parameter in followers}
     assert {id(p) for p in method.tower["head"].parameters()} <= learners
     assert float(next(method.tower["head"].parameters()).grad.abs().sum()) > 0  # type: ignore[union-attr]
@@ -232,7 +234,10 @@ def test_the_query_encoder_is_what_is_kept(tiny: Path, sentences: Path, tmp_path
     kept = load_file(tmp_path / "run" / "checkpoints" / "best-3.safetensors")
     saved = load_file(run.folder / "model" / "model.safetensors")
     name = next(name for name in saved if name.endswith("encoder.layer.0.attention.self.query.weight"))
-    online, key = (kept[f"{tower}.backbone.{name.removeprefix('bert.')}"] for tower in ("encoder", "tower.key.module"))
+    online, key = (
+        kept[f"{tower}.backbone.{name.removeprefix('bert.')}"]
+        for tower in ("method.encoder", "method.tower.key.module")
+    )
     assert torch.equal(saved[name], online)
     assert not torch.equal(online, key)
     assert not any("head" in other or "queue" in other for other in saved)
@@ -272,9 +277,8 @@ def test_a_queue_that_is_not_larger_than_the_batch_is_refused(build: Build) -> N
     with pytest.raises(InputError, match=r"queue \(16\) must be larger than batch_size \(16\)"):
         MoCoSettings(queue=16).check_batch(16)
     method = build([f"text {number}" for number in range(8)], queue=None)
-    keys = {"queries": torch.ones(8, 16), "keys": torch.ones(8, 16)}
     with pytest.raises(InputError, match=r"queue \(8\) must be larger than batch_size \(8\)"):
-        method.loss(keys, torch.Generator())
+        method.settings.check_batch(8)
 
 
 @pytest.mark.parametrize(

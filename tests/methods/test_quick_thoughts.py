@@ -5,27 +5,25 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
 import isotrope
-from isotrope.data.corpus import Records
 from isotrope.errors import InputError
 from isotrope.methods.frame.batch import Batch
-from isotrope.methods.frame.combined import Combined
 from isotrope.methods.frame.settings import check
 from isotrope.methods.quick_thoughts import QuickThoughts
 from isotrope.objectives import neighbour_prediction
-from isotrope.training.loop import make_accelerator
-from isotrope.training.settings import LoopSettings
-from isotrope.training.step import _represent, compute_gradient
+from isotrope.training.step import compute_gradient
 
 Build = Callable[..., Any]
 Batched = Callable[..., Batch]
 Law = Callable[..., Any]
 SHORT = {"batch_size": 16, "learning_rate": 1e-3, "logging_steps": 1, "held_out": 40}
+ROWS = range(4, 16)
 
 
 @pytest.fixture
@@ -72,7 +70,7 @@ def test_golden_value(build: Build, batched: Batched) -> None:
 
 def test_the_end_of_a_document_parts_neighbours(build: Build, batched: Batched) -> None:
     method = build()
-    batch = batched(method)  # rows 4 to 7 end a document of eight, 8 to 15 are the next
+    batch = batched(method, ROWS)  # rows 4 to 7 end a document of eight, 8 to 15 are the next
     found = method.represent(batch)
     near = {i: [j for j in (i - 1, i + 1) if 0 <= j < 12 and (j < 4) == (i < 4)] for i in range(12)}
     assert near[3] == [2]
@@ -84,10 +82,9 @@ def test_the_end_of_a_document_parts_neighbours(build: Build, batched: Batched) 
 
 
 @pytest.mark.parametrize("window", [1, 2, 20])
-def test_no_window_reaches_over_the_end_of_a_document(build: Build, sentences: Path, window: int) -> None:
+def test_no_window_reaches_over_the_end_of_a_document(batched: Batched, build: Build, window: int) -> None:
     method = build(window=window)
-    corpus = corpus_of(method, sentences)
-    places = method.views(Records(corpus, list(range(60))), np.random.default_rng(0))["places"].values  # type: ignore[attr-defined]
+    places = batched(method, range(60))["places"].values
     rows = torch.arange(60)
     expected = (rows[:, None] // 8 == rows // 8) & ((rows[:, None] - rows).abs() <= window)
     assert torch.equal((places[:, None] - places).abs() <= window, expected)
@@ -103,7 +100,7 @@ def test_a_sentence_held_out_between_two_parts_them(build: Build, batched: Batch
 
 def test_two_encoders_start_alike_learn_apart_and_the_first_is_kept(build: Build, batched: Batched, tiny: Path) -> None:
     method = build()
-    batch = batched(method)
+    batch = batched(method, ROWS)
     found = method.represent(batch)
     assert torch.allclose(found["first"], found["second"], atol=1e-6)
     optimiser = torch.optim.SGD(method.parameters(), lr=0.1)
@@ -120,15 +117,15 @@ def test_two_encoders_start_alike_learn_apart_and_the_first_is_kept(build: Build
 
 
 def test_one_shared_encoder_serves_both_sides(build: Build, batched: Batched) -> None:
-    method = build(second="shared", dropout=0.1)
+    method = build(second="shared", backbone_dropout=0.1)
     assert len(method.tower) == 0
-    found = method.represent(batched(method))
+    found = method.represent(batched(method, ROWS))
     assert torch.equal(found["first"], found["second"])
 
 
 def test_neither_the_order_of_rows_nor_padding_nor_chunks_matter(build: Build, batched: Batched) -> None:
     method = build(temperature=3.0)
-    batch = batched(method)
+    batch = batched(method, ROWS)
     found = method.represent(batch)
     parts = [method.represent(chunk) for chunk in batch.chunks(5)]
     for name, whole in found.items():
@@ -141,24 +138,12 @@ def test_neither_the_order_of_rows_nor_padding_nor_chunks_matter(build: Build, b
 
 @pytest.mark.parametrize(("second", "mlm"), [("own", 0.0), ("shared", 0.0), ("own", 0.5)])
 def test_chunks_give_the_gradient_of_the_whole_batch_with_dropout_on(
-    build: Build, batched: Batched, second: str, mlm: float
+    build: Build, with_mlm: Law, chunks_agree: Law, second: str, mlm: float
 ) -> None:
-    accelerator = make_accelerator(LoopSettings())
-    key = (42, 3, 0)
-    cached, plain = (build(dropout=0.1, second=second, mlm=mlm) for _ in range(2))
-    outcome = compute_gradient(cached, batched(cached), accelerator, key, chunk_size=5)
-    batch = batched(plain)
-    parts = [_represent(plain, chunk, accelerator, (*key, number)) for number, chunk in enumerate(batch.chunks(5))]
-    loss = Combined(plain).total(
-        plain.loss({name: torch.cat([part[name] for part in parts]) for name in parts[0]}, batch.generator())
-    )
-    loss.backward()
-    assert float(outcome.loss) == pytest.approx(float(loss.detach()), abs=1e-5)
-    for (name, one), other in zip(cached.named_parameters(), plain.parameters(), strict=True):
-        assert (one.grad is None) == (other.grad is None), name
-        if one.grad is not None and other.grad is not None:
-            assert torch.allclose(one.grad, other.grad, atol=1e-5), name
-    assert max(float(p.grad.abs().max()) for p in plain.parameters() if p.grad is not None) > 1e-3
+    cached, plain = (build(backbone_dropout=0.1, language_head=True, second=second) for _ in range(2))
+    if mlm:
+        cached, plain = with_mlm(cached, mlm), with_mlm(plain, mlm)
+    chunks_agree(cached, plain, ROWS)
 
 
 @pytest.mark.filterwarnings("ignore:Training did not improve")
@@ -175,7 +160,7 @@ def test_resume_equals_uninterrupted(
             raise RuntimeError("stopped")
         return compute_gradient(*given)  # type: ignore[arg-type]
 
-    monkeypatch.setattr("isotrope.training.loop.compute_gradient", fail_at_fourth)
+    monkeypatch.setattr("isotrope.training.updates.compute_gradient", fail_at_fourth)
     with pytest.raises(RuntimeError, match="stopped"):
         isotrope.train("quick-thoughts", sentences, tiny, tmp_path / "cut", **settings)
     monkeypatch.undo()
@@ -197,9 +182,7 @@ def test_documents_of_one_sentence_are_counted(build: Build, tmp_path: Path, top
     file.write_text(
         "\n\n".join(["\n".join(topics[:3]), topics[3], topics[4], "\n".join(topics[5:8])]), encoding="utf-8"
     )
-    method = build()
-    method.corpus = corpus_of(method, file)
-    (said,) = method.prepared.remarks
+    (said,) = build(file).prepared.remarks
     assert said.startswith("2 of 4 documents are a single sentence")
 
 

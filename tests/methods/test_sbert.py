@@ -13,15 +13,13 @@ from torch.nn.functional import cross_entropy
 
 import isotrope
 from isotrope.errors import InputError
-from isotrope.methods.frame.settings import check
-from isotrope.methods.frame.auxiliary import Beside
 from isotrope.methods.frame.batch import Batch
 from isotrope.methods.frame.combined import Combined
 from isotrope.methods.frame.method import Method
-from isotrope.methods.mlm import MaskedLanguageModel, MLMSettings
+from isotrope.methods.frame.settings import check
 from isotrope.methods.sbert import SBERT
 
-Built = Callable[..., Method]
+Built = Callable[..., Any]
 Batched = Callable[..., Batch]
 LABELS = ("entailment", "neutral", "contradiction")
 
@@ -68,7 +66,7 @@ def test_the_data_choose_the_form_and_a_setting_may_insist(
 def test_a_column_called_label_holds_classes_or_scores_as_asked(built: Built, topics: list[str]) -> None:
     rows = [{"sentence1": topics[i], "sentence2": topics[i + 1], "label": i % 5} for i in range(20)]
     assert built("sbert", rows).tower["classifier"].module.out_features == 5  # type: ignore[union-attr]
-    assert "classifier" not in built("sbert", rows, form="regression").role
+    assert "classifier" not in built("sbert", rows, form="regression").tower
     halves = [{**row, "label": row["label"] / 2} for row in rows]
     with pytest.raises(InputError, match=r"look like scores \('0.5'\); say form regression"):
         built("sbert", halves)
@@ -134,22 +132,18 @@ def test_regression_is_zero_where_the_cosine_is_the_score(built: Built, scored: 
 def test_the_golden_triplet_and_its_sign(built: Built, triples: Path) -> None:
     method = built("sbert", triples)
     u, near, far = torch.tensor([[0.0, 0.0]]), torch.tensor([[0.0, 2.0]]), torch.tensor([[3.0, 4.0]])
-    batch = torch.Generator()
-    assert float(
-        method.loss({"first": u, "second": far, "third": near}, batch.generator())["triplet"]
-    ) == pytest.approx(4.0)
-    assert float(method.loss({"first": u, "second": near, "third": far}, batch.generator())["triplet"]) == 0.0
+    generator = torch.Generator()
+    assert float(method.loss({"first": u, "second": far, "third": near}, generator)["triplet"]) == pytest.approx(4.0)
+    assert float(method.loss({"first": u, "second": near, "third": far}, generator)["triplet"]) == 0.0
     wide = built("sbert", triples, margin=5.0)
-    assert float(wide.loss({"first": u, "second": near, "third": far}, batch.generator())["triplet"]) == pytest.approx(
-        2.0
-    )
+    assert float(wide.loss({"first": u, "second": near, "third": far}, generator)["triplet"]) == pytest.approx(2.0)
     cosine = built("sbert", triples, distance="cosine", margin=0.5)
     right = {
         "first": torch.tensor([[1.0, 0.0]]),
         "second": torch.tensor([[0.0, 1.0]]),
         "third": torch.tensor([[1.0, 0.0]]),
     }
-    assert float(cosine.loss(right, batch.generator())["triplet"]) == pytest.approx(1.5)
+    assert float(cosine.loss(right, generator)["triplet"]) == pytest.approx(1.5)
 
 
 # ---- what is kept, and the laws
@@ -192,15 +186,12 @@ def test_neither_the_order_of_a_batch_nor_its_padding_matters(
     assert losses[0] == pytest.approx(np.mean(single), abs=1e-5)
 
 
-def test_masked_language_modelling_may_stand_beside_it(
-    tiny: Path, built: Built, batched: Batched, inferences: Any
+def test_masked_language_modelling_can_be_added(
+    built: Built, batched: Batched, with_mlm: Callable[..., Combined], inferences: Any
 ) -> None:
-    method = built("sbert", inferences)
-    encoder = isotrope.load(tiny, device="cpu", language_head=True)
-    method = SBERT(method.settings, encoder, 64, method.corpus).train()
-    both = Beside(method, MaskedLanguageModel(MLMSettings(), encoder, 64), 0.1)
-    batch = batched(both)
-    assert set(both.loss(both.represent(batch), batch.generator())) == {"classification", "mlm"}
+    combined = with_mlm(built("sbert", inferences, language_head=True), 0.1)
+    batch = batched(combined)
+    assert set(combined.loss(combined.represent(batch), batch.generator())) == {"classification", "mlm"}
 
 
 @pytest.mark.filterwarnings("ignore:Training did not improve")

@@ -18,8 +18,8 @@ from isotrope.methods.frame.batch import Batch
 from isotrope.methods.frame.combined import Combined
 from isotrope.methods.frame.settings import check
 from isotrope.methods.sg import SelfGuided, SelfGuidedOptimised
+from isotrope.training.loop_settings import LoopSettings
 from isotrope.training.optimiser import build_optimiser
-from isotrope.training.settings import LoopSettings
 
 Build = Callable[..., Any]
 Batched = Callable[..., Batch]
@@ -206,7 +206,7 @@ def test_the_head_is_the_papers(build: Build) -> None:
 
 def test_the_optimiser_has_the_papers_betas_and_nothing_frozen(build: Build) -> None:
     method = build("sg")
-    optimiser = build_optimiser(method, LoopSettings())
+    optimiser = build_optimiser(Combined(method), LoopSettings(**SelfGuided.defaults))
     assert {group["betas"] for group in optimiser.param_groups} == {(0.9, 0.9)}
     listed = {id(p) for group in optimiser.param_groups for p in group["params"]}
     assert not listed & {id(p) for p in [*embeddings(method.encoder), *method.frozen.parameters()]}

@@ -16,15 +16,15 @@ import isotrope
 from isotrope.data.batches import batches
 from isotrope.data.corpus import Records
 from isotrope.errors import InputError
-from isotrope.methods.frame.settings import check
 from isotrope.evaluation.linear import linear_accuracy
 from isotrope.methods.frame.batch import Batch
 from isotrope.methods.frame.combined import Combined
 from isotrope.methods.frame.method import Method
+from isotrope.methods.frame.settings import check
 from isotrope.methods.supcon import SupCon
 from isotrope.objectives import nt_xent, supervised_contrast
 
-Built = Callable[..., Method]
+Built = Callable[..., Any]
 Batched = Callable[..., Batch]
 JOINT = {"temperature": 0.3, "projection": 0, "number_of_views": 1, "cross_entropy_weight": 0.1}
 
@@ -144,8 +144,8 @@ def test_head_and_classifier_learn_and_are_dropped(built: Built, batched: Batche
     batch = batched(method)
     Combined(method).total(method.loss(method.represent(batch), batch.generator())).backward()
     assert set(method.tower) == {"head", "classifier"}
-    for role in method.tower.values():
-        assert all(p.grad is not None and p.grad.abs().sum() > 0 for p in role.parameters())
+    for tower in method.tower.values():
+        assert all(p.grad is not None and p.grad.abs().sum() > 0 for p in tower.parameters())
     exported, raw = method.export(), isotrope.load(tiny)
     assert {name for name, _ in exported.named_parameters()} == {name for name, _ in raw.named_parameters()}
     assert np.allclose(exported.encode("the chef bakes"), raw.encode("the chef bakes"), atol=1e-6)

@@ -19,8 +19,8 @@ from isotrope.methods.frame.method_registry import find
 from isotrope.methods.frame.settings import check
 from isotrope.methods.vascl import VaSCL, VaSCLSettings
 from isotrope.objectives import contrast_with_neighbours, nearest_rows, nt_xent, virtual_contrast
+from isotrope.training.loop_settings import LoopSettings
 from isotrope.training.optimiser import build_optimiser
-from isotrope.training.settings import LoopSettings
 
 Build = Callable[..., Any]
 Batched = Callable[..., Batch]
@@ -142,7 +142,7 @@ def test_no_radius_no_neighbourhood(build: Build, batched: Batched) -> None:
 
 def test_the_head_learns_faster_by_the_given_multiple(build: Build) -> None:
     method = build(head_rate=100.0)
-    groups = build_optimiser(method, LoopSettings(learning_rate=1e-5)).param_groups
+    groups = build_optimiser(Combined(method), LoopSettings(learning_rate=1e-5)).param_groups
     rates = {id(p): group["lr"] for group in groups for p in group["params"]}
     assert {rates[id(p)] for p in method.tower["head"].parameters()} == {1e-3}
     assert {rates[id(p)] for p in method.encoder.parameters()} == {1e-5}
