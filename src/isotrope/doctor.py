@@ -9,7 +9,7 @@ from typing import Any
 
 
 def examine() -> dict[str, Any]:
-    """Facts and advice; nothing here can end this process, the dangerous probe runs in its own."""
+    """Facts about this machine, and advice; the one probe that can crash a process runs in a process of its own."""
     import torch
     import transformers
 
@@ -60,5 +60,5 @@ def _advice(facts: dict[str, Any]) -> list[str]:
     if facts["device"] == "cpu" and not facts["bfloat16"]:
         advice.append("bfloat16 does not work on this processor; keep precision at auto or float32.")
     if not facts["data"]:
-        advice.append("Set ISOTROPE_DATA to the folder of evaluation data, or give --data-dir.")
+        advice.append("Set ISOTROPE_DATA to the folder of evaluation data, or give data_dir.")
     return advice

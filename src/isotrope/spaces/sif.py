@@ -79,6 +79,6 @@ def token_frequencies(encoder: Encoder, texts: Sequence[str], block: int = 1000)
     """[vocabulary]: the share of each token among all tokens that the encoder sees."""
     counts = np.zeros(encoder.text_tokenizer.vocabulary)
     for start in range(0, len(texts), block):
-        tokens = encoder.tokenise(list(texts[start : start + block]))
+        tokens = encoder.tokenize(list(texts[start : start + block]))
         counts += np.bincount(tokens.ids[tokens.mask.bool()].numpy(), minlength=len(counts))
     return counts / counts.sum()

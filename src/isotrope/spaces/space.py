@@ -21,9 +21,10 @@ import torch
 from torch import nn
 
 from isotrope.encoders.encoder import Encoder
-from isotrope.encoders.parts.dense import Dense, Normalise
+from isotrope.encoders.parts.dense import Dense
 from isotrope.encoders.parts.invertible_flow import Flow
 from isotrope.encoders.parts.layer_walk import LayerWalk
+from isotrope.encoders.parts.stock_parts import Normalize
 from isotrope.encoders.parts.token_weights import TokenWeights
 from isotrope.errors import InputError
 from isotrope.files import digest
@@ -82,7 +83,7 @@ class Space:
     def _check_place(self, encoder: Encoder) -> None:
         before = [str(space["name"]) for space in _spaces(encoder)]
         if not before:  # a mapped model that was trained on has new facts, and still its parts
-            before += ["flow"] * any(isinstance(part, Flow) for part in encoder.after)
+            before += ["flow"] * any(isinstance(part, Flow) for part in encoder.parts)
             before += ["sif"] * isinstance(encoder.token_weights, TokenWeights) + ["sbert-wk"] * isinstance(
                 encoder.pooling, LayerWalk
             )
@@ -91,7 +92,7 @@ class Space:
             raise InputError(
                 f"This model already has a space ({', '.join(before)}); fit {self.card.name} to the model it was made from."
             )
-        head = next((part for part in encoder.after if not isinstance(part, Normalise)), None)
+        head = next((part for part in encoder.parts if not isinstance(part, Normalize)), None)
         if self.pools and head is not None:
             kind = type(head).__name__
             raise InputError(
@@ -117,10 +118,10 @@ class LinearMap:
 
 def append(encoder: Encoder, module: nn.Module) -> None:
     """Put a map behind the encoder. An encoder that gave unit vectors still does."""
-    ends_in_units = len(encoder.after) > 0 and isinstance(encoder.after[-1], Normalise)
-    encoder.after.append(module.to(encoder.device).eval())
+    ends_in_units = len(encoder.parts) > 0 and isinstance(encoder.parts[-1], Normalize)
+    encoder.parts.append(module.to(encoder.device).eval())
     if ends_in_units:
-        encoder.after.append(Normalise())
+        encoder.parts.append(Normalize())
 
 
 def check_texts(texts: Sequence[str]) -> None:

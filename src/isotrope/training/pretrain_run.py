@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
@@ -54,6 +55,7 @@ class Task:
     combined: Combined
     feed: Feed
     facts: dict[str, Any]
+    held: npt.NDArray[Any]  # rows that training never sees
     held_out: Callable[[], dict[str, Tensor]]
 
 
@@ -149,11 +151,11 @@ def _open(
     pairs = [method for method in settings.methods() if issubclass(method, SentencePairs)]
     with accelerator.main_process_first():
         if pairs:
-            return _paired(sources, encoder, settings, pairs[0], accelerator)
-        return _packed(sources, encoder, settings, accelerator)
+            return paired_task(sources, encoder, settings, pairs[0], accelerator)
+        return packed_task(sources, encoder, settings, accelerator)
 
 
-def _packed(
+def packed_task(
     sources: Sequence[str | Path], encoder: Encoder, settings: PretrainSettings, accelerator: Accelerator
 ) -> Task:
     tokenizer, loop = encoder.text_tokenizer, settings.loop()
@@ -175,10 +177,10 @@ def _packed(
         with accelerator.autocast():
             return {"token_losses": torch.cat([method.represent(part)["token_losses"] for part in parts])}
 
-    return Task(combined, PackedFeed(text, loop, accelerator), facts, held_out)
+    return Task(combined, PackedFeed(text, loop, accelerator), facts, text.held[:HELD_ROWS], held_out)
 
 
-def _paired(
+def paired_task(
     sources: Sequence[str | Path],
     encoder: Encoder,
     settings: PretrainSettings,
@@ -210,7 +212,7 @@ def _paired(
         size = min(settings.batch_size, len(held))
         return represent_held_out(combined, corpus, held, size, settings.seed)
 
-    return Task(combined, CorpusFeed(combined, corpus, train, loop, accelerator), facts, held_out)
+    return Task(combined, CorpusFeed(combined, corpus, train, loop, accelerator), facts, held, held_out)
 
 
 def _language(encoder: Encoder, settings: PretrainSettings) -> MaskedLanguage[Any]:

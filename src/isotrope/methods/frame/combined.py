@@ -17,7 +17,7 @@ from isotrope.methods.frame.auxiliary import Auxiliary
 from isotrope.methods.frame.batch import Batch, View
 from isotrope.methods.frame.method import Method
 from isotrope.methods.frame.own_task import OwnTask
-from isotrope.tokens.text_tokenizer import Tokens
+from isotrope.tokens.padded import Tokens
 from isotrope.towers.keeping import Tower, Trained
 
 

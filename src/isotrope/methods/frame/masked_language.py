@@ -20,7 +20,7 @@ from isotrope.methods.frame.auxiliary import Auxiliary
 from isotrope.methods.frame.batch import Batch, View
 from isotrope.methods.frame.own_task import OwnTask
 from isotrope.methods.frame.settings import ClosedShare, OpenShare, Settings
-from isotrope.tokens.text_tokenizer import Tokens
+from isotrope.tokens.padded import Tokens
 from isotrope.towers.keeping import Tower, Trained
 from isotrope.views.masking import Masked, mask_tokens
 
