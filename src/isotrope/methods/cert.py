@@ -1,34 +1,40 @@
-"""CERT (Fang, Wang, Zhou, Ding, Xie 2020):
-
-MoCo over two paraphrases of a sentence, which the paper makes by translating back.
-"""
+"""CERT (Fang, Wang, Zhou, Ding, Xie 2020): a queue of keys over paraphrases from back-translation."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 
 from isotrope.data.corpus import Records
 from isotrope.methods.frame.batch import View
 from isotrope.methods.frame.method import Card
-from isotrope.methods.moco import QueueMethod, QueueSettings
+from isotrope.methods.frame.settings import at_least
+from isotrope.methods.moco import QueueContrast, QueueSettings
 
 
 @dataclass(frozen=True)
 class CERTSettings(QueueSettings):
-    head_layers: int = 2  # linear maps of the head that training alone sees; 0: no head
+    """Those of the released script."""
+
+    head_layers: Annotated[int, at_least(0), "Linear maps of the train-only head; 0: no head"] = 2
 
 
-class CERT(QueueMethod):
-    """ℓ_i = −log exp(cos(q_i, k_i)/τ) / [exp(cos(q_i, k_i)/τ) + Σ_{u∈queue} exp(cos(q_i, u)/τ)]; q, k of two
-    paraphrases of a sentence.
+class CERT(QueueContrast[CERTSettings]):
+    """ℓ_i = −log exp(cos(q_i, k_i)/τ) / [exp(cos(q_i, k_i)/τ) + Σ_{u∈queue} exp(cos(q_i, u)/τ)]
+
+    q and k are two paraphrases of a sentence, q through the encoder and k through its momentum copy. When to use it:
+    pairs of paraphrases, such as translations back from another language. What goes wrong: the encoder learns what the
+    paraphrases keep, so a poor translator teaches its own errors. Siblings: ``moco`` is the same queue over edits of
+    plain sentences, ``simcse-supervised`` compares pairs within the batch.
     """
 
     card = Card(
         name="cert",
         title="CERT: MoCo on paraphrases",
-        paper="Fang, Wang, Zhou, Ding, Xie. CERT: Contrastive Self-supervised Learning for Language Understanding. arXiv 2020",
+        paper="Fang, Wang, Zhou, Ding, Xie. CERT: Contrastive Self-supervised Learning for Language Understanding. "
+        "arXiv 2020",
         year=2020,
         needs="pairs",
         family="contrastive",

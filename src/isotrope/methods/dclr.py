@@ -1,12 +1,9 @@
-"""DCLR (Zhou, Zhang, Zhao, Wen 2022):
-
-SimCSE with noise as extra negatives and without the negatives that are no negatives.
-"""
+"""DCLR (Zhou, Zhang, Zhao, Wen 2022): two dropout views, noise as extra negatives, and no false negatives."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Annotated, cast
 
 import numpy as np
 import torch
@@ -16,11 +13,11 @@ from torch.nn.functional import normalize
 from isotrope.data.corpus import Records
 from isotrope.encoders.encoder import Encoder
 from isotrope.encoders.loading import load
-from isotrope.errors import InputError
 from isotrope.methods.frame.batch import Batch, View
 from isotrope.methods.frame.method import Card
+from isotrope.methods.frame.settings import Positive, Weight, above, at_least
 from isotrope.methods.frame.temperature import temperature_of
-from isotrope.methods.simcse import SimCSE, SimCSESettings
+from isotrope.methods.simcse import DropoutPair, SimCSESettings
 from isotrope.objectives import debiased
 from isotrope.objectives.ascent import steepest
 from isotrope.towers.keeping import Frozen, Tower
@@ -28,52 +25,43 @@ from isotrope.towers.keeping import Frozen, Tower
 
 @dataclass(frozen=True)
 class DCLRSettings(SimCSESettings):
-    """``complement`` is a model folder, a hub id or builtin. ``head`` and ``dropout`` are SimCSE's."""
+    """SimCSE's, and those of the noise and of the complement."""
 
-    complement: str = "builtin"
-    complement_pooling: str | None = None  # the complement's own where none is given
-    threshold: float | None = (
-        0.9  # φ: sentences that the complement finds as similar as this are no negatives; none: all are
-    )
-    noise: float = 1.0  # k: noise vectors for each record of the batch
-    noise_spread: float = 1.0  # σ of the noise
-    ascent_steps: int = 4
-    ascent_rate: float = 1e-3  # β, the length of a step
+    complement: Annotated[str, "Encoder that finds false negatives: a model folder, a hub id or builtin"] = "builtin"
+    complement_pooling: Annotated[str | None, "Pooling of the complement; none: its own"] = None
+    threshold: Annotated[
+        float | None,
+        above(-1, most=1),
+        "Cosine φ of the complement at which two sentences are no negatives; none: all are negatives",
+    ] = 0.9
+    noise: Annotated[Weight, "Noise vectors k for each record of the batch"] = 1.0
+    noise_spread: Annotated[Positive, "Standard deviation σ of the noise"] = 1.0
+    ascent_steps: Annotated[int, at_least(0), "Steps that the noise climbs towards the batch"] = 4
+    ascent_rate: Annotated[Weight, "Length β of such a step"] = 1e-3
 
 
-class DCLR(SimCSE):
+class DCLR(DropoutPair[DCLRSettings]):
     """ℓ_i = −log φ(h_i, h'_i) / [ Σ_j w_ij φ(h_i, h'_j) + Σ_n φ(h_i, n) ],   φ(u, v) = exp(cos(u, v)/τ)
 
-    w_ij = 0 where j ≠ i and the complement's cosine of i and j is at least the threshold, 1 elsewhere. The noise n ~
-    N(0, σ²) is shared by the batch and climbs towards its vectors:  n ← n + β g/‖g‖,  g = ∇_n Σ_i log Σ_n φ(h_i, n).
+    w_ij = 0 where j ≠ i and the complement's cosine of i and j is at least the threshold, 1 elsewhere. The noise
+    n ~ N(0, σ²) is shared by the batch and climbs towards its vectors: n ← n + β g/‖g‖, g = ∇_n Σ_i log Σ_n φ(h_i, n).
+
+    When to use it: plain sentences among which many are near to each other, and a second encoder that knows which. What
+    goes wrong: a complement that crowds its sentences calls nearly all of them false negatives (the logged ``masked``
+    is their share); at a low temperature random noise is no hard negative. Siblings: ``simcse`` without either,
+    ``vascl`` chooses its negatives among neighbours.
     """
 
     card = Card(
         name="dclr",
         title="DCLR, debiased contrast",
-        paper="Zhou, Zhang, Zhao, Wen. Debiased Contrastive Learning of Unsupervised Sentence Representations. ACL 2022",
+        paper="Zhou, Zhang, Zhao, Wen. Debiased Contrastive Learning of Unsupervised Sentence Representations. "
+        "ACL 2022",
         year=2022,
+        needs="sentences",
         family="contrastive",
     )
     Settings = DCLRSettings
-
-    @classmethod
-    def check(cls, settings: Any) -> None:
-        super().check(settings)
-        if settings.threshold is not None and not -1 < settings.threshold <= 1:
-            raise InputError(
-                f"threshold is a cosine above -1 and at most 1, or none to weigh nothing; {settings.threshold} was given."
-            )
-        if not 0 <= settings.noise < float("inf"):
-            raise InputError(
-                f"noise counts vectors for each record and must not be negative; {settings.noise} was given."
-            )
-        if not settings.noise_spread > 0:
-            raise InputError(f"noise_spread must be above 0; {settings.noise_spread} was given.")
-        if settings.ascent_steps < 0 or not settings.ascent_rate >= 0:
-            raise InputError(
-                f"ascent_steps and ascent_rate must not be negative; {settings.ascent_steps} and {settings.ascent_rate} were given."
-            )
 
     def towers(self, encoder: Encoder) -> dict[str, Tower]:
         towers = super().towers(encoder)
@@ -105,25 +93,25 @@ class DCLR(SimCSE):
 
     def loss(self, representations: dict[str, Tensor], generator: torch.Generator) -> dict[str, Tensor]:
         first, second = representations["first"], representations["second"]
-        noise = self.climb(self.draw(first, batch), first)
+        noise = self.climb(self.draw(first, generator), first)
         weights = self.instance_weights(representations)
         masked = 1 - (weights.sum() - weights.trace()) / (len(weights) * (len(weights) - 1))
         return {"contrastive": debiased(first, second, noise, weights, temperature_of(self)), "masked": masked}
 
     def weights(self) -> dict[str, float]:
-        return {
-            "masked": 0.0
-        }  # the share of pairs that are no negatives is there to be seen: at 1 nothing but noise is left
+        # The share of pairs that are no negatives is there to be seen: at 1 nothing but noise is left.
+        return {"masked": 0.0}
 
     def instance_weights(self, representations: dict[str, Tensor]) -> Tensor:
         """[N, N]; those on the diagonal do not matter."""
         first = representations["first"]
-        if "complement" not in representations:
+        threshold = self.settings.threshold
+        if threshold is None:
             return first.new_ones(len(first), len(first))
         other = normalize(representations["complement"], dim=-1)
-        return (other @ other.T < self.settings.threshold).to(first.dtype)
+        return (other @ other.T < threshold).to(first.dtype)
 
-    def draw(self, anchors: Tensor, batch: Batch) -> Tensor:
+    def draw(self, anchors: Tensor, generator: torch.Generator) -> Tensor:
         noise = torch.randn(self._noise_count(len(anchors)), anchors.shape[1], generator=generator)
         return self.settings.noise_spread * noise.to(anchors)
 
@@ -131,10 +119,7 @@ class DCLR(SimCSE):
         return int(self.settings.noise * records)
 
     def climb(self, noise: Tensor, anchors: Tensor) -> Tensor:
-        """Each step moves each noise vector by β, to where the batch is densest.
-
-        How anchors and positives lie is constant in it.
-        """
+        """Each step moves each noise vector by β, to where the batch is densest. The anchors are constants in it."""
         directions = normalize(anchors.detach(), dim=-1) / torch.as_tensor(temperature_of(self)).detach()
 
         def density(vectors: Tensor) -> Tensor:

@@ -3,34 +3,37 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from functools import cached_property
+from typing import Annotated
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from isotrope.data.batches import Rows
 from isotrope.data.corpus import Corpus, Records
-from isotrope.encoders.encoder import Encoder
 from isotrope.errors import InputError
 from isotrope.methods.frame.batch import Batch, View
-from isotrope.methods.frame.method import Card, Method
-from isotrope.methods.frame.settings import Settings
+from isotrope.methods.frame.method import Card, Method, Prepared
+from isotrope.methods.frame.settings import Count, OneOf, Settings, TemperatureSetting, at_least
 from isotrope.objectives import nt_xent
-from isotrope.towers.keeping import Tower
-from isotrope.views.spans import SpanSettings, count_short, sample_anchors, sample_positives
+from isotrope.views.spans import PLACES, SpanSettings, count_short, sample_anchors, sample_positives
 
 
 @dataclass(frozen=True)
 class DeCLUTRSettings(Settings):
     """Where the encoder takes 512 tokens, spans have the paper's 32 to 510; elsewhere both bounds shrink alike."""
 
-    temperature: float = 0.05
-    anchors: int = 2  # a document
-    positives: int = 2  # an anchor; the mean of their vectors is compared
-    shortest: int | None = None  # tokens of a span; none: a sixteenth of longest
-    longest: int | None = None  # tokens of a span; none: what fits into max_length, and never more than that
-    place: str = "any"  # of a positive: any (beside, across or inside its anchor), adjacent (beside), subsumed (inside)
+    temperature: TemperatureSetting = 0.05
+    anchors: Annotated[Count, "Anchors drawn from a document"] = 2
+    positives: Annotated[Count, "Positives of an anchor; the mean of their vectors is compared"] = 2
+    shortest: Annotated[int | None, at_least(1), "Fewest tokens of a span; none: a sixteenth of longest"] = None
+    longest: Annotated[int | None, at_least(1), "Most tokens of a span; none: as many as fit into max_length"] = None
+    place: Annotated[
+        str, OneOf(*PLACES), "Where a positive lies: anywhere near its anchor, next to it, or inside it"
+    ] = "any"
+
+    def rules(self) -> None:
+        self.spans(self.longest or self.shortest or 1)
 
     def spans(self, room: int) -> SpanSettings:
         """Spans for an encoder with room for so many tokens."""
@@ -39,83 +42,76 @@ class DeCLUTRSettings(Settings):
         return SpanSettings(self.anchors, self.positives, shortest, longest, place=self.place)
 
 
-class DeCLUTR(Method):
-    """L = NT-Xent of the anchors a and the means p of their positives: 2AN vectors of N documents, each an anchor of
-    the loss.
+class DeCLUTR(Method[DeCLUTRSettings]):
+    """L = NT-Xent of the anchors a and the means p of their positives: 2AN vectors of N documents
 
         ℓ_i = −log exp(cos(a_i, p_i)/τ) / Σ_{k≠i} exp(cos(a_i, z_k)/τ)
 
-    z are all a and p, those of the same document as hard negatives.
+    z are all a and p, those of the same document as hard negatives. The paper adds masked language modelling of the
+    anchors at equal weight: ``mlm_weight`` 1, as the recipe has it.
 
-    The paper adds masked language modelling of the anchors at equal weight: ``mlm_weight`` 1, as the recipe has it.
+    When to use it: long documents without labels. What goes wrong: in short documents the spans are short too, and the
+    anchors of one document lie close together although they are negatives. Siblings: ``quick-thoughts`` compares whole
+    sentences, ``simcse`` needs no documents.
     """
 
     card = Card(
         name="declutr",
         title="DeCLUTR",
-        paper="Giorgi, Nitski, Wang, Bader. DeCLUTR: Deep Contrastive Learning for Unsupervised Textual Representations. ACL 2021",
+        paper="Giorgi, Nitski, Wang, Bader. DeCLUTR: Deep Contrastive Learning for Unsupervised Textual "
+        "Representations. ACL 2021",
         year=2021,
         needs="documents",
         family="contrastive",
     )
+    Settings = DeCLUTRSettings
     batches = "by-document"
     shared_views = ("anchors",)
-    Settings = DeCLUTRSettings
 
-    @classmethod
-    def check(cls, settings: Any) -> None:
-        if not settings.temperature > 0:
-            raise InputError(f"temperature must be above 0; {settings.temperature} was given.")
-        for name in ("shortest", "longest"):
-            if getattr(settings, name) is not None and getattr(settings, name) < 1:
-                raise InputError(f"{name} must be at least 1; {getattr(settings, name)} was given.")
-        settings.spans(settings.longest or settings.shortest or 1)
-
-    @classmethod
-    def usable(cls, settings: Any, corpus: Corpus, rows: Rows) -> Rows:
-        return rows[corpus.document_tokens()[corpus.documents[rows]] >= 2 * settings.anchors]
-
-    def towers(self, encoder: Encoder) -> dict[str, Tower]:
-        frame = len(encoder.text_tokenizer.prefix) + len(encoder.text_tokenizer.suffix)
-        self.room = min(self.max_length or encoder.max_length, encoder.max_length) - frame
-        if self.room < 1:
+    @cached_property
+    def room(self) -> int:
+        """Tokens of a row, without the special ones."""
+        frame = len(self.encoder.text_tokenizer.prefix) + len(self.encoder.text_tokenizer.suffix)
+        room = min(self.max_length or self.encoder.max_length, self.encoder.max_length) - frame
+        if room < 1:
             raise InputError(
-                f"max_length {self.max_length} leaves no room for a span beside {frame} special tokens; raise it."
+                f"max_length {self.max_length} leaves no room for a span next to {frame} special tokens; raise it."
             )
-        if self.settings.shortest is not None and self.settings.shortest > self.room:
-            raise InputError(
-                f"shortest is {self.settings.shortest}, and {self.room} tokens fit; lower it or raise max_length."
-            )
-        self.spans = self.settings.spans(self.room)
-        return {}
+        return room
 
-    def remarks(self) -> list[str]:
-        found = []
-        if self.settings.longest is not None and self.settings.longest > self.room:
-            found.append(
-                f"longest is {self.settings.longest}, and {self.room} tokens fit: spans have at most {self.room}."
-            )
-        tokens = np.empty(0) if self.corpus is None else self.corpus.document_tokens()
-        useless = int((tokens < 2 * self.settings.anchors).sum())
+    @cached_property
+    def spans(self) -> SpanSettings:
+        shortest = self.settings.shortest
+        if shortest is not None and shortest > self.room:
+            raise InputError(f"shortest is {shortest}, and {self.room} tokens fit; lower it or raise max_length.")
+        return self.settings.spans(self.room)
+
+    def prepare(self, corpus: Corpus) -> Prepared:
+        tokens, remarks = corpus.document_tokens(), []
+        enough = tokens >= 2 * self.settings.anchors
+        useless = int((~enough).sum())
         short = count_short(tokens, self.spans) - useless
+        if self.settings.longest is not None and self.settings.longest > self.room:
+            longest = self.settings.longest
+            remarks.append(f"longest is {longest}, and {self.room} tokens fit: spans have at most {self.room}.")
         if short:
-            found.append(
-                f"{short:,} of {len(tokens):,} documents have fewer than {self.spans.whole} tokens: their spans are shorter."
+            whole = self.spans.whole
+            remarks.append(
+                f"{short:,} of {len(tokens):,} documents have fewer than {whole} tokens: their spans are shorter."
             )
         if useless:
-            found.append(
+            remarks.append(
                 f"{useless:,} of {len(tokens):,} documents have fewer than two tokens an anchor and are left out."
             )
-        return found
+        return Prepared(enough[corpus.documents], tuple(remarks))
 
     def views(self, records: Records, rng: np.random.Generator) -> dict[str, View]:
         anchors, positives = [], []
         for document in records.joined():
             for anchor in sample_anchors(len(document), self.spans, rng):
                 anchors.append(document[slice(*anchor)])
-                positives += [
-                    document[slice(*span)] for span in sample_positives(len(document), anchor, self.spans, rng)
-                ]
+                near = sample_positives(len(document), anchor, self.spans, rng)
+                positives += [document[slice(*span)] for span in near]
         return {"anchors": self.frame(anchors), "positives": self.frame(positives)}
 
     def represent(self, batch: Batch) -> dict[str, Tensor]:

@@ -1,9 +1,9 @@
-"""Dialogue order (after Wu, Wang, Wang 2019): turns in their order are told from the same turns in a wrong one."""
+"""Dialogue order (after Wu, Wang, Wang 2019): is this the order in which the turns were said?"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -11,13 +11,12 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import binary_cross_entropy_with_logits
 
-from isotrope.data.batches import Rows
 from isotrope.data.corpus import Corpus, Records
 from isotrope.encoders.encoder import Encoder
 from isotrope.errors import InputError
 from isotrope.methods.frame.batch import Batch, View
-from isotrope.methods.frame.method import Card, Method
-from isotrope.methods.frame.settings import Settings
+from isotrope.methods.frame.method import Card, Method, Prepared
+from isotrope.methods.frame.settings import OneOf, Settings, TemperatureSetting, at_least
 from isotrope.objectives import info_nce
 from isotrope.towers.keeping import Tower, Trained
 from isotrope.views.numbers import Numbers
@@ -30,23 +29,46 @@ FORMS = ("classifier", "contrastive")
 class DialogueOrderSettings(Settings):
     """The paper has no such settings for an encoder; these are ours."""
 
-    form: str = (
-        "classifier"  # classifier (is this the right order?) or contrastive (which continuation is the right one?)
-    )
-    turns: int = 5  # in a row that are looked at, or as many as a dialogue has
-    misorder: str = "shuffle"  # shuffle (any other order) or swap (two turns change places: harder)
-    keep_speakers: bool = True  # turns change places with those of the same speaker only, where that is possible
-    temperature: float = 0.05  # of the contrastive form
+    form: Annotated[
+        str, OneOf(*FORMS), "What is asked: is this the right order, or which continuation is the right one"
+    ] = "classifier"
+    turns: Annotated[int, at_least(2), "Turns in a row that are looked at, or as many as a dialogue has"] = 5
+    misorder: Annotated[str, OneOf(*MISORDERS), "The wrong order: any other, or two turns swapped (harder)"] = "shuffle"
+    keep_speakers: Annotated[
+        bool, "Turns change places with those of the same speaker only, where that is possible"
+    ] = True
+    temperature: Annotated[TemperatureSetting, "Temperature of the contrastive form"] = 0.05
+
+    def rules(self) -> None:
+        if self.turns < self.fewest:
+            raise InputError(f"turns must be at least {self.fewest} for the form {self.form}; {self.turns} was given.")
+
+    @property
+    def fewest(self) -> int:
+        """Turns without which there is no order to predict: two, and one before them as context."""
+        return 2 if self.form == "classifier" else 3
+
+    @overload
+    def context(self, turns: int) -> int: ...
+    @overload
+    def context(self, turns: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]: ...
+    def context(self, turns: int | npt.NDArray[np.int64]) -> int | npt.NDArray[np.int64]:
+        """How many of so many turns are read first and keep their order."""
+        return 0 * turns if self.form == "classifier" else (turns - 1) // 2
 
 
-class DialogueOrder(Method):
-    """Each turn is encoded alone; a GRU r, dropped afterwards, reads the vectors t_1 … t_n in the right order and in a
-    wrong one, t'.
+class DialogueOrder(Method[DialogueOrderSettings]):
+    """Each turn is encoded alone; a GRU r reads their vectors t_1 … t_n in the right order, and in a wrong one, t'.
 
-        classifier    ℓ = −½ [ log σ(w·r(t_1 … t_n)) + log σ(−w·r(t'_1 … t'_n)) ] contrastive   ℓ = InfoNCE of r(t_1 …
-        t_c) and r(t_{c+1} … t_n); hard negatives r(t'_{c+1} … t'_n), c = ⌊(n − 1)/2⌋
+        classifier    ℓ = −½ [ log σ(w·r(t_1 … t_n)) + log σ(−w·r(t'_1 … t'_n)) ]
+        contrastive   ℓ = InfoNCE of r(t_1 … t_c) and r(t_{c+1} … t_n); hard negatives r(t'_{c+1} … t'_n)
 
-    Both orders of every dialogue are in the batch, so length and words tell nothing.
+    c = ⌊(n − 1)/2⌋. Both orders of every dialogue are in the batch, so length and words reveal nothing. r and w are
+    dropped after training.
+
+    When to use it: dialogues, where what follows what matters. What goes wrong: turns that could stand anywhere have no
+    order to predict, and the GRU may learn the order that the vectors should hold. Siblings: ``quick-thoughts`` asks
+    for neighbours without their order, ``sop`` classifies the order of two segments.
     """
 
     card = Card(
@@ -57,50 +79,25 @@ class DialogueOrder(Method):
         needs="dialogues",
         family="contrastive",
     )
-    batches = "by-document"
     Settings = DialogueOrderSettings
+    batches = "by-document"
+    shared_views = ("turns",)
 
-    @classmethod
-    def check(cls, settings: Any) -> None:
-        for name, choices in (("form", FORMS), ("misorder", MISORDERS)):
-            if getattr(settings, name) not in choices:
-                raise InputError(f"{name} is one of {', '.join(choices)}; '{getattr(settings, name)}' was given.")
-        if settings.turns < cls.fewest(settings):
-            raise InputError(
-                f"turns must be at least {cls.fewest(settings)} for the form {settings.form}; {settings.turns} was given."
-            )
-        if not settings.temperature > 0:
-            raise InputError(f"temperature must be above 0; {settings.temperature} was given.")
+    def prepare(self, corpus: Corpus) -> Prepared:
+        orderable = self._orderable(corpus)
+        left_out = len(orderable) - int(orderable.sum())
+        reason = f"fewer than {self.settings.fewest} turns, or no two different ones in a row, and are left out"
+        remarks = (f"{left_out:,} of {len(orderable):,} dialogues have {reason}.",) if left_out else ()
+        return Prepared(orderable[corpus.documents], remarks)
 
-    @classmethod
-    def fewest(cls, settings: Any) -> int:
-        """Turns without which there is no order to tell: two, and one before them as context."""
-        return 2 if settings.form == "classifier" else 3
-
-    @classmethod
-    def context(cls, settings: Any, turns: Any) -> Any:
-        """How many of so many turns are read first and keep their order."""
-        return 0 * turns if settings.form == "classifier" else (turns - 1) // 2
-
-    @classmethod
-    def orderable(cls, settings: Any, corpus: Corpus) -> npt.NDArray[np.bool_]:
+    def _orderable(self, corpus: Corpus) -> npt.NDArray[np.bool_]:
         """Of each dialogue, whether it has turns enough, and two different ones in a row behind the context."""
         turns = np.diff(corpus.starts, append=len(corpus))
         documents, keys = np.asarray(corpus.documents), corpus.keys[:, 0]
-        fixed = cls.context(settings, np.minimum(turns, settings.turns))
+        fixed = self.settings.context(np.minimum(turns, self.settings.turns))
         behind = np.arange(len(corpus)) - corpus.starts[documents] >= fixed[documents]
         different = (documents[1:] == documents[:-1]) & (keys[1:] != keys[:-1]) & behind[:-1]
-        return (turns >= cls.fewest(settings)) & (np.bincount(documents[1:][different], minlength=len(turns)) > 0)
-
-    @classmethod
-    def usable(cls, settings: Any, corpus: Corpus, rows: Rows) -> Rows:
-        return rows[cls.orderable(settings, corpus)[corpus.documents[rows]]]
-
-    def remarks(self) -> list[str]:
-        kept = np.ones(0) if self.corpus is None else self.orderable(self.settings, self.corpus)
-        left_out = len(kept) - int(kept.sum())
-        reason = f"fewer than {self.fewest(self.settings)} turns, or no two different ones in a row, and are left out"
-        return [f"{left_out:,} of {len(kept):,} dialogues have {reason}."] if left_out else []
+        return (turns >= self.settings.fewest) & (np.bincount(documents[1:][different], minlength=len(turns)) > 0)
 
     def towers(self, encoder: Encoder) -> dict[str, Tower]:
         reader = {"reader": Trained(nn.GRU(encoder.dimension, encoder.dimension, batch_first=True))}
@@ -113,11 +110,10 @@ class DialogueOrder(Method):
         right, wrong, sizes = [], [], []
         for dialogue in records.whole():
             keys = dialogue.corpus.keys[np.asarray(dialogue.rows), 0].tolist()
-            fixed = self.context(self.settings, min(most, len(keys)))
+            fixed = self.settings.context(min(most, len(keys)))
             window = draw_window(keys, most, fixed, rng)
-            order = misorder(
-                [keys[i] for i in window[fixed:]], rng, self.settings.misorder, self.settings.keep_speakers
-            )
+            movable = [keys[i] for i in window[fixed:]]
+            order = misorder(movable, rng, self.settings.misorder, self.settings.keep_speakers)
             rest = [0] * (most - len(order))
             right.append([*range(fixed, len(window)), *rest])
             wrong.append([*(fixed + order), *rest])

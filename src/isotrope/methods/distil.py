@@ -1,25 +1,22 @@
-"""Distillation (Reimers, Gurevych 2020):
-
-a small encoder learns to give the vectors of a larger one, from plain sentences.
-"""
+"""Distillation (Reimers, Gurevych 2020): an encoder learns the vectors of a larger one from plain sentences."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Annotated, cast
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from isotrope.data.corpus import Records
+from isotrope.data.corpus import Corpus, Records
 from isotrope.encoders.encoder import Encoder
 from isotrope.encoders.loading import load
 from isotrope.encoders.modes import set_dropout
 from isotrope.errors import InputError
 from isotrope.methods.frame.batch import Batch, View
-from isotrope.methods.frame.method import Card, Method
-from isotrope.methods.frame.settings import Settings
+from isotrope.methods.frame.method import Card, Method, Prepared
+from isotrope.methods.frame.settings import DropoutSetting, Settings
 from isotrope.objectives import imitation
 from isotrope.towers.keeping import Frozen, Tower
 
@@ -28,50 +25,61 @@ SAMPLE = 16_384  # texts that the projection is fitted to
 
 @dataclass(frozen=True)
 class DistilSettings(Settings):
-    """``teacher``:
+    """Dropout is off, as the student is to give the teacher's vector exactly."""
 
-    a model folder, a hub id or builtin; several joined by commas teach as one. ``dropout`` None: the model's own.
-    """
+    teacher: Annotated[str, "A model folder, a hub id or builtin; several joined by commas teach as one"] = "builtin"
+    dropout: DropoutSetting = 0.0
 
-    teacher: str = "builtin"
-    dropout: float | None = 0.0
+    def rules(self) -> None:
+        if not all(self.names()):
+            raise InputError(f"teacher is a model folder, a hub id or builtin; '{self.teacher}' was given.")
+
+    def names(self) -> list[str]:
+        return [name.strip() for name in self.teacher.split(",")]
 
 
-class Distil(Method):
-    """L = mean over sentences of 1 − cos(student(x), P·teacher(x)).
+class Distil(Method[DistilSettings]):
+    """L = mean over sentences of 1 − cos(student(x), P·teacher(x))
 
     P keeps the teacher's leading principal directions, as many as the student has dimensions; where both are of one
     width it is not needed. It is orthonormal and not centred, so the student's cosines are the teacher's, up to what P
     leaves out.
+
+    When to use it: a good encoder that is too large or too slow, and plain sentences of the domain. What goes wrong:
+    the student learns what the teacher says of these sentences and no others; a narrower teacher cannot teach.
+    Siblings: ``simcse`` and the other contrastive methods need no teacher, ``tacl`` has one for tokens.
     """
 
     card = Card(
         name="distil",
         title="Distillation of a sentence encoder",
-        paper="Reimers, Gurevych. Making Monolingual Sentence Embeddings Multilingual using Knowledge Distillation. EMNLP 2020",
+        paper="Reimers, Gurevych. Making Monolingual Sentence Embeddings Multilingual using Knowledge Distillation. "
+        "EMNLP 2020",
         year=2020,
         needs="sentences",
         family="supervised",
     )
     Settings = DistilSettings
 
-    @classmethod
-    def check(cls, settings: Any) -> None:
-        if not all(name.strip() for name in settings.teacher.split(",")):
-            raise InputError(f"teacher is a model folder, a hub id or builtin; '{settings.teacher}' was given.")
-        if settings.dropout is not None and not 0 <= settings.dropout < 1:
-            raise InputError(f"dropout must lie between 0 and 1; {settings.dropout} was given.")
+    shared_views = ("student",)
+    sample: Records | None = None
+
+    def prepare(self, corpus: Corpus) -> Prepared:
+        rows = np.random.default_rng(0).permutation(len(corpus))[:SAMPLE]
+        self.sample = Records(corpus, rows.tolist())
+        return Prepared()
 
     def towers(self, encoder: Encoder) -> dict[str, Tower]:
         if self.settings.dropout is not None:
             set_dropout(encoder.backbone, self.settings.dropout)
-        names = [name.strip() for name in self.settings.teacher.split(",")]
-        self.teachers = [load(name, device=encoder.device) for name in names]
+        self.teachers = [load(name, device=encoder.device) for name in self.settings.names()]
         own = encoder.text_tokenizer.fingerprint()
         self.shares_tokens = [
             teacher.text_tokenizer.fingerprint() == own and not teacher.prompt for teacher in self.teachers
         ]
-        towers: dict[str, Tower] = {f"teacher_{number}": Frozen(teacher) for number, teacher in enumerate(self.teachers)}
+        towers: dict[str, Tower] = {
+            f"teacher_{number}": Frozen(teacher) for number, teacher in enumerate(self.teachers)
+        }
         width = sum(teacher.dimension for teacher in self.teachers)
         if width < encoder.dimension:
             raise InputError(
@@ -84,11 +92,9 @@ class Distil(Method):
     def _projection(self, width: int, encoder: Encoder) -> nn.Linear:
         """The leading right singular vectors of a sample's vectors."""
         projection = nn.Linear(width, encoder.dimension, bias=False, device=encoder.device)
-        corpus = self.corpus
-        if corpus is None:
+        if self.sample is None:
             return projection  # its values come from a checkpoint
-        rows = np.random.default_rng(0).permutation(len(corpus))[:SAMPLE]
-        texts = Records(corpus, rows.tolist()).texts()
+        texts = self.sample.texts()
         units = [np.asarray(teacher.encode(texts, normalize_embeddings=True)) for teacher in self.teachers]
         moments = torch.from_numpy(np.concatenate(units, axis=1)).double()
         _, directions = torch.linalg.eigh(moments.T @ moments)

@@ -1,86 +1,92 @@
-"""EASE (Nishikawa et al. 2022): a sentence stands near the entity it links to, beside SimCSE's two dropout views."""
+"""EASE (Nishikawa et al. 2022): a sentence lies near the entity it links to, and near its second dropout view."""
 
 from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Annotated
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from isotrope.data.corpus import Records
+from isotrope.data.corpus import Corpus, Records
 from isotrope.data.entity_vectors import read_vectors
 from isotrope.data.links import NONE, Links
 from isotrope.encoders.encoder import Encoder
 from isotrope.encoders.parts.dense import Dense
 from isotrope.errors import InputError
 from isotrope.methods.frame.batch import Batch, View
-from isotrope.methods.frame.method import Card
-from isotrope.methods.simcse import SimCSE, SimCSESettings
+from isotrope.methods.frame.method import Card, Prepared
+from isotrope.methods.frame.settings import OneOf, TemperatureSetting, Weight
+from isotrope.methods.simcse import DropoutPair, SimCSESettings
 from isotrope.objectives import entity_contrast
 from isotrope.towers.keeping import Tower, Trained
 from isotrope.views.numbers import Numbers
 
-MAPS = ("linear", "tanh")
 SPREAD = 0.05  # entities without a vector begin between −0.05 and 0.05, as in the released code
-LINKS = 32  # entities of one sentence that are looked at, beside the record's own
+LINKS = 32  # entities of one sentence that are looked at, besides the record's own
 
 
 @dataclass(frozen=True)
 class EASESettings(SimCSESettings):
-    entity_weight: float = 0.01  # λ, of the entity term
-    entity_temperature: float = 0.05  # τ_e; the released code has 100, which leaves the term at its start
-    hard_negative_weight: float = 1.0  # α, of a sentence's own hard entity; e in the released code
-    entity_map: str = (
-        "linear"  # from the table to the encoder's width: linear (W·e), or tanh (tanh(W·e + b), the released code)
-    )
-    vectors: str | None = None  # Wikipedia2Vec or word2vec text file with vectors of entities; none: the table is drawn
+    """SimCSE's, and those of the entity term."""
+
+    entity_weight: Annotated[Weight, "Weight λ of the entity term"] = 0.01
+    entity_temperature: Annotated[
+        TemperatureSetting, "Temperature τ_e of the entity term; 100 in the released code"
+    ] = 0.05
+    hard_negative_weight: Annotated[
+        Weight, "Weight α of a sentence's own hard entity, not its logarithm; e in the released code"
+    ] = 1.0
+    entity_map: Annotated[
+        str, OneOf("linear", "tanh"), "Map from the table to the encoder: W·e, or tanh(W·e + b) as in the released code"
+    ] = "linear"
+    vectors: Annotated[
+        str | None, "Wikipedia2Vec or word2vec text file with vectors of entities; none: the table is drawn at random"
+    ] = None
+
+    def rules(self) -> None:
+        super().rules()
+        if self.entity_temperature > 1:
+            warnings.warn(
+                f"entity_temperature {self.entity_temperature:g} divides the cosines: the entity term hardly moves the "
+                "encoder.",
+                stacklevel=2,
+            )
 
 
-class EASE(SimCSE):
+class EASE(DropoutPair[EASESettings]):
     """L = ℓˢ + λ·ℓᵉ; ℓˢ is SimCSE's, and s_i its first view:
 
     ℓᵉ_i = −log  exp(cos(s_i, W·e_i)/τ_e) / Σ_j [ exp(cos(s_i, W·e_j)/τ_e) + α^{1[i=j]} exp(cos(s_i, W·e⁻_j)/τ_e) ]
 
     An entity that sentence i links to, in this record or in another, is never a negative of i, whoever brings it into
     the batch. A record without a hard entity brings none.
+
+    When to use it: sentences that link to entities, such as those of an encyclopedia. What goes wrong: the released
+    code's temperature of 100 leaves the entity term where it began; a table that is drawn at random needs many
+    sentences for each entity. Siblings: ``simcse`` is the sentence term alone, ``supcon`` compares texts of a class.
     """
 
     card = Card(
         name="ease",
         title="EASE, entities as positives",
-        paper="Nishikawa, Ri, Yamada, Tsuruoka, Echizen. EASE: Entity-Aware Contrastive Learning of Sentence Embedding. NAACL 2022",
+        paper="Nishikawa, Ri, Yamada, Tsuruoka, Echizen. EASE: Entity-Aware Contrastive Learning of Sentence "
+        "Embedding. NAACL 2022",
         year=2022,
         needs="linked",
         family="contrastive",
     )
     Settings = EASESettings
 
-    @classmethod
-    def check(cls, settings: Any) -> None:
-        super().check(settings)
-        if not settings.entity_weight >= 0:
-            raise InputError(f"entity_weight must not be negative; {settings.entity_weight} was given.")
-        if not settings.entity_temperature > 0:
-            raise InputError(f"entity_temperature must be above 0; {settings.entity_temperature} was given.")
-        if not settings.hard_negative_weight >= 0:
-            raise InputError(
-                f"hard_negative_weight is the weight α itself, not its logarithm; {settings.hard_negative_weight} was given."
-            )
-        if settings.entity_map not in MAPS:
-            raise InputError(f"entity_map is one of {', '.join(MAPS)}; '{settings.entity_map}' was given.")
-        if settings.entity_temperature > 1:
-            warnings.warn(
-                f"entity_temperature {settings.entity_temperature:g} divides the cosines: the entity term hardly moves the encoder.",
-                stacklevel=2,
-            )
+    def prepare(self, corpus: Corpus) -> Prepared:
+        self.links = Links(corpus)
+        return Prepared()
 
     def towers(self, encoder: Encoder) -> dict[str, Tower]:
         if self.corpus is None:
             raise InputError("EASE needs its data at the start: the table has a row for each entity.")
-        self.links = Links(self.corpus)
         table = self._table(self.corpus.entities, encoder.dimension)
         tanh = self.settings.entity_map == "tanh"
         to_sentences = Dense(table.embedding_dim, encoder.dimension, bias=tanh, activation=nn.Tanh() if tanh else None)
@@ -139,4 +145,4 @@ class EASE(SimCSE):
         return {**super().loss(representations, generator), "entity": entity}
 
     def weights(self) -> dict[str, float]:
-        return {"entity": cast(float, self.settings.entity_weight)}
+        return {"entity": self.settings.entity_weight}

@@ -1,12 +1,10 @@
-"""Fine-tuning (Devlin et al. 2019): the whole encoder and a new head learn a task from labelled texts, or from pairs in
-one row.
-"""
+"""Fine-tuning (Devlin et al. 2019): encoder and a new head learn a task from labelled texts or pairs."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,10 +16,11 @@ from isotrope.data.corpus import Corpus, Records
 from isotrope.encoders.encoder import Encoder
 from isotrope.errors import InputError
 from isotrope.measures.task_scores import agreement, correlations
-from isotrope.methods.frame.label_targets import Classes, Scores
 from isotrope.methods.frame.batch import Batch, View
-from isotrope.methods.frame.method import Card, Method
-from isotrope.methods.frame.settings import Settings
+from isotrope.methods.frame.label_targets import Classes, Scores
+from isotrope.methods.frame.method import Card, Method, Prepared
+from isotrope.methods.frame.own_task import OwnTask
+from isotrope.methods.frame.settings import OneOf, Settings, at_least
 from isotrope.tokens.text_tokenizer import Tokens
 from isotrope.towers.heads import tanh_head
 from isotrope.towers.keeping import Tower, Trained
@@ -33,22 +32,28 @@ FORMS = {"classification": ("labelled", "labelled-pairs"), "regression": ("score
 
 @dataclass(frozen=True)
 class FineTuneSettings(Settings):
-    form: str = "auto"  # classification or regression; auto: labels are classes, scores are scores
-    dropout: float = 0.1  # between the two layers of the head
-    test: str | None = None  # a file of the same kind, judged at each evaluation; nothing is chosen by it
-    positive: str | None = (
-        None  # of two classes, the one that F1 is about; none: the last by name, such as 1 of 0 and 1
-    )
+    """BERT's head for a classification of whole rows."""
+
+    form: Annotated[str, OneOf("auto", *FORMS), "The task; auto: labels are classes, scores are scores"] = "auto"
+    dropout: Annotated[float, at_least(0, below=1), "Dropout between the two layers of the head"] = 0.1
+    test: Annotated[
+        str | None, "A file of the same record type, measured at each evaluation; nothing is chosen by it"
+    ] = None
+    positive: Annotated[str | None, "Of two classes, the one that F1 is about; none: the last by name"] = None
 
 
-class FineTune(Method):
-    """v = the encoder's vector of [CLS] A [SEP], or of [CLS] A [SEP] B [SEP]; s = U·dropout(tanh(W·v)).
+class FineTune(Method[FineTuneSettings], OwnTask):
+    """v = the encoder's vector of [CLS] A [SEP], or of [CLS] A [SEP] B [SEP]; s = U·dropout(tanh(W·v))
 
     classification   −log softmax(s)_label
     regression       (s − (score − mean) / deviation)²
 
     Both texts of a pair are read together, each in the light of the other. The last weights are kept: nothing is chosen
-    by the records that it is judged on. W and U are dropped afterwards.
+    by the records that the task is measured on. W and U are dropped after training.
+
+    When to use it: a labelled task that is to be measured or learned first, with the encoder as its by-product. What
+    goes wrong: a vector tuned for one task is a worse one for others, and the vector of a pair is no vector of either
+    text. Siblings: ``sbert`` encodes each text of a pair alone, ``supcon`` compares texts of a class.
     """
 
     card = Card(
@@ -60,54 +65,45 @@ class FineTune(Method):
         accepts=("labelled-pairs", "scored-pairs"),
         family="supervised",
     )
+    Settings = FineTuneSettings
     keeps = "last"
     chooses = True
-    Settings = FineTuneSettings
+    shared_views = ("texts",)
 
     @classmethod
-    def check(cls, settings: Any) -> None:
-        if settings.form not in ("auto", *FORMS):
-            raise InputError(f"form is one of auto, {', '.join(FORMS)}; '{settings.form}' was given.")
-        if not 0 <= settings.dropout < 1:
-            raise InputError(f"dropout must lie between 0 and 1; {settings.dropout} was given.")
-
-    @classmethod
-    def record_types(cls, settings: Any) -> tuple[str, ...]:
+    def record_types(cls, settings: FineTuneSettings) -> tuple[str, ...]:
         return super().record_types(settings) if settings.form == "auto" else FORMS[settings.form]
 
-    @classmethod
-    def tests(cls, settings: Any, corpus: Corpus, opened: Callable[[str], Corpus]) -> dict[str, Corpus]:
-        targets = _targets(settings, corpus)  # refuses data that nothing can be learned from
-        if settings.test is None:
+    def prepare(self, corpus: Corpus) -> Prepared:
+        self.targets = _targets(self.settings, corpus)
+        self._known: dict[str, npt.NDArray[Any]] = {}  # by corpus, the target of each label or score
+        self.pairs = len(corpus.record_type.fields) > 1
+        tokenizer, longest = self.encoder.text_tokenizer, self.encoder.max_length
+        specials = sum(map(len, tokenizer.pair_frame)) if self.pairs else len(tokenizer.prefix) + len(tokenizer.suffix)
+        self.room = min(self.max_length or longest, longest) - specials
+        if self.pairs and self.room < 2:
+            raise InputError(
+                f"max_length must be at least {specials + 2}: {specials} special tokens and one of each text."
+            )
+        cut, what = int((corpus.lengths().sum(axis=1) > self.room).sum()), "pairs" if self.pairs else "texts"
+        remark = f"{cut:,} of {len(corpus):,} {what} are longer than max_length and are cut."
+        return Prepared(remarks=(remark,) if cut else ())
+
+    def test_sets(self, opened: Callable[[str], Corpus]) -> dict[str, Corpus]:
+        if self.settings.test is None:
             return {}
-        test = opened(settings.test)
-        targets.check(test, settings.test)
+        test = opened(self.settings.test)
+        self.targets.check(test, self.settings.test)
         return {"test": test}
 
     def towers(self, encoder: Encoder) -> dict[str, Tower]:
         if self.corpus is None:
             raise InputError("Fine-tuning needs its data at the start: they say how many classes there are.")
-        self.targets = _targets(self.settings, self.corpus)
-        self._known: dict[str, npt.NDArray[Any]] = {}  # by corpus, the target of each label or score
-        self.pairs = len(self.corpus.record_type.fields) > 1
-        tokenizer = encoder.text_tokenizer
-        specials = sum(map(len, tokenizer.pair_frame)) if self.pairs else len(tokenizer.prefix) + len(tokenizer.suffix)
-        self.room = min(self.max_length or encoder.max_length, encoder.max_length) - specials
-        if self.pairs and self.room < 2:
-            raise InputError(
-                f"max_length must be at least {specials + 2}: {specials} special tokens and one of each text."
-            )
         outputs = len(self.targets.names) if isinstance(self.targets, Classes) else 1
         head = nn.Sequential(
             tanh_head(encoder.dimension), nn.Dropout(self.settings.dropout), nn.Linear(encoder.dimension, outputs)
         )
         return {"head": Trained(head)}
-
-    def remarks(self) -> list[str]:
-        lengths = np.empty(0) if self.corpus is None else self.corpus.lengths().sum(axis=1)
-        cut = int((lengths > self.room).sum())
-        what = "pairs" if self.pairs else "texts"
-        return [f"{cut:,} of {len(lengths):,} {what} are longer than max_length and are cut."] if cut else []
 
     def views(self, records: Records, rng: np.random.Generator) -> dict[str, View]:
         return {"texts": self._framed(records), "targets": Numbers.of(self._wanted(records))}
@@ -123,10 +119,7 @@ class FineTune(Method):
         corpus = records.corpus
         if corpus.fingerprint not in self._known:
             self._known[corpus.fingerprint] = self.targets(corpus.names)
-        wanted: npt.NDArray[Any] = self._known[corpus.fingerprint][
-            corpus.numbers(corpus.record_type.value or "")[records.rows]
-        ]
-        return wanted
+        return self._known[corpus.fingerprint][corpus.numbers(corpus.record_type.value or "")[records.rows]]
 
     def represent(self, batch: Batch) -> dict[str, Tensor]:
         (vectors,) = self.encoder.embed(batch["texts"])
@@ -147,12 +140,11 @@ class FineTune(Method):
         return agreement(outputs.argmax(dim=1), targets.long(), len(names), positive)
 
 
-def _targets(settings: Any, corpus: Corpus) -> Classes | Scores:
+def _targets(settings: FineTuneSettings, corpus: Corpus) -> Classes | Scores:
     if settings.form == "regression" or (settings.form == "auto" and corpus.record_type.value == "score"):
         return Scores.of(corpus)
     classes = Classes.of(corpus)
     if settings.positive is not None and (len(classes.names) != 2 or settings.positive not in classes.names):
-        raise InputError(
-            f"positive names one of two classes; '{settings.positive}' was given, and there are {', '.join(classes.names[:10])}."
-        )
+        known = ", ".join(classes.names[:10])
+        raise InputError(f"positive names one of two classes; '{settings.positive}' was given, and there are {known}.")
     return classes

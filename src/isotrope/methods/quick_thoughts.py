@@ -1,44 +1,46 @@
-"""QuickThoughts (Logeswaran, Lee 2018):
-
-of all sentences of a batch, a sentence must pick those that stand next to it in the text.
-"""
+"""QuickThoughts (Logeswaran, Lee 2018): a sentence picks its neighbours in the text among a batch."""
 
 from __future__ import annotations
 
 import copy
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Annotated, cast
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from isotrope.data.corpus import Records
+from isotrope.data.corpus import Corpus, Records
 from isotrope.encoders.encoder import Encoder
-from isotrope.errors import InputError
 from isotrope.methods.frame.batch import Batch, View
-from isotrope.methods.frame.method import Card, Method
-from isotrope.methods.frame.settings import Settings
+from isotrope.methods.frame.method import Card, Method, Prepared
+from isotrope.methods.frame.settings import Count, OneOf, Settings, TemperatureSetting
 from isotrope.objectives import neighbour_prediction
 from isotrope.towers.keeping import Tower, Trained
 from isotrope.views.numbers import Numbers
 
-SECONDS = ("own", "shared")
-
 
 @dataclass(frozen=True)
 class QuickThoughtsSettings(Settings):
-    window: int = 1  # sentences on each side that are neighbours
-    temperature: float = 1.0  # of raw dot products; the paper has none
-    second: str = "own"  # encoder of the neighbours: own (a copy that is trained apart, as in the paper) or shared
+    """The paper compares raw dot products, which is a temperature of 1."""
+
+    window: Annotated[Count, "Sentences on each side that are neighbours"] = 1
+    temperature: Annotated[TemperatureSetting, "Temperature: raw dot products are divided by it"] = 1.0
+    second: Annotated[
+        str, OneOf("own", "shared"), "Encoder of the neighbours: a second one that is trained too, or the same"
+    ] = "own"
 
 
-class QuickThoughts(Method):
-    """ℓ_i = −mean over neighbours j of log exp(f(s_i)·g(s_j)) / Σ_{k≠i} exp(f(s_i)·g(s_k)).
+class QuickThoughts(Method[QuickThoughtsSettings]):
+    """ℓ_i = −mean over neighbours j of log exp(f(s_i)·g(s_j)) / Σ_{k≠i} exp(f(s_i)·g(s_k))
 
     Neighbours stand within the window in one document; a sentence without one in the batch is a candidate only. The
     first encoder f is kept. The paper tests [f/‖f‖; g/‖g‖], which no folder with one encoder can hold; with "shared" it
     is f twice.
+
+    When to use it: running text, or dialogues, whose sentences follow from each other. What goes wrong: neighbours
+    share a topic, so the vectors learn topics first; raw dot products can grow by longer vectors alone. Siblings:
+    ``skip-thought`` generates the neighbours, ``declutr`` compares spans, ``dialogue-order`` looks at the order too.
     """
 
     card = Card(
@@ -50,35 +52,22 @@ class QuickThoughts(Method):
         accepts=("dialogues",),
         family="contrastive",
     )
-    batches = "consecutive"
     Settings = QuickThoughtsSettings
+    batches = "consecutive"
+    shared_views = ("sentences",)
 
-    @classmethod
-    def check(cls, settings: Any) -> None:
-        if not settings.temperature > 0:
-            raise InputError(f"temperature must be above 0; {settings.temperature} was given.")
-        if settings.window < 1:
-            raise InputError(
-                f"window counts the neighbours on each side and must be at least 1; {settings.window} was given."
-            )
-        if settings.second not in SECONDS:
-            raise InputError(f"second is one of {', '.join(SECONDS)}; '{settings.second}' was given.")
+    def prepare(self, corpus: Corpus) -> Prepared:
+        sizes = np.diff(corpus.starts, append=len(corpus))
+        alone = int((sizes == 1).sum())
+        reason = "are a single sentence: it has no neighbour and serves as a candidate only"
+        return Prepared(remarks=(f"{alone:,} of {len(sizes):,} documents {reason}.",) if alone else ())
 
     def towers(self, encoder: Encoder) -> dict[str, Tower]:
         return {"second": Trained(copy.deepcopy(encoder))} if self.settings.second == "own" else {}
 
-    def remarks(self) -> list[str]:
-        sizes = np.empty(0) if self.corpus is None else np.diff(self.corpus.starts, append=len(self.corpus))
-        alone = int((sizes == 1).sum())
-        if not alone:
-            return []
-        return [
-            f"{alone:,} of {len(sizes):,} documents are a single sentence: it has no neighbour and serves as a candidate only."
-        ]
-
     def views(self, records: Records, rng: np.random.Generator) -> dict[str, View]:
-        # Documents are moved apart, so that one number a sentence tells its neighbours, also where others are held out
-        # between them.
+        # Documents are moved apart, so that one number a sentence says who its neighbours are, also where others are
+        # held out between them.
         places = records.positions() + (self.settings.window + 1) * records.documents()
         return {"sentences": self.frame(records.tokens()), "places": Numbers.of(places)}
 
@@ -93,11 +82,8 @@ class QuickThoughts(Method):
 
     def loss(self, representations: dict[str, Tensor], generator: torch.Generator) -> dict[str, Tensor]:
         first, second, places = (representations[name] for name in ("first", "second", "places"))
-        return {
-            "contrastive": neighbour_prediction(
-                first, second, self.settings.window, self.settings.temperature, places=places
-            )
-        }
+        window, temperature = self.settings.window, self.settings.temperature
+        return {"contrastive": neighbour_prediction(first, second, window, temperature, places=places)}
 
     def candidates(self, representations: dict[str, Tensor]) -> int:
         return len(representations["second"]) - 1

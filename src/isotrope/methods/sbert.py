@@ -1,12 +1,9 @@
-"""Sentence-BERT (Reimers, Gurevych 2019):
-
-two or three texts through one encoder, and the loss that their labels, scores or order allow.
-"""
+"""Sentence-BERT (Reimers, Gurevych 2019): one encoder for both texts, and the loss that the data allow."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated
 
 import numpy as np
 import torch
@@ -16,32 +13,47 @@ from torch.nn.functional import cosine_similarity, cross_entropy, mse_loss
 from isotrope.data.corpus import Corpus, Records
 from isotrope.encoders.encoder import Encoder
 from isotrope.errors import InputError
-from isotrope.methods.frame.label_targets import Classes
 from isotrope.methods.frame.batch import Batch, View
-from isotrope.methods.frame.method import Card, Method
-from isotrope.methods.frame.settings import Settings
+from isotrope.methods.frame.label_targets import Classes
+from isotrope.methods.frame.method import Card, Method, Prepared
+from isotrope.methods.frame.settings import OneOf, Settings, Weight, above
 from isotrope.objectives import triplet
 from isotrope.towers.keeping import Tower, Trained
 from isotrope.views.numbers import Numbers
 
 FORMS = {"classification": "labelled-pairs", "regression": "scored-pairs", "triplet": "triples"}
-DISTANCES = ("euclidean", "cosine")
+TEXTS = ("first", "second", "third")
 
 
 @dataclass(frozen=True)
 class SBERTSettings(Settings):
-    form: str = "auto"  # classification, regression or triplet; auto: what the columns of the data allow, in this order
-    highest_score: float | None = None  # regression: the score that means a cosine of 1; none: the highest in the data
-    margin: float = 1.0  # triplet: how much farther the negative must be
-    distance: str = "euclidean"  # triplet: euclidean or cosine
+    """One form of the loss, and what that form needs."""
+
+    form: Annotated[
+        str, OneOf("auto", *FORMS), "Form of the loss; auto: the first that the columns of the data allow"
+    ] = "auto"
+    highest_score: Annotated[
+        float | None, above(0), "Regression: the score that means a cosine of 1; none: the highest in the data"
+    ] = None
+    margin: Annotated[Weight, "Triplet: how much farther the negative must be than the positive"] = 1.0
+    distance: Annotated[str, OneOf("euclidean", "cosine"), "Triplet: what distances are"] = "euclidean"
+
+    def rules(self) -> None:
+        if self.distance == "cosine" and self.margin >= 2:
+            raise InputError(f"A cosine distance is at most 2, so margin must be below 2; {self.margin} was given.")
 
 
-class SBERT(Method):
-    """One encoder, mean pooling, and one of three losses; u, v, … are the vectors of a record's texts:
+class SBERT(Method[SBERTSettings]):
+    """One of three losses over the vectors u, v, … of a record's texts, each from the same encoder:
 
     classification   CE(softmax(W·[u; v; |u − v|]), label)
     regression       (cos(u, v) − score / highest score)²
     triplet          max(0, ‖a − p‖ − ‖a − n‖ + margin)
+
+    When to use it: labelled pairs, scored pairs or triples. What goes wrong: the classifier W, which is dropped, may do
+    the work that the vectors should do; scores must become cosines, so the highest one must be known. Siblings:
+    ``cosent`` needs only the order of the scores, ``simcse-supervised`` adds the other records of the batch as
+    negatives, ``fine-tune`` reads both texts together.
     """
 
     card = Card(
@@ -55,34 +67,25 @@ class SBERT(Method):
     )
     Settings = SBERTSettings
 
-    @classmethod
-    def check(cls, settings: Any) -> None:
-        if settings.form not in ("auto", *FORMS):
-            raise InputError(f"form is one of auto, {', '.join(FORMS)}; '{settings.form}' was given.")
-        if settings.highest_score is not None and not settings.highest_score > 0:
-            raise InputError(f"highest_score must be above 0; {settings.highest_score} was given.")
-        if not settings.margin >= 0:
-            raise InputError(f"margin must not be negative; {settings.margin} was given.")
-        if settings.distance not in DISTANCES:
-            raise InputError(f"distance is one of {', '.join(DISTANCES)}; '{settings.distance}' was given.")
-        if settings.distance == "cosine" and settings.margin >= 2:
-            raise InputError(
-                f"A cosine distance is at most 2, so its margin must be below 2; {settings.margin} was given."
-            )
+    shared_views = TEXTS
 
     @classmethod
-    def record_types(cls, settings: Any) -> tuple[str, ...]:
+    def record_types(cls, settings: SBERTSettings) -> tuple[str, ...]:
         return super().record_types(settings) if settings.form == "auto" else (FORMS[settings.form],)
+
+    def prepare(self, corpus: Corpus) -> Prepared:
+        self.form = next(form for form, record_type in FORMS.items() if record_type == corpus.record_type.name)
+        if self.form == "regression":
+            self.highest = self._highest(corpus)
+        self.classes = Classes.of(corpus) if self.form == "classification" else None
+        return Prepared()
 
     def towers(self, encoder: Encoder) -> dict[str, Tower]:
         if self.corpus is None:
             raise InputError("Sentence-BERT needs its data at the start: they decide the form of the loss.")
-        self.form = next(form for form, kind in FORMS.items() if kind == self.corpus.record_type.name)
-        if self.form == "regression":
-            self.highest = self._highest(self.corpus)
-        if self.form != "classification":
+        if self.classes is None:
             return {}
-        return {"classifier": Trained(nn.Linear(3 * encoder.dimension, len(Classes.of(self.corpus).names), bias=False))}
+        return {"classifier": Trained(nn.Linear(3 * encoder.dimension, len(self.classes.names), bias=False))}
 
     def _highest(self, corpus: Corpus) -> float:
         scores = [float(name) for name in corpus.names]
@@ -96,7 +99,7 @@ class SBERT(Method):
 
     def views(self, records: Records, rng: np.random.Generator) -> dict[str, View]:
         texts = [self.frame(records.tokens(field)) for field in records.fields]
-        views: dict[str, View] = dict(zip(("first", "second", "third"), texts, strict=False))
+        views: dict[str, View] = dict(zip(TEXTS, texts, strict=False))
         if self.form == "classification":
             views["wanted"] = Numbers.of(records.labels())
         elif self.form == "regression":
@@ -104,7 +107,7 @@ class SBERT(Method):
         return views
 
     def represent(self, batch: Batch) -> dict[str, Tensor]:
-        names = [name for name in ("first", "second", "third") if name in batch]
+        names = [name for name in TEXTS if name in batch]
         found = dict(zip(names, self.encoder.embed(*(batch[name] for name in names)), strict=True))
         return {**found, "wanted": batch["wanted"].values} if "wanted" in batch else found
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Annotated, TypeVar, cast
 
 import numpy as np
 import torch
@@ -15,67 +15,42 @@ from isotrope.encoders.pooling import pool
 from isotrope.errors import InputError
 from isotrope.methods.frame.batch import Batch, View
 from isotrope.methods.frame.method import Card, Method
-from isotrope.methods.frame.settings import Settings
+from isotrope.methods.frame.settings import OneOf, Settings, TemperatureSetting, Weight, at_least
 from isotrope.objectives import self_guided
 from isotrope.towers.keeping import Frozen, Tower, Trained
 
-VARIANTS = ("base", "opt1", "opt2", "opt3")
-LAYER_POOLINGS = ("max", "mean", "cls")
+VARIANTS = OneOf("base", "opt1", "opt2", "opt3")
+VARIANT_MEANING = "Form of the contrast; base, opt1, opt2: one layer is drawn for each sentence; opt3: every layer"
 
 
 @dataclass(frozen=True)
 class SelfGuidedSettings(Settings):
-    """``layer_pooling`` max, mean or cls:
+    """The released code pools layers by their mean."""
 
-    how a layer of the frozen copy becomes one vector; the released code takes mean.
-    """
-
-    temperature: float = 0.01
-    distance_weight: float = 0.1  # λ, the weight of the squared distance between tuned and frozen parameters
-    variant: str = "base"  # base, opt1, opt2: a layer drawn for each sentence; opt3: every layer
-    layer_pooling: str = "max"
-    projection: int = 4096  # width of the head that training alone sees; 0: no head
-
-
-class SelfGuided(Method):
-    """L = NT-Xent(f(c), f(h)) + λ ‖θ − θ_F‖²; c_i the tuned vector, h_i one pooled layer of the frozen copy, drawn for
-    each sentence.
-
-    θ_F is the encoder as it was given. Its embedding layer stays as it is in the tuned one too.
-    """
-
-    card = Card(
-        name="sg",
-        title="Self-guided contrast, SG",
-        paper="Kim, Yoo, Lee. Self-Guided Contrastive Learning for BERT Sentence Representations. ACL 2021",
-        year=2021,
-        needs="sentences",
-        family="contrastive",
+    temperature: TemperatureSetting = 0.01
+    distance_weight: Annotated[Weight, "Weight λ of the squared distance between tuned and frozen parameters"] = 0.1
+    variant: Annotated[str, VARIANTS, VARIANT_MEANING] = "base"
+    layer_pooling: Annotated[str, OneOf("max", "mean", "cls"), "How a layer of the frozen copy becomes one vector"] = (
+        "max"
     )
-    betas = (0.9, 0.9)
-    Settings = SelfGuidedSettings
+    projection: Annotated[int, at_least(0), "Width of the train-only head; 0: no head"] = 4096
 
-    @classmethod
-    def check(cls, settings: Any) -> None:
-        if not settings.temperature > 0:
-            raise InputError(f"temperature must be above 0; {settings.temperature} was given.")
-        if not settings.distance_weight >= 0:
-            raise InputError(f"distance_weight must not be negative; {settings.distance_weight} was given.")
-        if settings.variant not in VARIANTS:
-            raise InputError(f"variant is one of {', '.join(VARIANTS)}; '{settings.variant}' was given.")
-        if settings.layer_pooling not in LAYER_POOLINGS:
-            raise InputError(
-                f"layer_pooling is one of {', '.join(LAYER_POOLINGS)}; '{settings.layer_pooling}' was given."
-            )
-        if settings.projection < 0:
-            raise InputError(f"projection is a width, or 0 for no head; {settings.projection} was given.")
+
+G = TypeVar("G", bound=SelfGuidedSettings)
+
+
+class FrozenGuide(Method[G]):
+    """The encoder learns to agree with the layers of its own frozen copy. Its embedding layer does not learn."""
+
+    defaults = {"adam_beta2": 0.9}
+    shared_views = ("sentences",)
 
     def towers(self, encoder: Encoder) -> dict[str, Tower]:
         width = int(encoder.backbone.config.hidden_size)
         if encoder.dimension != width:
             raise InputError(
-                f"SG compares the sentence's vector ({encoder.dimension} dimensions) with layers of the model ({width}); "
-                "choose a pooling, and a model without modules after it, for which they are equal."
+                f"SG compares the sentence's vector ({encoder.dimension} dimensions) with layers of the model ({width})"
+                "; choose a pooling, and a model without modules after it, for which they are equal."
             )
         embeddings = getattr(encoder.backbone, "embeddings", None) or encoder.backbone.get_input_embeddings()
         embeddings.requires_grad_(False)
@@ -116,24 +91,51 @@ class SelfGuided(Method):
 
     def candidates(self, representations: dict[str, Tensor]) -> int:
         count, depth, _ = representations["layers"].shape
-        return {"base": 2 * count - 1, "opt1": 2 * count - 1, "opt2": count, "opt3": 1 + (count - 1) * depth}[
-            self.settings.variant
-        ]
+        counts = {"base": 2 * count - 1, "opt1": 2 * count - 1, "opt2": count, "opt3": 1 + (count - 1) * depth}
+        return counts[self.settings.variant]
+
+
+class SelfGuided(FrozenGuide[SelfGuidedSettings]):
+    """L = NT-Xent(g(c), g(h)) + λ ‖θ − θ_F‖²; c_i the tuned vector, h_i one pooled layer of the frozen copy
+
+    The layer is drawn for each sentence i. θ_F is the encoder as it was given, g a head that is dropped after training.
+    When to use it: plain sentences and a language model whose layers hold what its pooled vector loses. What goes
+    wrong: a vector that is not as wide as a layer cannot be compared with one; a small λ lets the encoder drift away
+    from its guide. Siblings: ``sg-opt`` compares all layers at once, ``simcse`` needs no second tower.
+    """
+
+    card = Card(
+        name="sg",
+        title="Self-guided contrast, SG",
+        paper="Kim, Yoo, Lee. Self-Guided Contrastive Learning for BERT Sentence Representations. ACL 2021",
+        year=2021,
+        needs="sentences",
+        family="contrastive",
+    )
+    Settings = SelfGuidedSettings
 
 
 @dataclass(frozen=True)
 class OptimisedSettings(SelfGuidedSettings):
-    variant: str = "opt3"  # base, opt1, opt2: a layer drawn for each sentence; opt3: every layer
+    """SG's, with every layer."""
+
+    variant: Annotated[str, VARIANTS, VARIANT_MEANING] = "opt3"
 
 
-class SelfGuidedOptimised(SelfGuided):
-    """ℓ_ik = −log φ(c_i, h_ik) / [ φ(c_i, h_ik) + Σ_{j≠i} Σ_n φ(c_i, h_jn) ], the mean over sentences and layers; the
-    rest as in SG.
+class SelfGuidedOptimised(FrozenGuide[OptimisedSettings]):
+    """ℓ_ik = −log φ(c_i, h_ik) / [ φ(c_i, h_ik) + Σ_{j≠i} Σ_n φ(c_i, h_jn) ], the mean over sentences i and layers k
+
+    φ(u, v) = exp(cos(g(u), g(v))/τ); the distance to the frozen parameters is added as in SG. When to use it: where SG
+    would be, at the price of more candidates. What goes wrong: as in SG. Siblings: ``sg`` draws one layer for each
+    sentence.
     """
 
     card = Card(
         name="sg-opt",
         title="Self-guided contrast, SG-OPT",
+        paper="Kim, Yoo, Lee. Self-Guided Contrastive Learning for BERT Sentence Representations. ACL 2021",
+        year=2021,
+        needs="sentences",
         family="contrastive",
     )
     Settings = OptimisedSettings

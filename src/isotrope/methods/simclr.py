@@ -1,12 +1,10 @@
-"""SimCLR (Chen, Kornblith, Norouzi, Hinton 2020) on text:
-
-two edits of a sentence must find each other among all views of the batch.
-"""
+"""SimCLR (Chen, Kornblith, Norouzi, Hinton 2020) on text: two edits of a sentence find each other among all views."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from functools import cached_property
+from typing import Annotated
 
 import numpy as np
 import torch
@@ -15,13 +13,13 @@ from torch import Tensor
 from isotrope.data.corpus import Records
 from isotrope.encoders.encoder import Encoder
 from isotrope.encoders.modes import set_dropout
-from isotrope.errors import InputError
 from isotrope.methods.frame.batch import Batch, View
 from isotrope.methods.frame.method import Card, Method
-from isotrope.methods.frame.settings import Settings
+from isotrope.methods.frame.settings import Count, DropoutSetting, Settings, TemperatureSetting, at_least
 from isotrope.objectives import nt_xent
 from isotrope.towers.heads import projection_head
 from isotrope.towers.keeping import Tower, Trained
+from isotrope.views.edits import Edit
 from isotrope.views.two_views import edited, parse_two_views
 
 
@@ -29,43 +27,49 @@ from isotrope.views.two_views import edited, parse_two_views
 class SimCLRSettings(Settings):
     """The paper's head has 2 layers; the released code and SimCLRv2 have 3."""
 
-    edits: str = (
-        "delete:0.1,crop:0.9"  # of the first view; a comma is "then", a slash "or", none leaves the text as it is
+    edits: Annotated[str, 'Edits of the first view; a comma is "then", a slash "or", none leaves the text as it is'] = (
+        "delete:0.1,crop:0.9"
     )
-    second_edits: str = "same"  # of the second view; same: as the first one, drawn anew
-    temperature: float = 0.1
-    projection: int = 128  # width of the vectors that are compared
-    head_layers: int = 2  # linear maps of the head that training alone sees; 0: no head
-    dropout: float | None = None  # of the backbone; none: the model's own
+    second_edits: Annotated[str, "Edits of the second view; same: those of the first, drawn again"] = "same"
+    temperature: TemperatureSetting = 0.1
+    projection: Annotated[Count, "Width of the vectors that are compared"] = 128
+    head_layers: Annotated[int, at_least(0), "Linear maps of the train-only head; 0: no head"] = 2
+    dropout: DropoutSetting = None
+
+    def rules(self) -> None:
+        parse_two_views(self.edits, self.second_edits)
 
 
-class SimCLR(Method):
-    """ℓ(i, j) = −log exp(cos(z_i, z_j)/τ) / Σ_{k≠i} exp(cos(z_i, z_k)/τ), z = g(f(x̃)):
+class SimCLR(Method[SimCLRSettings]):
+    """ℓ(i, j) = −log exp(cos(z_i, z_j)/τ) / Σ_{k≠i} exp(cos(z_i, z_k)/τ), the mean over the 2N views
 
-    mean over the 2N views; j the other view of i.
+    j is the other view of i; z = g(f(x̃)): x̃ an edited text, f the encoder, g a head that is dropped after training.
+    When to use it: plain sentences whose meaning survives an edit. What goes wrong: strong edits change the meaning, so
+    that the pair is none; a small batch has few negatives. Siblings: ``simcse`` lets dropout alone make the pair,
+    ``moco`` takes its negatives from a queue, ``vascl`` perturbs vectors instead of words.
     """
 
     card = Card(
         name="simclr",
         title="SimCLR on edited text",
-        paper="Chen, Kornblith, Norouzi, Hinton. A Simple Framework for Contrastive Learning of Visual Representations. ICML 2020",
+        paper="Chen, Kornblith, Norouzi, Hinton. A Simple Framework for Contrastive Learning of Visual "
+        "Representations. ICML 2020",
         year=2020,
         needs="sentences",
         family="contrastive",
     )
     Settings = SimCLRSettings
-
-    @classmethod
-    def check(cls, settings: Any) -> None:
-        parse_two_views(settings.edits, settings.second_edits)
-        check_head(settings)
+    shared_views = ("first", "second")
 
     def towers(self, encoder: Encoder) -> dict[str, Tower]:
-        settings = self.settings
-        if settings.dropout is not None:
-            set_dropout(encoder.backbone, settings.dropout)
-        self.edits = parse_two_views(settings.edits, settings.second_edits)(encoder.text_tokenizer)
-        return {"head": Trained(projection_head(encoder.dimension, settings.projection, settings.head_layers))}
+        if self.settings.dropout is not None:
+            set_dropout(encoder.backbone, self.settings.dropout)
+        head = projection_head(encoder.dimension, self.settings.projection, self.settings.head_layers)
+        return {"head": Trained(head)}
+
+    @cached_property
+    def edits(self) -> tuple[Edit, Edit]:
+        return parse_two_views(self.settings.edits, self.settings.second_edits)(self.encoder.text_tokenizer)
 
     def views(self, records: Records, rng: np.random.Generator) -> dict[str, View]:
         sequences = records.tokens()
@@ -82,15 +86,3 @@ class SimCLR(Method):
 
     def candidates(self, representations: dict[str, Tensor]) -> int:
         return 2 * len(representations["first"]) - 1
-
-
-def check_head(settings: Any) -> None:
-    """Refuse a temperature, a head or a dropout that cannot work."""
-    if not settings.temperature > 0:
-        raise InputError(f"temperature must be above 0; {settings.temperature} was given.")
-    if settings.projection < 1:
-        raise InputError(f"projection must be at least 1; {settings.projection} was given.")
-    if settings.head_layers < 0:
-        raise InputError(f"head_layers must not be negative; {settings.head_layers} was given.")
-    if settings.dropout is not None and not 0 <= settings.dropout < 1:
-        raise InputError(f"dropout must lie between 0 and 1; {settings.dropout} was given.")

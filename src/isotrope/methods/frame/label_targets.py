@@ -1,4 +1,4 @@
-"""What a labelled record is to be told as: the number of its class, or its standard score."""
+"""What is predicted of a labelled record: the number of its class, or its standard score."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from isotrope.errors import InputError
 
 @dataclass(frozen=True)
 class Classes:
-    """By name, for a file to test on may number its classes in another way."""
+    """Classes by name: a test file may number its classes in another way."""
 
     names: tuple[str, ...]
 
@@ -41,10 +41,7 @@ class Classes:
 
 @dataclass(frozen=True)
 class Scores:
-    """(score − mean) / deviation, both of the data to learn from:
-
-    1 is the squared error of one who always says the mean.
-    """
+    """(score − mean) / deviation, both of the training data: predicting the mean has a squared error of 1."""
 
     mean: float
     deviation: float
