@@ -25,7 +25,7 @@ TOKENS = ("equal", "SBERT-WK's")
 
 def sentence_vectors(encoder: isotrope.Encoder, texts: list[str]) -> dict[tuple[str, str], np.ndarray]:
     """By weights of layers and of tokens."""
-    tokens, first = encoder.tokenise(texts), int(encoder.backbone.config.num_hidden_layers) // 3
+    tokens, first = encoder.tokenize(texts), int(encoder.backbone.config.num_hidden_layers) // 3
     walk = LayerWalk(first_layer=first)
     found = {(layer, token): np.zeros((len(texts), encoder.dimension)) for layer in LAYERS for token in TOKENS}
     with torch.inference_mode():

@@ -29,7 +29,7 @@ MEASURED = 1000  # sentences at most
 
 def curve(encoder: isotrope.Encoder, texts: list[str]) -> list[dict[str, float]]:
     """Self-similarity of each layer, the embeddings first."""
-    sums, tokens = LayerSums(), encoder.tokenise(texts)
+    sums, tokens = LayerSums(), encoder.tokenize(texts)
     with torch.inference_mode():
         for rows in plan(tokens.lengths, 4096):
             part = tokens.rows(rows).to(encoder.device)

@@ -17,47 +17,83 @@ from isotrope.encoders.loading import load as load
 from isotrope.encoders.paraphrase import Paraphraser
 from isotrope.encoders.saving import check_target
 from isotrope.errors import InputError, nearest
+from isotrope.evaluation.checkpoint_judge import make_judge, mean_spearman
 from isotrope.evaluation.counterfactual import evaluate_counterfactual
 from isotrope.evaluation.geometry_judge import evaluate_geometry, run_of
 from isotrope.evaluation.results import Results
 from isotrope.evaluation.sts import data_folder, evaluate_sts
 from isotrope.evaluation.transfer import evaluate_transfer
 from isotrope.files import written_file
+from isotrope.methods.frame.settings import check, resolve
 from isotrope.progress import bar
 from isotrope.search.exact import Hit, index_file
 from isotrope.spaces.flat_maps import Map, check_table, write_points
 from isotrope.spaces.space import Space
 from isotrope.spaces.space_registry import find as find_space
-from isotrope.trainer import Files, files_of, mean_spearman
-from isotrope.trainer import Run as Run
-from isotrope.trainer import train as train
+from isotrope.training.plan import DEFAULT_MODEL, Files, Place, files_of, make_plan
+from isotrope.training.pretrain_run import run_pretrain
 from isotrope.training.pretrain_settings import PretrainSettings
-from isotrope.training.pretraining import pretrain as pretrain_encoder
-from isotrope.training.settings import resolve
+from isotrope.training.run import Run as Run
+from isotrope.training.run import run_plan
 
 SUITES = ("sts", "transfer", "geometry", "counterfactual")
 
 
-def pretrain(
-    text: Sequence[str | os.PathLike[str]],
-    output: str | os.PathLike[str],
+def train(
+    method: str,
+    data: Place | Sequence[Any],
+    model: Place | Encoder = DEFAULT_MODEL,
+    output: Place | None = None,
     *,
-    tokenizer: str | os.PathLike[str] | None = None,
+    pooling: str | None = None,
+    columns: Sequence[str] | None = None,
+    split: bool = False,
     eval_data: Files | None = None,
     resume: bool = False,
     **settings: Any,
-) -> Encoder | None:
-    """A small encoder from nothing but text; None when the minutes given ran out first (resume goes on).
+) -> Run:
+    """Train an encoder with a method on a file of text (or a list of records).
+
+    ``settings`` are those of the method, the loop, the auxiliary losses and the tactics, by name (``isotrope methods
+    NAME`` lists them). Checkpoints are chosen by Spearman on ``eval_data`` (a file of scored pairs, or the mean over
+    several) where it is given, otherwise without labels: how well held-out texts find their natural partner.
+    """
+    plan = make_plan(
+        method,
+        data,
+        model,
+        output,
+        pooling=pooling,
+        columns=columns,
+        split=split,
+        eval_data=eval_data,
+        resume=resume,
+        **settings,
+    )
+    return run_plan(plan, make_judge)
+
+
+def pretrain(
+    text: Sequence[Place],
+    output: Place,
+    *,
+    tokenizer: Place | None = None,
+    eval_data: Files | None = None,
+    resume: bool = False,
+    **settings: Any,
+) -> Run:
+    """A small encoder from text alone; ``complete`` is False when the minutes given ran out first (resume goes on).
 
     The vocabulary is learned from the text, or taken from the model that ``tokenizer`` names.
     """
     (chosen,) = resolve(settings, PretrainSettings)
+    check(chosen)
     vocabulary = None if tokenizer is None else load(tokenizer, device="cpu").tokenizer
 
     def measure(encoder: Encoder) -> dict[str, float]:
         return mean_spearman(encoder, files_of(eval_data))
 
-    return pretrain_encoder([Path(source) for source in text], Path(output), chosen, measure, resume, vocabulary)
+    return run_pretrain([Path(source) for source in text], Path(output), chosen, measure, resume, vocabulary)
 
 
 def evaluate(

@@ -93,7 +93,7 @@ def methods(
 
     from isotrope.methods.frame.method_registry import cards, find
     from isotrope.spaces.space_registry import registry as spaces
-    from isotrope.training.settings import LoopSettings
+    from isotrope.training.loop_settings import LoopSettings
     from isotrope.training.tactics.child_tuning import CARD as CHILD
 
     if name is None:

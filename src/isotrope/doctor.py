@@ -5,15 +5,11 @@ from __future__ import annotations
 import importlib.util
 import os
 import platform
-import subprocess
-import sys
 from typing import Any
-
-PROBE = "import torch; a = torch.ones(64, 64, dtype=torch.bfloat16); assert float((a @ a)[0, 0]) == 64.0"
 
 
 def examine() -> dict[str, Any]:
-    """Facts and advice; nothing here can end this process, the dangerous probe runs in its own."""
+    """Facts about this machine, and advice; the one probe that can crash a process runs in a process of its own."""
     import torch
     import transformers
 
@@ -21,6 +17,7 @@ def examine() -> dict[str, Any]:
     from isotrope.encoders.loading import BUILTIN, find_folder
     from isotrope.errors import InputError
     from isotrope.files import cache_folder
+    from isotrope.training.half_precision import bfloat16_works
 
     shipped = []
     for name in BUILTIN:
@@ -54,19 +51,6 @@ def examine() -> dict[str, Any]:
     return facts
 
 
-def bfloat16_works() -> bool:
-    """Whether a bfloat16 matrix product gives the right answer here.
-
-    Some machines announce it and then die of it, hence the subprocess.
-    """
-    try:
-        return (
-            subprocess.run([sys.executable, "-c", PROBE], capture_output=True, timeout=120, check=False).returncode == 0
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return False
-
-
 def _advice(facts: dict[str, Any]) -> list[str]:
     advice = []
     if facts["device"] == "cpu" and facts["threads"] > 8:
@@ -76,5 +60,5 @@ def _advice(facts: dict[str, Any]) -> list[str]:
     if facts["device"] == "cpu" and not facts["bfloat16"]:
         advice.append("bfloat16 does not work on this processor; keep precision at auto or float32.")
     if not facts["data"]:
-        advice.append("Set ISOTROPE_DATA to the folder of evaluation data, or give --data-dir.")
+        advice.append("Set ISOTROPE_DATA to the folder of evaluation data, or give data_dir.")
     return advice

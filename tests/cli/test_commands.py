@@ -68,7 +68,7 @@ def test_from_a_text_file_to_a_judged_saved_usable_encoder(
     assert len(hits) == 2
 
 
-@pytest.mark.filterwarnings("ignore::isotrope.training.loop.TrainingWarning")
+@pytest.mark.filterwarnings("ignore::isotrope.training.state.TrainingWarning")
 def test_a_recipe_sets_and_the_command_line_wins(
     capsys: pytest.CaptureFixture[str], tiny: Path, triples: Path, tmp_path: Path
 ) -> None:
@@ -97,7 +97,8 @@ def test_the_shipped_recipes_name_known_methods_and_settings() -> None:
     import yaml
 
     from isotrope.methods.frame.method_registry import find
-    from isotrope.training.settings import LoopSettings, resolve
+    from isotrope.methods.frame.settings import resolve
+from isotrope.training.loop_settings import LoopSettings
 
     recipes = sorted((Path(__file__).parents[2] / "recipes").glob("*.yaml"))
     assert len(recipes) >= 8

@@ -27,7 +27,7 @@ from worker import descend
 from isotrope.data.corpus import Records
 from isotrope.methods.frame.method import Method, View
 from isotrope.methods.frame.method_registry import find, registry
-from isotrope.tokens.text_tokenizer import Tokens, join
+from isotrope.tokens.padded import Tokens, join
 from isotrope.views.masking import Masked
 from isotrope.views.numbers import Numbers
 
@@ -61,7 +61,7 @@ NAMES = [name for name, method in registry().items() if method.kind == "training
 CHILDREN = {f"child-{kind}": {"child_tuning": kind, "child_samples": 64, "weight_decay": 0.0} for kind in "FD"}
 
 pytestmark = [
-    pytest.mark.filterwarnings("ignore::isotrope.training.loop.TrainingWarning"),
+    pytest.mark.filterwarnings("ignore::isotrope.training.state.TrainingWarning"),
     pytest.mark.xdist_group("two processes"),  # they are started once
 ]
 

@@ -20,40 +20,39 @@ import torch
 import torch.distributed as distributed
 
 import isotrope
-from isotrope import trainer
 from isotrope.data.batches import batches
 from isotrope.data.corpus import Corpus, Records, open_corpus
 from isotrope.errors import InputError
-from isotrope.methods.frame.auxiliary import Beside
-from isotrope.methods.frame.method import Batch, Method
+from isotrope.methods.frame.batch import Batch
+from isotrope.methods.frame.combined import Added, Combined
 from isotrope.methods.frame.method_registry import find
 from isotrope.methods.mlm import MaskedLanguageModel, MLMSettings
-from isotrope.training import loop
+from isotrope.training import run, updates
 from isotrope.training.checkpoints import weights_of
 from isotrope.training.gathering import average_gradients
-from isotrope.training.loop import Judgement, make_accelerator
+from isotrope.training.loop import make_accelerator
+from isotrope.training.loop_settings import LoopSettings
 from isotrope.training.optimiser import trainable
-from isotrope.training.settings import LoopSettings
-from isotrope.training.step import _represent, compute_gradient
+from isotrope.training.state import Judgement
+from isotrope.training.step import compute_gradient, represent
 
 GLOBAL = 12
 
 
-def build(name: str, folder: str, mlm: bool) -> Method:
+def build(name: str, folder: str, mlm: bool) -> Combined:
     torch.manual_seed(0)
     encoder = isotrope.load(folder, pooling="cls", device="cpu", language_head=mlm)
-    method: Method = find(name)(find(name).Settings(), encoder, 64)
-    if mlm:
-        method = Beside(method, MaskedLanguageModel(MLMSettings(), encoder, 64), 0.1)
-    return method.train()
+    method = find(name)(find(name).Settings(), encoder, 64)
+    added = [Added(MaskedLanguageModel(MLMSettings(), encoder, 64), 0.1)] if mlm else []
+    return Combined(method, added).train()
 
 
-def corpus_of(method: Method, source: str, kind: str) -> Corpus:
+def corpus_of(method: Combined, source: str, kind: str) -> Corpus:
     tokenizer = method.encoder.text_tokenizer
     return open_corpus(source, (kind,), tokenizer)
 
 
-def part(method: Method, corpus: Corpus, rows: np.ndarray, rank: int) -> Batch:
+def part(method: Combined, corpus: Corpus, rows: np.ndarray, rank: int) -> Batch:
     mine = rows[rank * GLOBAL // 2 : (rank + 1) * GLOBAL // 2].tolist()
     return Batch(method.views(Records(corpus, mine), np.random.default_rng([0, rank])), len(mine), 5)
 
@@ -71,9 +70,10 @@ def gradients_agree(name: str, kind: str, folder: str, source: str, mlm: bool, c
     halves = []
     for other in range(2):
         chunks = part(alone, corpus, rows, other).chunks(chunk)
-        halves += [_represent(alone, piece, accelerator, (1, 2, other, number)) for number, piece in enumerate(chunks)]
+        halves += [represent(alone, piece, accelerator, (1, 2, other, number)) for number, piece in enumerate(chunks)]
     terms = alone.loss(
-        {key: torch.cat([half[key] for half in halves]) for key in halves[0]}, part(alone, corpus, rows, rank)
+        {key: torch.cat([half[key] for half in halves]) for key in halves[0]},
+        part(alone, corpus, rows, rank).generator(),
     )
     alone.total(terms).backward()
     assert abs(float(outcome.loss) - float(alone.total(terms))) < 1e-5, (
@@ -98,22 +98,21 @@ def descend(case: dict[str, Any], output: Path) -> dict[str, torch.Tensor]:
     gradient that is twice too large would be the same step.
     """
     seen: dict[str, torch.Tensor] = {}
-    build_adam, finish = loop.build_optimiser, Method.finish_step
+    build_adam, finish = updates.build_optimiser, Combined.after_update
 
-    def descent(method: Method, settings: LoopSettings) -> torch.optim.Optimizer:
+    def descent(method: Combined, settings: LoopSettings) -> torch.optim.Optimizer:
         groups = build_adam(method, settings).param_groups
         return torch.optim.SGD([{"params": group["params"], "lr": group["lr"]} for group in groups])
 
-    def noting(self: Method, representations: dict[str, torch.Tensor]) -> None:
+    def noting(self: Combined, representations: dict[str, torch.Tensor]) -> None:
         finish(self, representations)
         seen.update({name: tensor.clone() for name, tensor in weights_of(self).items()})
 
     with (
-        patch.object(loop, "build_optimiser", descent),
-        patch.object(Method, "finish_step", noting),
-        patch.object(
-            trainer, "with_own_task", lambda *_: unjudged()
-        ),  # a method's own task makes views, with chance of its own
+        patch.object(updates, "build_optimiser", descent),
+        patch.object(Combined, "after_update", noting),
+        # A method's own task makes views, with random numbers of its own.
+        patch.object(run, "with_own_task", lambda *_: unjudged()),
     ):
         isotrope.train(output=output, **case)
     return seen

@@ -13,8 +13,9 @@ import pytest
 from isotrope.encoders.encoder import Encoder
 from isotrope.encoders.fresh import fresh_encoder
 
-WORDS = """the a one cat dog river stone bread morning light old small quick brown green walks eats sees finds writes paints under over
-near beside house garden school music paper glass winter summer friend teacher quietly gladly never often xylophone zebra jumping""".split()
+WORDS = """the a one cat dog river stone bread morning light old small quick brown green walks eats sees finds writes
+paints under over near beside house garden school music paper glass winter summer friend teacher quietly gladly never
+often xylophone zebra jumping""".split()
 
 
 def make_sentences(count: int, seed: int = 0) -> list[str]:

@@ -13,7 +13,7 @@ from isotrope.encoders.encoder import plan
 from isotrope.encoders.loading import load
 from isotrope.encoders.parts.dense import Dense
 from isotrope.errors import InputError
-from isotrope.tokens.text_tokenizer import Tokens
+from isotrope.tokens.padded import Tokens
 from isotrope.towers.keeping import Frozen
 
 CLOSE = {"rtol": 0, "atol": 1e-5}
@@ -29,8 +29,7 @@ def framed(encoder, texts: list[str]) -> Tokens:
     return encoder.frame(np.split(flat, np.cumsum(lengths)[:-1]))
 
 
-# -------------------------------------------------------------------------------------------------------------------------
-# shapes
+# --------------------------------------------------------------------------------------------------------------- shapes
 
 
 def test_shapes_and_type(encoder, texts):
@@ -43,8 +42,22 @@ def test_shapes_and_type(encoder, texts):
 
 def test_the_dimension_is_that_of_the_last_dense(fresh, texts):
     encoder = fresh()
-    encoder.after.extend([Dense(32, 12), Dense(12, 7)])
+    encoder.parts.extend([Dense(32, 12), Dense(12, 7)])
     assert encoder.dimension == encoder.encode(texts).shape[1] == encoder.encode([]).shape[1] == 7
+
+
+def test_other_parts_over_the_same_encoder(fresh, texts):
+    encoder = fresh()
+    encoder.prompt, encoder.max_length, encoder.facts = "find the ", 9, {"method": "simcse"}
+    dense = Dense(32, 5)
+    other = encoder.with_parts([dense])
+    assert other.backbone is encoder.backbone
+    assert other.language_model is encoder.language_model
+    assert (other.prompt, other.max_length, other.facts) == ("find the ", 9, {"method": "simcse"})
+    assert len(encoder.parts) == 0
+    expected = dense(torch.from_numpy(encoder.encode(texts))).detach().numpy()
+    np.testing.assert_allclose(other.encode(texts), expected, rtol=0, atol=1e-6)
+    np.testing.assert_array_equal(other.with_parts([]).encode(texts), encoder.encode(texts))
 
 
 def test_any_sequence_of_texts_will_do(encoder, texts):
@@ -81,8 +94,7 @@ def test_a_batch_of_nothing_is_refused(encoder, size):
         encoder.encode(["a"], batch_size=size)
 
 
-# ------------------------------------------------------------------------------------------------------------------
-# independence
+# --------------------------------------------------------------------------------------------------------- independence
 
 
 @settings(max_examples=25, deadline=None)
@@ -130,8 +142,7 @@ def test_texts_are_cut_where_sentence_transformers_cuts(name, limit, request, te
     np.testing.assert_allclose(encoder.encode(texts), other.encode(texts, batch_size=4), **CLOSE)
 
 
-# -----------------------------------------------------------------------------------------------------------------------
-# options
+# -------------------------------------------------------------------------------------------------------------- options
 
 
 def test_normalised_vectors_keep_their_direction(encoder, texts):
@@ -184,8 +195,7 @@ def test_modes_are_put_back_after_a_failure_too(fresh, monkeypatch):
     assert all(part.training for part in encoder.modules())
 
 
-# ---------------------------------------------------------------------------------------------------------------------------
-# views
+# ---------------------------------------------------------------------------------------------------------------- views
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from safetensors.torch import load_file, save_file
 from torch import nn
 
 from isotrope.encoders.loading import load
-from isotrope.encoders.saving import OLD_KEYS
+from isotrope.encoders.parts.stock_pooling import OLD_KEYS
 from isotrope.errors import InputError
 
 MODES = ("cls", "max", "mean", "mean_sqrt_len_tokens", "weightedmean", "lasttoken")
@@ -48,8 +48,7 @@ def same_vectors(folder: Path, texts: list[str], elsewhere) -> None:
     np.testing.assert_allclose(load(folder).encode(texts), elsewhere(folder, texts), **CLOSE)
 
 
-# ---------------------------------------------------------------------------------------------------------------- the
-# same vectors
+# ----------------------------------------------------------------------------------------------------- the same vectors
 
 
 def test_a_hugging_face_folder_is_mean_pooled_as_elsewhere(bert, texts, vectors_elsewhere):
@@ -175,8 +174,7 @@ def test_the_default_prompt_is_put_before_each_text(bert, tmp_path, texts, vecto
     assert not np.allclose(load(folder).encode(texts[0]), load(bert).encode(texts[0]), atol=1e-3)
 
 
-# ----------------------------------------------------------------------------------------------------------------- what
-# load promises
+# --------------------------------------------------------------------------------------------------- what load promises
 
 
 def test_the_asked_pooling_replaces_the_stored_one(bert, tmp_path, texts):
@@ -211,8 +209,7 @@ def test_a_loaded_encoder_is_in_eval_mode_and_float32(bert, tmp_path):
     assert {parameter.dtype for parameter in encoder.parameters()} == {torch.float32}
 
 
-# ----------------------------------------------------------------------------------------------------------------------
-# bad folders
+# ---------------------------------------------------------------------------------------------------------- bad folders
 
 
 def without(*names):

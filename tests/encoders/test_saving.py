@@ -12,10 +12,12 @@ import torch
 from safetensors import SafetensorError
 from torch import nn
 
-from isotrope.encoders import saving
 from isotrope.encoders.encoder import Encoder
 from isotrope.encoders.loading import load
-from isotrope.encoders.parts.dense import Dense, Norm, Normalise
+from isotrope.encoders.parts import part
+from isotrope.encoders.parts.dense import Dense
+from isotrope.encoders.parts.stock_parts import LayerNorm, Normalize
+from isotrope.encoders.parts.stock_pooling import StockPooling
 from isotrope.encoders.pooling import Pooling
 from isotrope.errors import InputError
 from isotrope.towers.heads import tanh_head
@@ -36,11 +38,11 @@ def with_parts(base: Path, pooling: str, *parts: str) -> Encoder:
         "dense": lambda: Dense(encoder.dimension, 20, activation=nn.Tanh()),
         "plain": lambda: Dense(encoder.dimension, bias=False),
         "head": lambda: tanh_head(encoder.dimension),
-        "norm": lambda: Norm(encoder.dimension),
-        "unit": Normalise,
+        "norm": lambda: LayerNorm(encoder.dimension),
+        "unit": Normalize,
     }
-    for part in parts:
-        encoder.after.append(make[part]())
+    for name in parts:
+        encoder.parts.append(make[name]())
     return encoder.eval()
 
 
@@ -48,8 +50,7 @@ def snapshot(folder: Path) -> dict[str, bytes]:
     return {str(file.relative_to(folder)): file.read_bytes() for file in sorted(folder.rglob("*")) if file.is_file()}
 
 
-# ------------------------------------------------------------------------------------------------------------------ the
-# same vectors
+# ----------------------------------------------------------------------------------------------------- the same vectors
 
 
 @pytest.mark.parametrize("parts", [(), ("dense", "unit")], ids=["bare", "dense-unit"])
@@ -112,8 +113,7 @@ def test_saving_changes_nothing_in_the_encoder(fresh, tmp_path, texts):
     assert encoder.backbone.config.output_hidden_states == hidden
 
 
-# -------------------------------------------------------------------------------------------------------------------------
-# the files
+# ------------------------------------------------------------------------------------------------------------ the files
 
 
 @pytest.mark.parametrize("pooling", POOLINGS)
@@ -147,13 +147,12 @@ def test_saving_says_nothing(fresh, tmp_path, capfd):
     assert capfd.readouterr() == ("", "")
 
 
-# ------------------------------------------------------------------------------------------------------------ refusals
-# and accidents
+# ----------------------------------------------------------------------------------------------- refusals and accidents
 
 
 def test_parts_that_no_stock_module_can_hold_are_refused(bert, tmp_path):
     encoder = load(bert)
-    encoder.after.append(nn.Bilinear(2, 2, 2))
+    encoder.parts.append(nn.Bilinear(2, 2, 2))
     with pytest.raises(InputError, match="Bilinear cannot be written"):
         encoder.save(tmp_path / "model")
     assert not list(tmp_path.iterdir())
@@ -211,7 +210,7 @@ def test_a_full_disk_is_one_sentence_and_leaves_the_old_folder(kind, exists, ber
     def full(*_, **__):
         raise FULL_DISK[kind]
 
-    monkeypatch.setattr(saving, "save_file", full)  # the last of the weights: most of the folder is written by then
+    monkeypatch.setattr(part, "save_file", full)  # the last of the weights: most of the folder is written by then
     with pytest.raises(InputError, match="no space left on the disk") as caught:
         encoder.save(tmp_path / "model")
     assert "\n" not in str(caught.value)
@@ -220,8 +219,8 @@ def test_a_full_disk_is_one_sentence_and_leaves_the_old_folder(kind, exists, ber
 
 
 @pytest.mark.parametrize("accident", [RuntimeError("something of ours"), KeyboardInterrupt()], ids=["error", "ctrl-c"])
-@pytest.mark.parametrize("where", ["save_file", "write_json", "_write_pooling"])
-def test_an_accident_in_the_middle_leaves_the_old_folder_whole(accident, where, bert, tmp_path, monkeypatch):
+@pytest.mark.parametrize(("owner", "where"), [(part, "save_file"), (part, "write_json"), (StockPooling, "config")])
+def test_an_accident_in_the_middle_leaves_the_old_folder_whole(accident, owner, where, bert, tmp_path, monkeypatch):
     load(bert).save(tmp_path / "model")
     before = snapshot(tmp_path)
 
@@ -229,7 +228,7 @@ def test_an_accident_in_the_middle_leaves_the_old_folder_whole(accident, where, 
         raise accident
 
     with monkeypatch.context() as patch:
-        patch.setattr(saving, where, fails)
+        patch.setattr(owner, where, fails)
         encoder = with_parts(bert, "first_last", "dense")
         hidden = encoder.backbone.config.output_hidden_states
         with pytest.raises(type(accident)):

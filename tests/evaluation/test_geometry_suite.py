@@ -38,7 +38,7 @@ def texts(topics: list[str]) -> list[str]:
 def states(encoder: Encoder, text: str) -> list[np.ndarray]:
     """H_0 … H_L of one text, alone in its batch, float64, unit rows."""
     with torch.inference_mode():
-        layers = encoder.eval().layers(encoder.tokenise([text]))
+        layers = encoder.eval().layers(encoder.tokenize([text]))
     rows = [layer[0].double().numpy() for layer in layers]
     return [row / np.linalg.norm(row, axis=1, keepdims=True) for row in rows]
 
@@ -134,7 +134,7 @@ def test_the_frequency_table_equals_a_loop(monkeypatch: pytest.MonkeyPatch) -> N
 def test_words_of_the_last_layer_are_means_over_their_places(encoder: Encoder, texts: list[str]) -> None:
     sums: dict[int, list[np.ndarray]] = {}
     for text in texts:
-        tokens = encoder.tokenise([text])
+        tokens = encoder.tokenize([text])
         with torch.inference_mode():
             last = encoder.eval().layers(tokens)[-1][0].double().numpy()
         for token, state in zip(tokens.ids[0].tolist(), last, strict=True):

@@ -161,7 +161,7 @@ def test_resume_equals_uninterrupted(name: str, resume_agrees: Callable[..., Non
 
 
 @pytest.mark.parametrize("name", BOTH)
-@pytest.mark.filterwarnings("ignore::isotrope.training.loop.TrainingWarning")
+@pytest.mark.filterwarnings("ignore::isotrope.training.state.TrainingWarning")
 def test_training_lowers_the_perplexity_of_held_out_text_and_drops_the_decoder(
     name: str, tiny: Path, sentences: Path, tmp_path: Path
 ) -> None:
@@ -173,7 +173,7 @@ def test_training_lowers_the_perplexity_of_held_out_text_and_drops_the_decoder(
     assert not run.encoder.causal
 
 
-@pytest.mark.filterwarnings("ignore::isotrope.training.loop.TrainingWarning")
+@pytest.mark.filterwarnings("ignore::isotrope.training.state.TrainingWarning")
 def test_added_masked_language_modelling_reads_the_clean_text(tiny: Path, sentences: Path, tmp_path: Path) -> None:
     settings = {"batch_size": 8, "max_steps": 2, "eval_steps": 2, "logging_steps": 1, "held_out": 0, "mlm_weight": 0.5}
     run = isotrope.train("bart", sentences, tiny, tmp_path / "run", **settings)

@@ -20,7 +20,7 @@ from isotrope.methods.cert import CERT
 from isotrope.methods.frame.method import Batch
 from isotrope.objectives import queue_nce
 from isotrope.training.loop import make_accelerator
-from isotrope.training.settings import LoopSettings
+from isotrope.training.loop_settings import LoopSettings
 from isotrope.training.step import compute_gradient
 
 SMALL: dict[str, Any] = {"projection": 16, "queue": 40}
@@ -122,7 +122,7 @@ def test_resume_equals_an_uninterrupted_run_and_the_query_encoder_is_kept(
 ) -> None:
     common = {**SHORT, "model": tiny, "max_steps": 6, "eval_steps": 3}
     run = isotrope.train("cert", pairs, output=tmp_path / "whole", **common)
-    assert len(run.encoder.after) == 0
+    assert len(run.encoder.parts) == 0
     steps = iter(range(1, 10))
     push = CERT.after_step
 

@@ -17,7 +17,7 @@ from isotrope.methods.cline import CLINE
 from isotrope.methods.frame.batch import Batch
 from isotrope.methods.frame.combined import Combined
 from isotrope.methods.frame.settings import check
-from isotrope.tokens.text_tokenizer import Tokens
+from isotrope.tokens.padded import Tokens
 
 Build = Callable[..., Any]
 Batched = Callable[..., Batch]

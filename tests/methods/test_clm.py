@@ -20,7 +20,7 @@ from isotrope.errors import InputError
 from isotrope.methods.clm import CausalLanguageModel, before_the_last
 from isotrope.methods.frame.batch import Batch
 from isotrope.methods.frame.method import Method
-from isotrope.tokens.text_tokenizer import Tokens
+from isotrope.tokens.padded import Tokens
 
 Build = Callable[..., Any]
 TEXTS = ["the chef bakes", "the sailor steers the boat across the windy bay", "salt"]
@@ -145,7 +145,7 @@ def test_resume_equals_uninterrupted(resume_agrees: Callable[..., None], sentenc
     resume_agrees("clm", sentences, pooling="lasttoken")
 
 
-@pytest.mark.filterwarnings("ignore::isotrope.training.loop.TrainingWarning")
+@pytest.mark.filterwarnings("ignore::isotrope.training.state.TrainingWarning")
 def test_training_lowers_the_perplexity_of_held_out_text_and_the_model_stays_causal(
     tiny: Path, sentences: Path, tmp_path: Path
 ) -> None:

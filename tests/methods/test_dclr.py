@@ -21,7 +21,7 @@ from isotrope.methods.frame.method import Batch
 from isotrope.methods.frame.method_registry import find
 from isotrope.objectives import info_nce
 from isotrope.training.loop import make_accelerator
-from isotrope.training.settings import LoopSettings
+from isotrope.training.loop_settings import LoopSettings
 from isotrope.training.step import compute_gradient
 
 # specs/1, sections 1.9 and 3.8: cosines of anchors with positives and with one noise vector, and those of the
@@ -188,7 +188,7 @@ def test_training_lowers_the_loss_leaves_the_complement_and_drops_what_is_its_ow
     assert kept[-1].complement.fingerprint() == isotrope.load(foreign).fingerprint()
     assert not kept[-1].complement.training
     assert "head" in kept[-1].role
-    assert len(run.encoder.after) == 0
+    assert len(run.encoder.parts) == 0
     assert run.encoder.dimension == 32
     assert not any("complement" in name for name, _ in run.encoder.named_parameters())
 

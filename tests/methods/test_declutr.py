@@ -22,7 +22,7 @@ from isotrope.methods.frame.method import Batch, Method
 from isotrope.methods.mlm import MaskedLanguageModel, MLMSettings
 from isotrope.objectives import nt_xent
 from isotrope.training.loop import TrainingWarning, make_accelerator
-from isotrope.training.settings import LoopSettings
+from isotrope.training.loop_settings import LoopSettings
 from isotrope.training.step import _represent, compute_gradient
 
 SHORT = {"batch_size": 8, "learning_rate": 1e-3, "logging_steps": 1, "held_out": 40, "max_length": 32}

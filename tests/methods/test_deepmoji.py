@@ -129,7 +129,7 @@ def test_resume_equals_uninterrupted(resume_agrees: Callable[..., None], samples
     resume_agrees("deepmoji", samples["labelled"])
 
 
-@pytest.mark.filterwarnings("ignore::isotrope.training.loop.TrainingWarning")
+@pytest.mark.filterwarnings("ignore::isotrope.training.state.TrainingWarning")
 def test_the_emoji_of_held_out_text_is_guessed_better(tiny: Path, topics: list[str], tmp_path: Path) -> None:
     """Each topic has its face, and the attention is trained along."""
     faces = dict(zip(("chef", "sailor", "pianist", "farmer", "pilot"), "😂❤🔥👍✨", strict=True))

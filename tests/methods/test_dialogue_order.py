@@ -21,7 +21,7 @@ from isotrope.methods.frame.method import Batch, Method
 from isotrope.methods.mlm import MaskedLanguageModel, MLMSettings
 from isotrope.objectives import info_nce
 from isotrope.training.loop import TrainingWarning, make_accelerator
-from isotrope.training.settings import LoopSettings
+from isotrope.training.loop_settings import LoopSettings
 from isotrope.training.step import _represent, compute_gradient
 
 SHORT = {"batch_size": 8, "learning_rate": 1e-3, "logging_steps": 1, "held_out": 40}
@@ -181,7 +181,7 @@ def test_the_encoder_learns_through_the_heads_and_they_are_dropped(tiny: Path, s
     assert set(method.role) == ({"reader", "judge"} if form == "classifier" else {"reader"})
     exported = method.export()
     assert np.array_equal(exported.encode("the chef bakes"), isotrope.load(tiny).encode("the chef bakes"))
-    assert len(exported.after) == 0
+    assert len(exported.parts) == 0
 
 
 @pytest.mark.parametrize("form", FORMS)

@@ -46,7 +46,7 @@ OWN: dict[str, dict[str, str]] = {
     "dclr": {"complement": "{tiny}"},
 }  # the built-in encoder is slow
 
-pytestmark = pytest.mark.filterwarnings("ignore::isotrope.training.loop.TrainingWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::isotrope.training.state.TrainingWarning")
 every = pytest.mark.parametrize("name", NAMES)
 
 

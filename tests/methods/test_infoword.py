@@ -135,12 +135,12 @@ def test_chunks_give_the_gradient_of_the_whole_batch(
     chunks_equal_whole(*(built("infoword", sentences).eval() for _ in range(2)))
 
 
-@pytest.mark.filterwarnings("ignore::isotrope.training.loop.TrainingWarning")
+@pytest.mark.filterwarnings("ignore::isotrope.training.state.TrainingWarning")
 def test_resume_equals_an_uninterrupted_run(sentences: Path, resume_agrees: Callable[..., None]) -> None:
     resume_agrees("infoword", sentences)
 
 
-@pytest.mark.filterwarnings("ignore::isotrope.training.loop.TrainingWarning")
+@pytest.mark.filterwarnings("ignore::isotrope.training.state.TrainingWarning")
 def test_training_finds_the_ngram_and_the_head_is_kept(tiny: Path, sentences: Path, tmp_path: Path) -> None:
     settings = {"max_steps": 40, "batch_size": 32, "learning_rate": 5e-3, "eval_steps": 40, "held_out": 40}
     run = isotrope.train("infoword", sentences, model=tiny, output=tmp_path / "run", **settings)

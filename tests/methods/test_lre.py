@@ -23,7 +23,7 @@ from isotrope.methods.frame.method import Method
 from isotrope.methods.frame.settings import check
 from isotrope.methods.lre import FIRST, LinearRelationalEmbedding
 
-pytestmark = pytest.mark.filterwarnings("ignore::isotrope.training.loop.TrainingWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::isotrope.training.state.TrainingWarning")
 FAMILIES = Path(__file__).parents[2] / "recipes" / "lre-family-trees.tsv"
 SMALL = [
     ("ann", "child", "bob"),

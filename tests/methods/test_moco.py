@@ -20,8 +20,8 @@ from isotrope.methods.frame.method import Batch
 from isotrope.methods.moco import MoCo
 from isotrope.objectives import queue_nce
 from isotrope.training.loop import make_accelerator
+from isotrope.training.loop_settings import LoopSettings
 from isotrope.training.optimiser import build_optimiser
-from isotrope.training.settings import LoopSettings
 from isotrope.training.step import compute_gradient
 
 SMALL: dict[str, Any] = {"projection": 16, "queue": 40}
@@ -269,7 +269,7 @@ def test_the_query_encoder_is_what_is_kept(tiny: Path, sentences: Path, tmp_path
     assert not torch.equal(online, key)
     assert not any("head" in other or "queue" in other for other in saved)
     again = isotrope.load(run.folder / "model")
-    assert len(again.after) == 0
+    assert len(again.parts) == 0
     assert np.allclose(again.encode("the chef bakes"), run.encoder.encode("the chef bakes"), atol=1e-5)
     assert {line["candidates"] for line in run.history if "loss" in line} == {41}
 

@@ -235,7 +235,7 @@ def test_added_mlm_masks_the_pairs_and_keeps_their_segments(
     assert set(joined.on_held_out(found)) == {"nsp_accuracy", "nsp_guess", "mlm_perplexity"}
 
 
-@pytest.mark.filterwarnings("ignore::isotrope.training.loop.TrainingWarning")
+@pytest.mark.filterwarnings("ignore::isotrope.training.state.TrainingWarning")
 def test_an_order_that_words_give_away_is_learned_and_measured_on_held_out_text(tiny: Path, tmp_path: Path) -> None:
     said = ("first the chef bakes {} in the kitchen", "then the sailor steers {}", "last the pianist plays {}")
     documents = ["\n".join(line.format(f"the bread number {number}") for line in said) for number in range(200)]

@@ -19,7 +19,7 @@ from isotrope.methods.mlm import MaskedLanguageModel, MLMSettings
 from isotrope.methods.quick_thoughts import QuickThoughts
 from isotrope.objectives import neighbour_prediction
 from isotrope.training.loop import make_accelerator
-from isotrope.training.settings import LoopSettings
+from isotrope.training.loop_settings import LoopSettings
 from isotrope.training.step import _represent, compute_gradient
 
 SHORT = {"batch_size": 16, "learning_rate": 1e-3, "logging_steps": 1, "held_out": 40}

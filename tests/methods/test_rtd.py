@@ -20,7 +20,7 @@ from isotrope.methods.frame.combined import Added, Combined
 from isotrope.methods.frame.settings import check
 from isotrope.methods.rtd import ReplacedTokenDetection, RTDSettings
 from isotrope.objectives.detection import sample_tokens
-from isotrope.tokens.text_tokenizer import Tokens
+from isotrope.tokens.padded import Tokens
 from isotrope.towers.generator import Generator
 from isotrope.training.step import compute_gradient
 
@@ -212,7 +212,7 @@ def test_added_to_simcse_each_term_has_its_weight_and_the_other_is_left_alone(
     assert joined.total(terms).item() == pytest.approx(expected.item(), rel=1e-6)
 
 
-@pytest.mark.filterwarnings("ignore::isotrope.training.loop.TrainingWarning")
+@pytest.mark.filterwarnings("ignore::isotrope.training.state.TrainingWarning")
 def test_training_simcse_with_mlm_and_rtd_added(tiny: Path, sentences: Path, tmp_path: Path) -> None:
     settings = {"max_steps": 2, "batch_size": 8, "eval_steps": 2, "held_out": 40, "logging_steps": 1}
     run = isotrope.train("simcse", sentences, tiny, tmp_path / "run", rtd_weight=0.05, mlm_weight=0.1, **settings)

@@ -19,8 +19,8 @@ from isotrope.methods.frame.method import Batch
 from isotrope.methods.frame.method_registry import find
 from isotrope.methods.sg import SelfGuided, SelfGuidedOptimised
 from isotrope.training.loop import make_accelerator
+from isotrope.training.loop_settings import LoopSettings
 from isotrope.training.optimiser import build_optimiser
-from isotrope.training.settings import LoopSettings
 from isotrope.training.step import compute_gradient
 
 # specs/1, section 2.8

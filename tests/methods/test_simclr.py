@@ -18,7 +18,7 @@ from isotrope.methods.frame.method import Batch
 from isotrope.methods.simclr import SimCLR
 from isotrope.objectives import nt_xent
 from isotrope.training.loop import make_accelerator
-from isotrope.training.settings import LoopSettings
+from isotrope.training.loop_settings import LoopSettings
 from isotrope.training.step import compute_gradient
 
 SHORT: dict[str, Any] = {
@@ -139,7 +139,7 @@ def test_the_head_trains_both_views_get_gradient_and_the_head_is_dropped(
         float(p.grad.abs().sum()) > 0 for p in method.role["head"].parameters() if p.grad is not None and p.dim() > 1
     )
     exported = method.export()
-    assert len(exported.after) == 0
+    assert len(exported.parts) == 0
     assert np.allclose(exported.encode("the chef bakes"), isotrope.load(tiny).encode("the chef bakes"), atol=1e-6)
     exported.save(tmp_path / "model")
     assert np.allclose(

@@ -75,7 +75,7 @@ def test_the_unsupervised_head_trains_and_is_dropped(tiny: Path, sentences: Path
     method.total(method.loss(method.represent(batch), batch)).backward()
     assert method.role["head"].module.linear.weight.grad.abs().sum() > 0  # type: ignore[union-attr]
     exported = method.export()
-    assert len(exported.after) == 0
+    assert len(exported.parts) == 0
     raw = isotrope.load(tiny, pooling="cls").encode("the chef bakes")
     assert np.allclose(exported.encode("the chef bakes"), raw, atol=1e-6)
 
@@ -83,7 +83,7 @@ def test_the_unsupervised_head_trains_and_is_dropped(tiny: Path, sentences: Path
 def test_the_supervised_head_is_kept(tiny: Path, tmp_path: Path) -> None:
     method = build("simcse-supervised", tiny)
     exported = method.export()
-    assert isinstance(exported.after[0], Dense)
+    assert isinstance(exported.parts[0], Dense)
     exported.save(tmp_path / "model")
     again = isotrope.load(tmp_path / "model")
     assert np.allclose(again.encode("the chef bakes"), exported.encode("the chef bakes"), atol=1e-5)
@@ -94,7 +94,7 @@ def test_the_supervised_head_is_kept(tiny: Path, tmp_path: Path) -> None:
     ("pooling", "head", "expected"), [("mean", "auto", 0), ("mean", "kept", 1), ("cls", "none", 0), ("cls", "kept", 1)]
 )
 def test_head_policy(tiny: Path, pooling: str, head: str, expected: int) -> None:
-    assert len(build("simcse", tiny, pooling, head=head).export().after) == expected
+    assert len(build("simcse", tiny, pooling, head=head).export().parts) == expected
 
 
 def test_hard_negatives_are_candidates_of_every_row_and_alpha_weighs_the_own_one(tiny: Path, triples: Path) -> None:

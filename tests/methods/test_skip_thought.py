@@ -132,7 +132,7 @@ def test_resume_equals_uninterrupted(resume_agrees: Callable[..., None], sentenc
     resume_agrees("skip-thought", sentences)
 
 
-@pytest.mark.filterwarnings("ignore::isotrope.training.loop.TrainingWarning")
+@pytest.mark.filterwarnings("ignore::isotrope.training.state.TrainingWarning")
 def test_training_lowers_the_perplexity_of_held_out_text(tiny: Path, sentences: Path, tmp_path: Path) -> None:
     settings = {"batch_size": 32, "learning_rate": 3e-3, "max_steps": 40, "eval_steps": 40, "held_out": 40}
     run = isotrope.train("skip-thought", sentences, tiny, tmp_path / "run", **settings)

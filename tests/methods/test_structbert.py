@@ -148,7 +148,7 @@ def test_resume_equals_uninterrupted(resume_agrees: Callable[..., None], documen
     resume_agrees("structbert", documents)
 
 
-@pytest.mark.filterwarnings("ignore::isotrope.training.loop.TrainingWarning")
+@pytest.mark.filterwarnings("ignore::isotrope.training.state.TrainingWarning")
 def test_training_lowers_all_three_losses(tiny: Path, documents: Path, tmp_path: Path) -> None:
     settings = {
         "batch_size": 32,

@@ -105,7 +105,7 @@ def test_resume_equals_uninterrupted(resume_agrees: Callable[..., None], sentenc
     resume_agrees("t5-spans", sentences, mlm_weight=0.1)
 
 
-@pytest.mark.filterwarnings("ignore::isotrope.training.loop.TrainingWarning")
+@pytest.mark.filterwarnings("ignore::isotrope.training.state.TrainingWarning")
 def test_training_lowers_the_perplexity_of_held_out_text_and_drops_the_sentinels(
     tiny: Path, sentences: Path, tmp_path: Path
 ) -> None:

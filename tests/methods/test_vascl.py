@@ -19,8 +19,8 @@ from isotrope.methods.frame.method_registry import find
 from isotrope.methods.vascl import VaSCL
 from isotrope.objectives import contrast_with_neighbours, nearest_rows, nt_xent, virtual_contrast
 from isotrope.training.loop import make_accelerator
+from isotrope.training.loop_settings import LoopSettings
 from isotrope.training.optimiser import build_optimiser
-from isotrope.training.settings import LoopSettings
 from isotrope.training.step import compute_gradient
 
 # specs/1, section 4.7
@@ -168,7 +168,7 @@ def test_training_lowers_the_loss_and_drops_the_head(tiny: Path, sentences: Path
     assert np.mean(losses[-3:]) < 0.8 * losses[0]
     assert {line["candidates"] for line in run.history if "candidates" in line} == {31}
     assert run.encoder.dimension == 32
-    assert len(run.encoder.after) == 0
+    assert len(run.encoder.parts) == 0
     assert not any("head" in name for name, _ in run.encoder.named_parameters())
     again = isotrope.load(run.folder / "model", device="cpu")
     assert np.allclose(again.encode("the chef bakes"), run.encoder.encode("the chef bakes"), atol=1e-5)

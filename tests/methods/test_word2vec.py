@@ -22,15 +22,15 @@ from isotrope.methods.frame.combined import Combined
 from isotrope.methods.frame.method import Method
 from isotrope.methods.frame.settings import check
 from isotrope.methods.word2vec import Word2Vec
-from isotrope.tokens.text_tokenizer import Tokens
+from isotrope.tokens.padded import Tokens
 from isotrope.tokens.word_vocabulary import learn_words
+from isotrope.training.loop_settings import LoopSettings
 from isotrope.training.optimiser import build_optimiser
-from isotrope.training.settings import LoopSettings
 from isotrope.views.numbers import Numbers
 from isotrope.views.word_stream import draw_noise, keep_rates, keep_words
 
 pytestmark = pytest.mark.filterwarnings(
-    "ignore::isotrope.training.loop.TrainingWarning", "ignore::isotrope.spaces.space.SpaceWarning"
+    "ignore::isotrope.training.state.TrainingWarning", "ignore::isotrope.spaces.space.SpaceWarning"
 )
 Batched = Callable[..., Batch]
 LOOP: dict[str, Any] = {"max_steps": 60, "batch_size": 64, "eval_steps": 60, "logging_steps": 20}

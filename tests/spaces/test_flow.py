@@ -140,13 +140,13 @@ def test_fitting_an_encoder(encoder: Encoder, texts: list[str]) -> None:
     fitted = [isotrope.fit_space("flow", encoder, texts, seed=seed, max_steps=30) for seed in (1, 1, 2)]
     assert encoder.fingerprint() == before
     assert encoder.training
-    assert not encoder.after
+    assert not encoder.parts
     assert not fitted[0].training
     vectors = [each.encode(texts) for each in fitted]
     assert np.array_equal(vectors[0], vectors[1])
     assert not np.allclose(vectors[0], vectors[2])
     assert 0.7 < vectors[0].std(axis=0).mean() < 1.2
-    flow = fitted[0].after[-1]
+    flow = fitted[0].parts[-1]
     assert flow.inverse(torch.from_numpy(vectors[0])).detach().numpy() == pytest.approx(encoder.encode(texts), abs=1e-4)
     weights = fitted[0].backbone.state_dict()
     assert all(torch.equal(weights[name], value) for name, value in encoder.backbone.state_dict().items())

@@ -8,7 +8,7 @@ import torch
 
 import isotrope
 from isotrope.encoders.encoder import Encoder
-from isotrope.encoders.parts.dense import Normalise
+from isotrope.encoders.parts.stock_parts import Normalize
 from isotrope.errors import InputError
 from isotrope.spaces.remove_components import RemoveComponents
 from isotrope.spaces.space import SpaceWarning
@@ -129,6 +129,6 @@ def test_whitening_an_encoder(encoder: Encoder, texts: list[str]) -> None:
 
 
 def test_an_encoder_of_unit_vectors_stays_one(encoder: Encoder, texts: list[str]) -> None:
-    encoder.after.append(Normalise())
+    encoder.parts.append(Normalize())
     mapped = isotrope.fit_space("standardise", encoder, texts)
     assert np.linalg.norm(mapped.encode(texts[:5]), axis=1) == pytest.approx(np.ones(5), abs=1e-5)

@@ -8,8 +8,8 @@ import torch
 
 import isotrope
 from isotrope.encoders.encoder import Encoder
-from isotrope.encoders.parts.dense import Normalise
 from isotrope.encoders.parts.layer_walk import LayerWalk, bend, layer_weights
+from isotrope.encoders.parts.stock_parts import Normalize
 from isotrope.errors import InputError
 from isotrope.spaces.sif import token_frequencies
 from isotrope.towers.heads import tanh_head
@@ -17,7 +17,7 @@ from isotrope.towers.heads import tanh_head
 
 def states_by_hand(encoder: Encoder, text: str) -> tuple[np.ndarray, np.ndarray]:
     """Ids [tokens] and all layers [layers, tokens, d] of one text."""
-    tokens = encoder.tokenise([text])
+    tokens = encoder.tokenize([text])
     with torch.inference_mode():
         return tokens.ids[0].numpy(), np.stack([layer[0].double().numpy() for layer in encoder.layers(tokens)])
 
@@ -51,12 +51,12 @@ def test_the_paper_divides_by_the_length_and_has_the_same_cosines(encoder: Encod
     paper = (weights[:, None] * states[-1]).mean(axis=0)
     found = mapped.encode(texts[3])
     assert found @ paper / np.linalg.norm(found) / np.linalg.norm(paper) == pytest.approx(1, abs=1e-6)
-    assert not mapped.after  # no component is taken away
+    assert not mapped.parts  # no component is taken away
 
 
 def test_frequencies_count_special_tokens_and_sum_to_one(encoder: Encoder, texts: list[str]) -> None:
     found = token_frequencies(encoder, texts, block=7)
-    lengths = encoder.tokenise(texts).lengths
+    lengths = encoder.tokenize(texts).lengths
     assert found.sum() == pytest.approx(1)
     assert found[encoder.tokenizer.cls_token_id] == pytest.approx(len(texts) / lengths.sum())
     assert found[encoder.tokenizer.pad_token_id] == 0
@@ -138,9 +138,9 @@ def test_padding_and_batches_change_nothing(encoder: Encoder, texts: list[str]) 
 
 
 def test_a_head_behind_the_pooling_is_in_the_way(encoder: Encoder, texts: list[str]) -> None:
-    encoder.after.append(Normalise())
+    encoder.parts.append(Normalize())
     assert np.linalg.norm(isotrope.fit_space("sbert-wk", encoder, texts).encode("salt")) == pytest.approx(1, abs=1e-5)
-    encoder.after.append(tanh_head(32))
+    encoder.parts.append(tanh_head(32))
     for name in ("sif", "sbert-wk"):
         with pytest.raises(InputError, match="a Dense module stands behind it"):
             isotrope.fit_space(name, encoder, texts)

@@ -12,7 +12,7 @@ import torch
 import isotrope
 from isotrope.encoders.encoder import Encoder
 from isotrope.errors import InputError
-from isotrope.tokens.text_tokenizer import Tokens
+from isotrope.tokens.padded import Tokens
 from isotrope.towers.decoder import Decoder, Vocabulary
 from isotrope.views.masking import Masked
 
@@ -133,9 +133,15 @@ def test_roberta_counts_its_positions_from_behind_the_padding(encoder: Encoder) 
     from transformers import RobertaConfig, RobertaForMaskedLM
 
     config = RobertaConfig(
-        vocab_size=encoder.text_tokenizer.vocabulary, hidden_size=32, num_hidden_layers=2, num_attention_heads=2, intermediate_size=64,
-        max_position_embeddings=40, pad_token_id=1, type_vocab_size=1,
-    )  # fmt: skip
+        vocab_size=encoder.text_tokenizer.vocabulary,
+        hidden_size=32,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        intermediate_size=64,
+        max_position_embeddings=40,
+        pad_token_id=1,
+        type_vocab_size=1,
+    )
     model = RobertaForMaskedLM(config)
     plain = Encoder(model.roberta, encoder.tokenizer, language_model=model)
     words, decoder = made(plain, tied=True)

@@ -1,4 +1,4 @@
-"""Frozen stays frozen, momentum follows by its formula, dropout reaches every part."""
+"""Frozen stays frozen, momentum follows by its formula."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import nn
 
-from isotrope.encoders.modes import evaluating, set_dropout
+import isotrope
 from isotrope.towers.keeping import Frozen, Momentum, Trained
 
 
@@ -27,8 +27,7 @@ def rows() -> torch.Tensor:
     return torch.randn(8, 6, generator=torch.Generator().manual_seed(1))
 
 
-# --------------------------------------------------------------------------------------------------------------------------
-# frozen
+# ---------------------------------------------------------------------------------------------------- frozen
 
 
 @pytest.mark.parametrize(
@@ -74,16 +73,15 @@ def test_a_frozen_copy_does_not_follow_its_original():
     assert all(parameter.requires_grad for parameter in online.parameters())
 
 
-def test_a_frozen_encoder_gives_its_eval_vectors_in_training(fresh, texts):
-    encoder = fresh()
+def test_a_frozen_encoder_gives_its_eval_vectors_in_training(tiny, topics):
+    encoder, texts = isotrope.load(tiny, device="cpu"), topics[:20]
     expected = encoder.encode(texts)
     parent = Parent(teacher=Frozen.copy_of(encoder.train())).train()
     assert (parent.parts["teacher"].module.encode(texts) == expected).all()
     assert encoder.training
 
 
-# ------------------------------------------------------------------------------------------------------------------------
-# momentum
+# ---------------------------------------------------------------------------------------------------- momentum
 
 
 def test_momentum_starts_equal_and_follows_by_the_formula():
@@ -137,72 +135,3 @@ def test_trained_learns():
     role(rows()).sum().backward()
     assert role.module.weight.grad is not None
     assert role.learning_rate == 10.0
-
-
-# ------------------------------------------------------------------------------------------------------------- modes
-# and dropout
-
-
-def test_evaluating_puts_back_each_part_as_it_was():
-    module = nn.Sequential(small(), Frozen(small()), small().eval()).train()
-    module[2].eval()
-    before = [part.training for part in module.modules()]
-    with evaluating(module) as inside:
-        assert inside is module
-        assert not any(part.training for part in module.modules())
-        assert not module[0](rows()).requires_grad
-    assert [part.training for part in module.modules()] == before
-    assert {True, False} == set(before)
-
-
-def attention_rates(encoder, monkeypatch) -> set[float]:
-    """The dropout that attention is really called with in training."""
-    rates = set()
-    attend = nn.functional.scaled_dot_product_attention
-
-    def watched(*args, dropout_p=0.0, **named):
-        rates.add(dropout_p)
-        return attend(*args, dropout_p=dropout_p, **named)
-
-    monkeypatch.setattr(nn.functional, "scaled_dot_product_attention", watched)
-    encoder.train()(encoder.frame([torch.arange(7, 12).numpy()] * 2))
-    return rates
-
-
-@pytest.mark.parametrize("rate", [0.0, 0.25])
-def test_dropout_reaches_attention(rate, fresh, monkeypatch):
-    encoder = fresh()
-    set_dropout(encoder.backbone, rate)
-    assert {part.p for part in encoder.backbone.modules() if isinstance(part, nn.Dropout)} == {rate}
-    assert attention_rates(encoder, monkeypatch) == {rate}
-
-
-def test_without_dropout_training_gives_the_vectors_of_evaluation(fresh, texts):
-    encoder = fresh()
-    tokens = encoder.frame([torch.arange(5, 20).numpy()])
-    expected = encoder(tokens)
-    assert not torch.allclose(encoder.train()(tokens), expected, atol=1e-3)
-    set_dropout(encoder.backbone, 0.0)
-    torch.testing.assert_close(encoder.train()(tokens), expected, rtol=0, atol=1e-5)
-
-
-def test_dropout_kept_as_a_number_is_set_too():
-    from transformers import ModernBertConfig, ModernBertModel
-
-    shape = {
-        "vocab_size": 50,
-        "hidden_size": 16,
-        "intermediate_size": 16,
-        "num_hidden_layers": 1,
-        "num_attention_heads": 2,
-    }
-    model = ModernBertModel(
-        ModernBertConfig(**shape, pad_token_id=0, bos_token_id=1, eos_token_id=2, cls_token_id=1, sep_token_id=2)
-    )
-    set_dropout(model, 0.3)
-    rates = {
-        part.attention_dropout
-        for part in model.modules()
-        if isinstance(getattr(part, "attention_dropout", None), float)
-    }
-    assert rates == {0.3}

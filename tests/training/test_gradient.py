@@ -15,35 +15,36 @@ from torch import Tensor, nn
 import isotrope
 from isotrope.data.corpus import Records, open_corpus
 from isotrope.encoders.encoder import Encoder
-from isotrope.methods.frame.auxiliary import Beside
-from isotrope.methods.frame.method import Batch, Method, Settings, View
+from isotrope.methods.frame.batch import Batch, View
+from isotrope.methods.frame.combined import Added, Combined
+from isotrope.methods.frame.method import Card, Method
 from isotrope.methods.frame.method_registry import find
+from isotrope.methods.frame.settings import Settings
 from isotrope.methods.mlm import MaskedLanguageModel, MLMSettings
-from isotrope.towers.keeping import Frozen, Momentum, Role, Trained
+from isotrope.towers.keeping import Frozen, Momentum, Tower, Trained
 from isotrope.training.loop import make_accelerator
-from isotrope.training.optimiser import build_optimiser, build_schedule
-from isotrope.training.settings import LoopSettings
-from isotrope.training.step import _represent, compute_gradient
+from isotrope.training.loop_settings import LoopSettings
+from isotrope.training.optimiser import build_optimiser, build_schedule, rise_and_fall
+from isotrope.training.step import compute_gradient, represent
 
 KEY = (42, 3, 0)
 
 
-def build(name: str, folder: Path, mlm: bool = False) -> Method:
+def build(name: str, folder: Path, mlm: bool = False) -> Combined:
     torch.manual_seed(0)
     encoder = isotrope.load(folder, pooling="cls", device="cpu", language_head=mlm)
-    method: Method = find(name)(find(name).Settings(), encoder, 64)
-    if mlm:
-        method = Beside(method, MaskedLanguageModel(MLMSettings(), encoder, 64), 0.1)
-    return method.train()
+    method = find(name)(find(name).Settings(), encoder, 64)
+    added = [Added(MaskedLanguageModel(MLMSettings(), encoder, 64), 0.1)] if mlm else []
+    return Combined(method, added).train()
 
 
-def batch_of(method: Method, source: Path, needs: tuple[str, ...], count: int = 12) -> Batch:
+def batch_of(method: Combined, source: Path, needs: tuple[str, ...], count: int = 12) -> Batch:
     tokenizer = method.encoder.text_tokenizer
     corpus = open_corpus(source, needs, tokenizer)
     return Batch(method.views(Records(corpus, list(range(count))), np.random.default_rng(0)), count, 7)
 
 
-def gradients(method: Method) -> dict[str, Tensor]:
+def gradients(method: Combined) -> dict[str, Tensor]:
     return {name: p.grad.clone() for name, p in method.named_parameters() if p.grad is not None}
 
 
@@ -57,13 +58,13 @@ def test_cached_gradients_equal_plain_ones_with_dropout_on(
     accelerator = make_accelerator(LoopSettings())
     source = request.getfixturevalue(fixture)
     cached, plain = build(name, tiny, mlm), build(name, tiny, mlm)
-    kinds = (find(name).needs,)
+    kinds = (find(name).card.needs,)
     outcome = compute_gradient(cached, batch_of(cached, source, kinds), accelerator, KEY, chunk_size=5)
     # The same chunks under the same masks, all kept for one backward.
     batch = batch_of(plain, source, kinds)
-    parts = [_represent(plain, chunk, accelerator, (*KEY, number)) for number, chunk in enumerate(batch.chunks(5))]
+    parts = [represent(plain, chunk, accelerator, (*KEY, number)) for number, chunk in enumerate(batch.chunks(5))]
     assert len(parts) == 3
-    terms = plain.loss({name: torch.cat([part[name] for part in parts]) for name in parts[0]}, batch)
+    terms = plain.loss({name: torch.cat([part[name] for part in parts]) for name in parts[0]}, batch.generator())
     plain.total(terms).backward()
     assert float(outcome.loss) == pytest.approx(float(plain.total(terms).detach()), abs=1e-6)
     expected, found = gradients(plain), gradients(cached)
@@ -93,16 +94,24 @@ def test_decay_falls_on_matrices_only_and_every_tensor_is_in_one_group(tiny: Pat
     assert any("head" in name for name in decayed)
 
 
-class Towers(Method):
-    """A method with every kind of role, to hold the frame against."""
+class Seen(Tower):
+    """Notes what it is given after an update."""
 
-    Settings = Settings
+    def after_update(self, representations: dict[str, Tensor]) -> None:
+        self.key = representations["key"]
 
-    def roles(self, encoder: Encoder) -> dict[str, Role]:
+
+class Towers(Method[Settings]):
+    """A method with towers of every sort, to hold the frame against."""
+
+    card = Card("towers", "Towers", "", 2026)
+
+    def towers(self, encoder: Encoder) -> dict[str, Tower]:
         return {
             "frozen": Frozen.copy_of(encoder),
             "momentum": Momentum(encoder, 0.9),
             "head": Trained(nn.Linear(encoder.width, 4), learning_rate=100.0),
+            "seen": Seen(),
         }
 
     def views(self, records: Records, rng: np.random.Generator) -> dict[str, View]:
@@ -111,32 +120,30 @@ class Towers(Method):
     def represent(self, batch: Batch) -> dict[str, Tensor]:
         (online,) = self.encoder.embed(batch["text"])
         return {
-            "online": self.role["head"](online),
-            "frozen": self.role["head"](self.role["frozen"](batch["text"])),
-            "key": self.role["momentum"](batch["text"]),
+            "online": self.tower["head"](online),
+            "frozen": self.tower["head"](self.tower["frozen"](batch["text"])),
+            "key": self.tower["momentum"](batch["text"]),
         }
 
-    def loss(self, representations: dict[str, Tensor], batch: Batch) -> dict[str, Tensor]:
-        noise = torch.randn(4, generator=batch.generator)
+    def loss(self, representations: dict[str, Tensor], generator: torch.Generator) -> dict[str, Tensor]:
+        noise = torch.randn(4, generator=generator)
         return {"apart": (representations["online"] - representations["frozen"] + noise).pow(2).mean()}
 
-    def after_step(self, representations: dict[str, Tensor]) -> None:
-        self.seen = representations["key"]
 
-
-def test_the_frame_carries_frozen_momentum_and_trained_roles(tiny: Path, sentences: Path) -> None:
+def test_the_frame_carries_frozen_momentum_and_trained_towers(tiny: Path, sentences: Path) -> None:
     accelerator = make_accelerator(LoopSettings())
     torch.manual_seed(0)
     method = Towers(Settings(), isotrope.load(tiny, device="cpu"), 64).train()
-    frozen, momentum = method.role["frozen"], method.role["momentum"]
+    combined = Combined(method)
+    frozen, momentum = method.tower["frozen"], method.tower["momentum"]
     assert not any(module.training for module in frozen.module.modules())
     before = {name: p.clone() for name, p in frozen.named_parameters()}
     settings = LoopSettings(learning_rate=1e-3)
-    optimiser = build_optimiser(method, settings)
+    optimiser = build_optimiser(combined, settings)
     assert {group["lr"] for group in optimiser.param_groups} == {1e-3, 1e-1}
-    outcome = compute_gradient(method, batch_of(method, sentences, ("sentences",)), accelerator, KEY, chunk_size=4)
+    outcome = compute_gradient(combined, batch_of(combined, sentences, ("sentences",)), accelerator, KEY, chunk_size=4)
     optimiser.step()
-    method.finish_step(outcome.representations)
+    combined.after_update(outcome.representations)
     for name, parameter in frozen.named_parameters():
         assert torch.equal(parameter, before[name]), name
         assert parameter.grad is None
@@ -147,13 +154,13 @@ def test_the_frame_carries_frozen_momentum_and_trained_roles(tiny: Path, sentenc
     ]
     assert moved
     assert all(moved)
-    assert method.seen.shape == (12, method.encoder.width)
+    assert method.tower["seen"].key.shape == (12, method.encoder.width)
 
 
 def test_the_rate_rises_then_falls_to_zero(tiny: Path) -> None:
     settings = LoopSettings(learning_rate=1.0, warmup_ratio=0.2)
     optimiser = build_optimiser(build("simcse", tiny), settings)
-    schedule = build_schedule(optimiser, settings, 10)
+    schedule = build_schedule(optimiser, lambda step: rise_and_fall(step, 10, settings.warmup_ratio))
     rates = []
     for _ in range(11):
         rates.append(schedule.get_last_lr()[0])

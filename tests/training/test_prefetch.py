@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +35,7 @@ def seen(monkeypatch: pytest.MonkeyPatch) -> list[Records]:
 def test_an_epoch_of_documents_is_as_many_steps_as_they_fill(
     tiny: Path, sentences: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seen: list[Records]
 ) -> None:
-    monkeypatch.setattr(SimCSE, "needs", "dialogues")
+    monkeypatch.setattr(SimCSE, "card", replace(SimCSE.card, needs="dialogues"))
     monkeypatch.setattr(SimCSE, "batches", "by-document")
     run = isotrope.train("simcse", sentences, model=tiny, output=tmp_path / "run", batch_size=9, **SHORT)
     # 50 documents of eight, of which five are held out.
@@ -48,7 +49,7 @@ def test_an_epoch_of_documents_is_as_many_steps_as_they_fill(
 def test_more_documents_asked_for_than_there_are(
     tiny: Path, sentences: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(SimCSE, "needs", "dialogues")
+    monkeypatch.setattr(SimCSE, "card", replace(SimCSE.card, needs="dialogues"))
     monkeypatch.setattr(SimCSE, "batches", "by-document")
     with pytest.raises(
         InputError, match=r"50 different dialogues \(45 to train on and 5 held out\), fewer than batch_size \(64\)"
@@ -59,7 +60,7 @@ def test_more_documents_asked_for_than_there_are(
 def test_classes_come_in_company(
     tiny: Path, topics: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seen: list[Records]
 ) -> None:
-    monkeypatch.setattr(SimCSE, "needs", "labelled")
+    monkeypatch.setattr(SimCSE, "card", replace(SimCSE.card, needs="labelled"))
     monkeypatch.setattr(SimCSE, "batches", "by-class")
     rows = [(text, text.split()[1]) for text in topics[:400]]
     run = isotrope.train("simcse", rows, model=tiny, output=tmp_path / "run", batch_size=20, **SHORT)

@@ -1,8 +1,11 @@
-"""Pre-training from nothing: full rows, masks at a fixed count, resume, and sentences for text that will not do."""
+"""Pre-training from scratch: full rows, masks at a fixed count, resume, and sentences for text that will not do."""
 
 from __future__ import annotations
 
 import json
+import os
+import signal
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +18,12 @@ from isotrope.data.corpus import Records
 from isotrope.data.packing import pack
 from isotrope.data.sources import read_sentences
 from isotrope.errors import InputError
-from isotrope.methods.frame.method import Batch
-from isotrope.training.pretrain_feeds import PairedText, RunningText
-from isotrope.training.pretrain_settings import PretrainSettings
+from isotrope.methods.frame.batch import Batch
+from isotrope.methods.frame.combined import Combined
+from isotrope.training.loop import make_accelerator
+from isotrope.training.packed_feed import PackedLanguage
+from isotrope.training.pretrain_run import Task, packed_task, paired_task
+from isotrope.training.pretrain_settings import PretrainSettings, pretraining_tasks
 from isotrope.training.step import keyed_seed
 
 SMALL: dict[str, Any] = {
@@ -69,11 +75,11 @@ def test_documents_are_numbered_through_several_files(tmp_path: Path) -> None:
 def test_it_learns_and_the_folder_is_a_plain_masked_language_model(text: Path, tmp_path: Path) -> None:
     from transformers import AutoModelForMaskedLM
 
-    encoder = isotrope.pretrain([text], tmp_path / "run", **{**SMALL, "steps": 60, "warmup_steps": 5, "save_steps": 30})
-    assert encoder is not None
+    settings = {**SMALL, "steps": 60, "warmup_steps": 5, "save_steps": 30}
+    encoder = isotrope.pretrain([text], tmp_path / "run", **settings).encoder
     lines = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]
     losses = [line["loss"] for line in lines if "loss" in line]
-    held = [line["held_out_loss"] for line in lines if "held_out_loss" in line]
+    held = [line["evaluation"]["held_out_loss"] for line in lines if "evaluation" in line]
     assert losses[-1] < 0.8 * losses[0]
     assert held[-1] < held[0]
     assert all(line["tokens_per_second"] > 0 for line in lines if "loss" in line)
@@ -88,22 +94,19 @@ def test_it_learns_and_the_folder_is_a_plain_masked_language_model(text: Path, t
 def test_a_run_cut_into_pieces_equals_a_run_in_one(text: Path, tmp_path: Path, optimiser: str) -> None:
     settings = {**SMALL, "optimiser": optimiser}
     whole = isotrope.pretrain([text], tmp_path / "whole", **settings)
-    assert (
-        isotrope.pretrain([text], tmp_path / "cut", **{**settings, "minutes": 1e-9}) is None
-    )  # out of time after one step
+    cut = isotrope.pretrain([text], tmp_path / "cut", **{**settings, "minutes": 1e-9})  # out of time after one step
+    assert not cut.complete
     assert not (tmp_path / "cut" / "model").exists()
     resumed = isotrope.pretrain([text], tmp_path / "cut", resume=True, **settings)
-    assert whole is not None
-    assert resumed is not None
-    for (name, first), second in zip(whole.named_parameters(), resumed.parameters(), strict=True):
+    assert whole.complete
+    assert resumed.complete
+    for (name, first), second in zip(whole.encoder.named_parameters(), resumed.encoder.parameters(), strict=True):
         assert torch.equal(first, second), name
 
 
 def test_another_models_vocabulary_can_be_taken(text: Path, tiny: Path, tmp_path: Path) -> None:
-    encoder = isotrope.pretrain(
-        [text], tmp_path / "run", tokenizer=tiny, **{**SMALL, "vocabulary": 123, "steps": 3, "warmup_steps": 1}
-    )
-    assert encoder is not None
+    settings = {**SMALL, "vocabulary": 123, "steps": 3, "warmup_steps": 1}
+    encoder = isotrope.pretrain([text], tmp_path / "run", tokenizer=tiny, **settings).encoder
     assert encoder.text_tokenizer.fingerprint() == isotrope.load(tiny).text_tokenizer.fingerprint()
     assert encoder.backbone.config.vocab_size == encoder.text_tokenizer.vocabulary
 
@@ -157,12 +160,38 @@ def lines_of(folder: Path, name: str) -> list[dict[str, Any]]:
     return [line for line in lines if name in line]
 
 
+def measured(folder: Path) -> list[dict[str, float]]:
+    return [line["evaluation"] for line in lines_of(folder, "evaluation")]
+
+
+def test_ctrl_c_leaves_a_checkpoint_and_resume_goes_on(
+    text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In the middle, where no checkpoint was due."""
+    whole = isotrope.pretrain([text], tmp_path / "whole", **SMALL)
+    after, taken = Combined.after_update, iter(range(1, 1000))
+
+    def interrupt(self: Combined, representations: dict[str, torch.Tensor]) -> None:
+        after(self, representations)
+        if next(taken) == 4:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Combined, "after_update", interrupt)
+        with pytest.raises(KeyboardInterrupt, match="step 4"):
+            isotrope.pretrain([text], tmp_path / "cut", **SMALL)
+    assert (tmp_path / "cut" / "checkpoints" / "step-4").is_dir()
+    resumed = isotrope.pretrain([text], tmp_path / "cut", resume=True, **SMALL)
+    for (name, first), second in zip(whole.encoder.named_parameters(), resumed.encoder.parameters(), strict=True):
+        assert torch.equal(first, second), name
+
+
 def test_masked_language_modelling_alone_is_bit_for_bit_this_loop(text: Path, tmp_path: Path) -> None:
     """The built-in encoder was made by these lines, written out:
 
     what else pre-training learns to do must not change them.
     """
-    trained = isotrope.pretrain([text], tmp_path / "run", **SMALL)
+    trained = isotrope.pretrain([text], tmp_path / "run", **SMALL).encoder
     encoder = isotrope.load(tmp_path / "run" / "start", device="cpu", language_head=True).train()
     model: Any = encoder.language_model
     tokenizer, length, size, steps = encoder.text_tokenizer, 32, 16, 12
@@ -197,25 +226,31 @@ def test_masked_language_modelling_alone_is_bit_for_bit_this_loop(text: Path, tm
         optimiser.step()
         schedule.step()
         optimiser.zero_grad()
-    assert trained is not None
     found: Any = trained.language_model
     assert [
         name for name, value in model.state_dict().items() if not torch.equal(value, found.state_dict()[name])
     ] == []
 
 
-def test_the_step_compiles_as_one_graph(text: Path, tiny: Path) -> None:
-    """On a GPU the step is compiled; a break in it would cost the speed that the built-in encoder was made with."""
-    running = RunningText(
-        [text], isotrope.load(tiny, device="cpu", language_head=True), PretrainSettings(length=32, batch_size=8)
-    )
-    running.begin(0, torch.device("cpu"))
-    ids = running._batch(0)
+def test_the_forward_compiles_as_one_graph(text: Path, tiny: Path) -> None:
+    """On a GPU it is compiled; a break in it would cost the speed that the built-in encoder was made with."""
+    task = opened(packed_task, text, tiny, PretrainSettings(length=32, batch_size=8))
+    method: Any = task.combined.method
+    assert isinstance(method, PackedLanguage)
+    ids = next(task.feed.batches(skip=0))[1]["rows"].ids
     found = []
-    for loss_of in (running._loss, torch.compile(running._loss, backend="eager", fullgraph=True)):
+    for losses_of in (method.token_losses, torch.compile(method.token_losses, backend="eager", fullgraph=True)):
         torch.manual_seed(3)
-        found.append(loss_of(ids).item())
+        found.append(losses_of(ids).mean().item())
     assert found[0] == pytest.approx(found[1], rel=1e-6)
+
+
+def opened(make: Callable[..., Task], text: Path, tiny: Path, settings: PretrainSettings) -> Task:
+    encoder = isotrope.load(tiny, device="cpu", language_head=True)
+    accelerator = make_accelerator(settings.loop())
+    if make is packed_task:
+        return make([text], encoder, settings, accelerator)
+    return make([text], encoder, settings, pretraining_tasks()[settings.tasks.split(",")[-1]], accelerator)
 
 
 ORDER = ("first", "then", "later", "finally")
@@ -242,24 +277,21 @@ def test_tasks_are_the_methods_and_resume_equals_a_run_in_one(ordered: Path, tmp
     """
     settings = {**SMALL, "tasks": tasks, "steps": 4, "warmup_steps": 1, "save_steps": 2, "logging_steps": 1}
     whole = isotrope.pretrain([ordered], tmp_path / "whole", **settings)
-    assert isotrope.pretrain([ordered], tmp_path / "cut", **{**settings, "minutes": 1e-9}) is None
+    assert not isotrope.pretrain([ordered], tmp_path / "cut", **{**settings, "minutes": 1e-9}).complete
     resumed = isotrope.pretrain([ordered], tmp_path / "cut", resume=True, **settings)
-    assert whole is not None
-    assert resumed is not None
-    assert [
-        name for name, value in whole.state_dict().items() if not torch.equal(value, resumed.state_dict()[name])
-    ] == []
+    first, second = whole.encoder.state_dict(), resumed.encoder.state_dict()
+    assert [name for name, value in first.items() if not torch.equal(value, second[name])] == []
     found = [[line["loss"] for line in lines_of(tmp_path / run, "loss")] for run in ("whole", "cut")]
     assert found[0] == found[1]
     names = {name.strip() for name in tasks.split(",")}
     terms = {"mlm", "words", "sentences"} if "structbert" in names else names
-    line, held = lines_of(tmp_path / "whole", "loss")[0], lines_of(tmp_path / "whole", "held_out_loss")[-1]
+    line, held = lines_of(tmp_path / "whole", "loss")[0], measured(tmp_path / "whole")[-1]
     if len(terms) > 1:
         assert line["loss"] == pytest.approx(sum(line[term] for term in terms), rel=1e-5)  # equal weights
     accuracies = {f"{name}_{figure}" for name in names - {"mlm"} for figure in ("accuracy", "guess")}
     assert accuracies <= set(held)
     assert ("mlm_perplexity" in held) == ("mlm" in terms)
-    assert set(isotrope.load(tmp_path / "whole" / "model", language_head=True).state_dict()) == set(whole.state_dict())
+    assert set(isotrope.load(tmp_path / "whole" / "model", language_head=True).state_dict()) == set(first)
 
 
 def test_a_sentence_task_and_masked_language_modelling_are_both_learned(tmp_path: Path) -> None:
@@ -275,7 +307,7 @@ def test_a_sentence_task_and_masked_language_modelling_are_both_learned(tmp_path
         "logging_steps": 20, "learning_rate": 1e-3, "dropout": 0.0, "mask_rate": 0.15,
     }  # fmt: skip
     isotrope.pretrain([tmp_path / "two.txt"], tmp_path / "run", **settings)
-    first, *_, last = lines_of(tmp_path / "run", "held_out_loss")
+    first, *_, last = measured(tmp_path / "run")
     assert last["sop_accuracy"] == 1.0
     assert lines_of(tmp_path / "run", "sop")[-1]["sop"] < 0.2
     assert last["mlm_perplexity"] < 0.7 * first["mlm_perplexity"]
@@ -283,32 +315,32 @@ def test_a_sentence_task_and_masked_language_modelling_are_both_learned(tmp_path
 
 def test_one_forward_answers_both_over_masked_pairs(ordered: Path, tmp_path: Path, tiny: Path) -> None:
     """The figures of mlm,sop are those of the two methods over the same masked rows."""
-    text = PairedText(
-        [ordered], isotrope.load(tiny, device="cpu", language_head=True), PretrainSettings(tasks="mlm,sop", length=32)
-    )
-    method: Any = text.method.eval()
-    views = method.views(Records(text.corpus, text.train[:16].tolist()), np.random.default_rng(3))
+    task = opened(paired_task, ordered, tiny, PretrainSettings(tasks="mlm,sop", length=32))
+    method: Any = task.combined.eval().method
+    feed: Any = task.feed
+    views = method.views(Records(feed.corpus, feed.rows[:16].tolist()), np.random.default_rng(3))
     batch = Batch(views, 16, 0)
     assert set(views) == {"masked", "labels"}
     assert bool((views["masked"].tokens.segments == 1).any())
-    terms = method.loss(method.represent(batch), batch)
+    terms = method.loss(method.represent(batch), batch.generator())
     masked = views["masked"]
     alone = Batch({"pairs": masked.tokens, "labels": views["labels"]}, 16, 0)
     assert terms["sop"].item() == pytest.approx(
-        method.task.loss(method.task.represent(alone), alone)["sop"].item(), rel=1e-5
+        method.task.loss(method.task.represent(alone), alone.generator())["sop"].item(), rel=1e-5
     )
     language = Batch({"masked": masked}, 16, 0)
     assert terms["mlm"].item() == pytest.approx(
-        method.language.loss(method.language.represent(language), language)["mlm"].item(), rel=1e-5
+        method.language.loss(method.language.represent(language), language.generator())["mlm"].item(), rel=1e-5
     )
-    assert method.total(terms).item() == pytest.approx(terms["sop"].item() + terms["mlm"].item(), rel=1e-6)
+    assert task.combined.total(terms).item() == pytest.approx(terms["sop"].item() + terms["mlm"].item(), rel=1e-6)
     share = masked.labels.ge(0).sum() / (masked.tokens.mask.sum() - 3 * 16)
     assert float(share) == pytest.approx(0.3, abs=0.08)  # the mask rate of pre-training
 
 
 def test_held_out_documents_begin_no_pair_of_training(ordered: Path, tiny: Path) -> None:
-    text = PairedText([ordered], isotrope.load(tiny, device="cpu"), PretrainSettings(tasks="nsp", length=32))
-    aside, seen = (set(text.corpus.documents[rows].tolist()) for rows in (text.held, text.train))
+    task = opened(paired_task, ordered, tiny, PretrainSettings(tasks="nsp", length=32))
+    feed: Any = task.feed
+    aside, seen = (set(feed.corpus.documents[rows].tolist()) for rows in (task.held, feed.rows))
     assert aside == {199, 399}
     assert seen == set(range(400)) - aside
 
@@ -317,7 +349,7 @@ def test_held_out_documents_begin_no_pair_of_training(ordered: Path, tiny: Path)
     ("tasks", "said"),
     [
         ("mlm,sopp", "did you mean 'sop'|sop"),
-        ("nsp,sop", "structbert asks in one task"),
+        ("nsp,sop", "tasks names nsp and sop; choose one"),
         ("", "tasks are"),
         ("simcse", "tasks are"),
     ],
@@ -347,8 +379,8 @@ def test_a_sentence_task_needs_documents(tmp_path: Path, topics: list[str]) -> N
 def test_the_shares_of_masks_are_those_of_pretraining(ordered: Path, tiny: Path, tasks: str) -> None:
     """All kept: what is asked for stands there as it was."""
     settings = PretrainSettings(tasks=tasks, length=32, keep=1.0, replace=0.0, mask_rate=0.5)
-    text = PairedText([ordered], isotrope.load(tiny, device="cpu", language_head=True), settings)
-    views = text.method.views(Records(text.corpus, text.train[:32].tolist()), np.random.default_rng(3))
+    feed: Any = opened(paired_task, ordered, tiny, settings).feed
+    views = feed.combined.views(Records(feed.corpus, feed.rows[:32].tolist()), np.random.default_rng(3))
     masked: Any = views["masked"]
     assert len(masked.asked) > 200
     assert torch.equal(masked.tokens.ids.flatten()[masked.asked], masked.labels.flatten()[masked.asked])

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from isotrope.errors import InputError
+from isotrope.methods.frame.settings import check, resolve
 from isotrope.methods.simcse import SimCSESettings
-from isotrope.training.settings import LoopSettings, resolve
+from isotrope.training.loop_settings import LoopSettings
 
 
 def test_words_become_values_of_the_right_kind() -> None:
@@ -41,4 +42,4 @@ def test_a_value_of_another_kind_is_refused_by_name(name: str, value: object) ->
 )  # fmt: skip
 def test_values_that_cannot_work_are_refused_by_name(name: str, value: object) -> None:
     with pytest.raises(InputError, match=name):
-        LoopSettings(**{name: value}).check()  # type: ignore[arg-type]
+        check(LoopSettings(**{name: value}))  # type: ignore[arg-type]

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from isotrope.errors import InputError
-from isotrope.tokens.text_tokenizer import Words
+from isotrope.tokens.word_pieces import Words
 from isotrope.views.corruption import HideWords, Infill, Rotate, parse_noise, permute_sentences, span_lengths
 
 MASK = 4

@@ -8,7 +8,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from isotrope.tokens.text_tokenizer import TextTokenizer, Tokens
+from isotrope.tokens.padded import Tokens
+from isotrope.tokens.text_tokenizer import TextTokenizer
 from isotrope.views.masking import Masked, mask_rows, mask_tokens
 
 

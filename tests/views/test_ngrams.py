@@ -17,7 +17,7 @@ def encoder(tiny: Path) -> isotrope.Encoder:
 
 
 def test_the_visible_tokens_and_the_ngram_make_up_the_sentence(encoder: isotrope.Encoder, topics: list[str]) -> None:
-    tokens = encoder.tokenise([*topics[:50], "salt", "the chef"], max_length=16)
+    tokens = encoder.tokenize([*topics[:50], "salt", "the chef"], max_length=16)
     hidden, ngrams = hide_ngrams(tokens, encoder.text_tokenizer, np.random.default_rng(0))
     mask = encoder.text_tokenizer.mask
     for row, (before, after, ngram) in enumerate(zip(tokens.ids, hidden.ids, ngrams, strict=True)):
@@ -34,7 +34,7 @@ def test_the_visible_tokens_and_the_ngram_make_up_the_sentence(encoder: isotrope
 
 
 def test_lengths_have_their_mean_their_spread_and_their_ends(encoder: isotrope.Encoder, topics: list[str]) -> None:
-    tokens = encoder.tokenise(topics, max_length=64)
+    tokens = encoder.tokenize(topics, max_length=64)
     rng = np.random.default_rng(1)
     sizes = np.array([len(ngram) for ngram in hide_ngrams(tokens, encoder.text_tokenizer, rng)[1]])
     assert sizes.mean() == pytest.approx(5.0, abs=0.1)

@@ -10,7 +10,8 @@ import torch
 
 from isotrope.data.corpus import Corpus, Records, open_corpus
 from isotrope.errors import InputError
-from isotrope.tokens.text_tokenizer import TextTokenizer, join
+from isotrope.tokens.padded import join
+from isotrope.tokens.text_tokenizer import TextTokenizer
 from isotrope.views.masking import mask_tokens
 from isotrope.views.segments import cut_in_two, draw_elsewhere, draw_length, fit_pair, ids_of, run_from
 

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from isotrope.tokens.text_tokenizer import TextTokenizer, Tokens
+from isotrope.tokens.padded import Tokens
+from isotrope.tokens.text_tokenizer import TextTokenizer
 from isotrope.views.masking import Masked, mask_tokens
 from isotrope.views.shuffling import shuffle_trigrams
 

@@ -18,9 +18,10 @@ from isotrope.encoders.loading import load
 from isotrope.errors import InputError
 from isotrope.files import file_digest
 from isotrope.methods.frame.method_registry import find
+from isotrope.methods.frame.settings import resolve
 from isotrope.progress import bar, hidden
-from isotrope.trainer import Files
-from isotrope.training.settings import LoopSettings, resolve
+from isotrope.training.loop_settings import LoopSettings
+from isotrope.training.plan import Files
 from isotrope.version import __version__
 
 SHOWN = ("max_steps", "batch_size", "learning_rate", "max_length")  # under every table, also where they were not given

@@ -17,7 +17,8 @@ from isotrope.encoders.pooling import Pooling
 from isotrope.errors import InputError, nearest
 from isotrope.files import file_digest
 from isotrope.methods.frame.method_registry import find, registry
-from isotrope.training.settings import LoopSettings, resolve
+from isotrope.methods.frame.settings import resolve
+from isotrope.training.loop_settings import LoopSettings
 
 STEPS = 200  # where none are given; an epoch would give each text its own number
 EQUAL = ("max_steps", "epochs", "seed", "eval_steps", "patience", "held_out")  # the same for every method

@@ -13,6 +13,7 @@ from typing import Any
 
 import torch
 
+from isotrope.api import train
 from isotrope.comparison.plan import Task, Terms
 from isotrope.encoders.encoder import Encoder
 from isotrope.errors import InputError
@@ -22,9 +23,8 @@ from isotrope.evaluation.transfer import TASKS, evaluate_transfer
 from isotrope.files import write_json, written_file
 from isotrope.methods.frame.method_registry import find
 from isotrope.progress import hidden
-from isotrope.trainer import train
 from isotrope.training.checkpoints import RunFolder, difference
-from isotrope.training.loop import TrainingWarning
+from isotrope.training.state import TrainingWarning
 
 LABEL_FREE = ("retrieval_mrr", "alignment", "uniformity", "effective_rank")
 OF_THE_JUDGE = (*LABEL_FREE, "retrieval_first", "mean_cosine")  # what every run measures, whatever its method

@@ -1,1 +1,1 @@
-"""View → vectors: backbone, pooling, heads, roles, and the folders they are kept in."""
+"""View → vectors: the encoder, its pooling and parts, and the folder on disk."""

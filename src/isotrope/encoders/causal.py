@@ -1,4 +1,10 @@
-"""The causal mask over a backbone that read both sides: a token sees itself and what stands before it."""
+"""A causal mask for a backbone trained without one: a token sees itself and the tokens before it.
+
+    h_t = f(x_1 … x_t)
+
+Use it to train a bidirectional encoder as a causal language model. Its vectors change at once, so train it afterwards;
+mean and lasttoken suit it, cls does not (the first token sees nothing else).
+"""
 
 from __future__ import annotations
 
@@ -13,10 +19,9 @@ from isotrope.errors import InputError
 
 
 def make_causal(encoder: Encoder) -> None:
-    """From now on the backbone reads from left to right, also after it is saved: config.json says ``is_decoder``, which
-    readers obey.
+    """Make the backbone causal from now on, also after it is saved: config.json then says ``is_decoder``.
 
-    A backbone that could do so here and not in the hands of another reader is refused.
+    A backbone that would be causal here, but not for another reader of its folder, is refused.
     """
     backbone = encoder.backbone
     for model in filter(None, (backbone, encoder.language_model)):
@@ -28,7 +33,7 @@ def make_causal(encoder: Encoder) -> None:
 
 
 def _turn(model: Any) -> None:
-    """The attention layers took their form from the config when they were built, so they are told as well."""
+    """Set the config and the attention layers, which copied their form from the config when they were built."""
     model.config.is_decoder, model.config.use_cache = True, False
     for part in model.modules():
         for name in ("is_decoder", "is_causal"):
@@ -45,9 +50,9 @@ def _as_others_build_it(backbone: Any) -> Any:
 
 
 def sees_only_the_past(backbone: Any) -> bool:
-    """Tried out, with padding and without: does another last token leave the states before it as they were?"""
+    """Whether another last token leaves the states before it unchanged; tried with padding and without."""
     vocabulary = int(backbone.config.vocab_size)
-    ids = torch.full((2, 6), vocabulary - 1, device=backbone.device)  # the last of a vocabulary is no special token
+    ids = torch.full((2, 6), vocabulary - 1, device=backbone.device)  # the end of a vocabulary holds ordinary tokens
     ids[1, 3] = vocabulary - 2
     for length in (4, 6):
         mask = (torch.arange(6, device=ids.device) < length).long().expand_as(ids)

@@ -1,4 +1,7 @@
-"""Which concept stands in a relation to another: the one nearest to R a."""
+"""Completion of a triple (concept, relation, ?) with a table of concepts: the concepts nearest to R a.
+
+Only a model with relations can answer; a table of word vectors has none.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +16,8 @@ from isotrope.tokens.word_vocabulary import SPECIALS
 
 
 class Completion(NamedTuple):
+    """A concept, and the distance ‖R a − v‖ of its vector from the image of the question."""
+
     concept: str
     distance: float
 

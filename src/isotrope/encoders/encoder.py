@@ -1,4 +1,7 @@
-"""The encoder: text in, vectors out, the same vectors whatever the batch."""
+"""The encoder: text in, vectors out, the same vectors whatever the batch.
+
+Where a backbone, a pooling and the parts after it meet. Folders are read and written by loading.py and saving.py.
+"""
 
 from __future__ import annotations
 
@@ -13,15 +16,15 @@ import torch
 from torch import nn
 
 from isotrope.encoders.modes import evaluating
-from isotrope.encoders.parts.attention import Attention
-from isotrope.encoders.parts.dense import Dense
-from isotrope.encoders.parts.token_weights import TokenWeights
+from isotrope.encoders.parts.part import VectorPart
+from isotrope.encoders.parts.token_weights import TokenWeighting
 from isotrope.encoders.pooling import Pooling
 from isotrope.encoders.word_vectors import StaticVectors
 from isotrope.errors import InputError
 from isotrope.files import digest
 from isotrope.progress import bar
-from isotrope.tokens.text_tokenizer import Lengths, TextTokenizer, Tokens, join
+from isotrope.tokens.padded import Lengths, Tokens, join
+from isotrope.tokens.text_tokenizer import TextTokenizer
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -43,7 +46,7 @@ def plan(lengths: Lengths, budget: int, rows: int | None = None) -> Iterator[npt
 
 
 def _checked(texts: str | Iterable[str]) -> list[str]:
-    """A list of texts that the tokenizer takes."""
+    """The texts as a list, or a refusal that names the item which is none."""
     if isinstance(texts, Mapping) or not isinstance(texts, Iterable):
         raise InputError(f"encode takes a text or a list of texts, not {type(texts).__name__}.")
     rows = [texts] if isinstance(texts, str) else list(texts)
@@ -64,23 +67,28 @@ def _inputs(tokens: Tokens) -> dict[str, torch.Tensor]:
 
 
 class Encoder(nn.Module):
-    """A Hugging Face backbone or a table of word vectors, a pooling (of weighted tokens, where there are such), and
-    what follows it.
+    """A backbone, a pooling and the parts after it: text → token states → one vector a text.
+
+        v = part_n(… part_1(pooling(backbone(tokens))))
+
+    The backbone is a Hugging Face model or a table of word vectors. ``token_weights`` make a mean a weighted one.
+    ``parts`` are modules from vectors to vectors; those of encoders/parts can be saved. ``load`` gives one ready to
+    use; build one by hand only over a backbone of your own.
     """
 
-    token_weights: TokenWeights | Attention | None
+    token_weights: TokenWeighting | None
 
     def __init__(
         self,
         backbone: PreTrainedModel | StaticVectors,
         tokenizer: PreTrainedTokenizerBase,
         pooling: Pooling | str = "mean",
-        modules: Sequence[nn.Module] = (),
+        parts: Sequence[nn.Module] = (),
         max_length: int | None = None,
         prompt: str = "",
         facts: dict[str, Any] | None = None,
         language_model: PreTrainedModel | None = None,
-        token_weights: TokenWeights | Attention | None = None,
+        token_weights: TokenWeighting | None = None,
     ) -> None:
         super().__init__()
         self.backbone = cast("PreTrainedModel", backbone)  # a table has the shape of one
@@ -90,12 +98,26 @@ class Encoder(nn.Module):
             Pooling.named(pooling, backbone.config.num_hidden_layers) if isinstance(pooling, str) else pooling
         )
         self.register_module("token_weights", token_weights)  # one that comes later takes the same place
-        self.after = nn.ModuleList(modules)
+        self.parts = nn.ModuleList(parts)
         positions = self._positions()
         self.max_length = min(max_length or positions, positions)
         self.prompt = prompt
         self.facts = dict(facts or {})
         self._language_model = (language_model,)  # in a tuple: its backbone is ours already
+
+    def with_parts(self, parts: Sequence[nn.Module]) -> Encoder:
+        """A new encoder over the same backbone and read-out, with other modules after the pooling."""
+        return Encoder(
+            self.backbone,
+            self.tokenizer,
+            self.pooling,
+            parts,
+            self.max_length,
+            self.prompt,
+            self.facts,
+            self.language_model,
+            self.token_weights,
+        )
 
     @property
     def device(self) -> torch.device:
@@ -103,14 +125,16 @@ class Encoder(nn.Module):
 
     @property
     def width(self) -> int:
-        """Of the pooled vector, before the modules after it."""
+        """Width of the pooled vector, before the parts."""
         return int(self.backbone.config.hidden_size) * len(self.pooling.modes)
 
     @property
     def dimension(self) -> int:
-        """Of the vectors that ``encode`` gives."""
-        sizes = [part.linear.out_features for part in self.after if isinstance(part, Dense)]
-        return sizes[-1] if sizes else self.width
+        """Width of the vectors that ``encode`` gives."""
+        width = self.width
+        for part in self.parts:
+            width = part.output_width(width) if isinstance(part, VectorPart) else width
+        return width
 
     @property
     def language_model(self) -> PreTrainedModel | None:
@@ -125,12 +149,12 @@ class Encoder(nn.Module):
         return (limit if limit > 0 else 512) - (behind + 1 if behind is not None else 0)
 
     def fingerprint(self) -> str:
-        """Of everything that decides the vectors."""
+        """A short name for everything that decides the vectors: weights, tokenizer, read-out, length, prompt."""
         state = [
             digest(name, value.detach().cpu().contiguous().numpy().tobytes())
             for name, value in self.state_dict().items()
         ]
-        pooling = f"{self.pooling} {[type(part).__name__ for part in self.after]} {self.max_length} {self.prompt}"
+        pooling = f"{self.pooling} {[type(part).__name__ for part in self.parts]} {self.max_length} {self.prompt}"
         return digest(self.text_tokenizer.fingerprint(), pooling + " causal" * self.causal, *state)
 
     @property
@@ -148,7 +172,7 @@ class Encoder(nn.Module):
         return last
 
     def pooled(self, tokens: Tokens) -> torch.Tensor:
-        """[rows, width]: pooled states, before the modules after the pooling."""
+        """[rows, width]: pooled states, before the parts."""
         return self._pool(self._pooled_layers(tokens), tokens)
 
     def states_and_vectors(self, tokens: Tokens) -> tuple[torch.Tensor, torch.Tensor]:
@@ -184,7 +208,7 @@ class Encoder(nn.Module):
         return self._finish(self.pooled(tokens))
 
     def _finish(self, vectors: torch.Tensor) -> torch.Tensor:
-        for part in self.after:
+        for part in self.parts:
             vectors = part(vectors)
         return vectors
 
@@ -198,10 +222,10 @@ class Encoder(nn.Module):
         typed = int(getattr(self.backbone.config, "type_vocab_size", 0) or 0) > 1
         return tokens if typed else replace(tokens, segments=None)
 
-    def tokenise(self, texts: list[str], max_length: int | None = None) -> Tokens:
-        """Texts → a padded view, the prompt before each, on the host:
+    def tokenize(self, texts: list[str], max_length: int | None = None) -> Tokens:
+        """Texts → a padded view, the prompt before each, on the host.
 
-        for a tower whose vocabulary is not the corpus's.
+        Use it where no corpus has the ids: for a tower with another vocabulary than the corpus, or a handful of texts.
         """
         flat, lengths = self.text_tokenizer.flat([self.prompt + text for text in texts])
         ends = np.cumsum(lengths)
@@ -218,7 +242,7 @@ class Encoder(nn.Module):
     ) -> Any:
         """Vectors of ``texts``, float32, in the order given; one text gives one vector.
 
-        Everything is tokenised first, sorted by true length and cut into batches of about equal work; ``batch_size``
+        Everything is tokenized first, sorted by true length and cut into batches of about equal work; ``batch_size``
         only caps the rows of one. The result does not depend on batch or order beyond rounding (1e-5).
         """
         single = isinstance(texts, str)
@@ -244,7 +268,7 @@ class Encoder(nn.Module):
         return torch.from_numpy(result) if convert_to_tensor or not convert_to_numpy else result
 
     def similarity(self, a: Any, b: Any) -> npt.NDArray[np.float32]:
-        """Cosine of every one of ``a`` with every one of ``b``; texts or vectors."""
+        """Cosines [rows of a, rows of b]; both are texts or vectors."""
         left, right = (self._unit(side) for side in (a, b))
         return left @ right.T
 
@@ -252,8 +276,8 @@ class Encoder(nn.Module):
         is_text = isinstance(side, str) or (
             isinstance(side, list | tuple) and all(isinstance(item, str) for item in side)
         )
-        vectors = np.atleast_2d(np.asarray(self.encode(side) if is_text else side, dtype=np.float32))
-        return vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
+        vectors = np.array(self.encode(side) if is_text else side, dtype=np.float32, order="C", ndmin=2)
+        return nn.functional.normalize(torch.from_numpy(vectors), dim=1).numpy()
 
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Write the sentence-transformers layout; see ``isotrope.encoders.saving``."""

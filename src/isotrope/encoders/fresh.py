@@ -1,4 +1,7 @@
-"""A new, untrained encoder for a text of one's own: a WordPiece vocabulary and a small BERT."""
+"""An encoder initialised from scratch for a text of one's own: a WordPiece vocabulary and a small BERT.
+
+Use it where no pre-trained model knows the language or the domain; elsewhere start from one that exists.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +28,7 @@ def fresh_encoder(
     seed: int = 42,
     tokenizer: Any = None,
 ) -> Encoder:
-    """An encoder with random weights and its masked-language head; train it with the method ``mlm`` first.
+    """An encoder with random weights and its masked-language head; its vectors mean nothing before it is trained.
 
     The vocabulary is learned from ``texts``, unless the tokenizer of another encoder is given.
     """

@@ -14,7 +14,7 @@ ModuleT = TypeVar("ModuleT", bound=nn.Module)
 
 @contextmanager
 def evaluating(module: ModuleT) -> Iterator[ModuleT]:
-    """Eval mode and no gradient inside; the mode of each part is put back after."""
+    """Eval mode and no gradient inside the block; each submodule gets its own mode back after it."""
     modes = {part: part.training for part in module.modules()}
     module.eval()
     try:
@@ -26,7 +26,7 @@ def evaluating(module: ModuleT) -> Iterator[ModuleT]:
 
 
 def set_dropout(module: nn.Module, rate: float) -> None:
-    """Every dropout of a backbone, in attention too, to one rate."""
+    """Set every dropout of a backbone, in attention too, to one rate."""
     for part in module.modules():
         if isinstance(part, nn.Dropout):
             part.p = rate

@@ -1,5 +1,4 @@
-"""Weights at a quarter of their size: rows of whole numbers with a scale each, for the encoders that ship in the
-package.
+"""Weights at a quarter of their size, for the encoders that ship in the package: rows of int8 with a scale each.
 
     w ≈ scale_row · q,   q ∈ {−127 … 127},   scale_row = max |w_row| / 127
 
@@ -26,6 +25,7 @@ SCALE = ".scale"
 
 
 def pack_weights(weights: dict[str, Tensor]) -> dict[str, Tensor]:
+    """Matrices as int8 with a float16 scale a row, everything else as float16."""
     packed: dict[str, Tensor] = {}
     for name, tensor in weights.items():
         values = tensor.detach().float().cpu()
@@ -39,6 +39,7 @@ def pack_weights(weights: dict[str, Tensor]) -> dict[str, Tensor]:
 
 
 def unpack_weights(packed: dict[str, Tensor]) -> dict[str, Tensor]:
+    """The weights in float32 again."""
     return {
         name: tensor.float() * packed[name + SCALE].float().unsqueeze(1)
         if tensor.dtype == torch.int8
@@ -49,9 +50,7 @@ def unpack_weights(packed: dict[str, Tensor]) -> dict[str, Tensor]:
 
 
 def write_packed(encoder: Encoder, folder: Path) -> None:
-    """A folder with packed weights, the tokenizer, and the facts; the masked-language head goes along where there is
-    one.
-    """
+    """Write a folder with packed weights, the tokenizer and the facts, and the masked-language head if there is one."""
     model = encoder.language_model or encoder.backbone
     weights = {name: tensor for name, tensor in model.state_dict().items() if name not in _tied(model)}
     with written_folder(folder) as temporary:
@@ -69,7 +68,7 @@ def write_packed(encoder: Encoder, folder: Path) -> None:
 
 
 def read_packed(folder: Path, pooling: str | None, language_head: bool) -> Encoder:
-    """The encoder of such a folder, in float32."""
+    """The encoder of a packed folder, in float32."""
     from transformers import AutoConfig, AutoModel, AutoModelForMaskedLM, AutoTokenizer
 
     facts = json.loads((folder / "isotrope.json").read_text(encoding="utf-8"))
@@ -101,4 +100,5 @@ def read_packed(folder: Path, pooling: str | None, language_head: bool) -> Encod
 
 
 def _tied(model: Any) -> set[str]:
+    """Names of the weights that are another weight's, and so not stored."""
     return set(getattr(model, "_tied_weights_keys", None) or ())

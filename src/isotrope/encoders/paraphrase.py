@@ -1,6 +1,9 @@
-"""Paraphrases for want of real ones:
+"""Paraphrases where there are no real ones: a masked-language model replaces some words of a text.
 
-some words of a text give way to what a masked-language model would say in their place.
+    w_t ← one of the ten likeliest others under p(· | text), drawn by their probabilities
+
+Use them as pairs for methods that need pairs. They keep the word order and may change the meaning (names and numbers
+are replaced too), so real paraphrases are better wherever there are some.
 """
 
 from __future__ import annotations
@@ -25,7 +28,7 @@ CHOICES = 10  # the likeliest words, of which one is drawn
 
 @dataclass(frozen=True)
 class Place:
-    """A word that is to be replaced: its token, and its letters in the text."""
+    """A word to replace: the number of its token, and where its letters begin and end in the text."""
 
     token: int
     start: int
@@ -34,7 +37,7 @@ class Place:
 
 @dataclass(frozen=True)
 class Draft:
-    """A text on its way: its ids, the places chosen, and the chance that is left to it."""
+    """A text being rewritten: its ids, the places chosen, and its random generator."""
 
     text: str
     ids: npt.NDArray[np.int64]
@@ -43,12 +46,10 @@ class Draft:
 
 
 class Paraphraser:
-    """Each word that is one token is replaced with probability ``share``, one at least; by one of the ten likeliest
-    others.
+    """Replaces each word that is one token with probability ``share``, at least one word of a text.
 
-    The model reads the text as it stands, nothing hidden: it then offers words near the one that is there, where a
-    [MASK] would let it say anything that fits. A text's chance hangs on ``seed`` and its number alone, so the batch
-    does not matter. Names are not spared.
+    The model reads the text unmasked: it then prefers words close to the original, where a [MASK] would let it predict
+    anything that fits. The draws depend on ``seed`` and the number of the text alone, so the batch does not matter.
     """
 
     def __init__(self, encoder: Encoder, share: float = 0.15, seed: int = 42) -> None:
@@ -124,12 +125,12 @@ class Paraphraser:
             )
         scores = scores.masked_fill(self.unfit | (self.form == self.form[originals].unsqueeze(1)), -torch.inf)
         best = scores.topk(min(CHOICES, scores.shape[1]))
-        chances = best.values.double().softmax(dim=1).cumsum(dim=1).numpy()
+        cumulative = best.values.double().softmax(dim=1).cumsum(dim=1).numpy()
         results, question = [], 0
         for draft in drafts:
             text, done = [], 0
             for place in draft.places:
-                drawn = np.searchsorted(chances[question], draft.rng.random() * chances[question, -1])
+                drawn = np.searchsorted(cumulative[question], draft.rng.random() * cumulative[question, -1])
                 word = self.spelled[int(best.indices[question, drawn])]
                 text += [draft.text[done : place.start], shaped(word, draft.text[place.start : place.end])]
                 done, question = place.end, question + 1
@@ -138,19 +139,19 @@ class Paraphraser:
 
 
 def is_word(text: str) -> bool:
-    """Letters only; one letter of an alphabet is no word, one of Chinese is."""
+    """Whether a text is letters only, and more than one of them where the alphabet is Latin."""
     return text.isalpha() and (len(text) > 1 or not text.isascii())
 
 
 def shaped(word: str, like: str) -> str:
-    """With the capitals of the word it replaces."""
+    """``word`` with the capitals of the word it replaces."""
     if like.isupper() and len(like) > 1:
         return word.upper()
     return word[:1].upper() + word[1:] if like[:1].isupper() else word
 
 
 def _place(text: str, token: int, start: int, end: int) -> Place | None:
-    """Where a word stands; None for what is no word, and for the end of one, such as "ll" in "we'll"."""
+    """The place of a word; None for other tokens, and for the end of a word, such as "ll" in "we'll"."""
     start += len(text[start:end]) - len(text[start:end].lstrip())  # some vocabularies count the blank before a word in
     return (
         Place(token, start, end)

@@ -8,8 +8,10 @@ Special tokens count as tokens everywhere; padding never does. H_0 is the embedd
     embed_last   mean over the tokens of (H_0 + H_L) / 2      (what SimCSE's printed BERT baseline really used)
     last2        mean over the tokens of (H_{L-1} + H_L) / 2
 
-and what sentence-transformers folders may name besides: lasttoken, weightedmean, mean_sqrt_len_tokens, and several
-joined by "+". With weights of tokens (token_weights.py, attention.py) a mean is a weighted one.
+Folders of sentence-transformers may also name lasttoken, weightedmean, mean_sqrt_len_tokens, and several joined by "+".
+With weights of tokens (token_weights.py, attention.py) a mean is a weighted one.
+
+Take the pooling that the model was trained with; cls of a model that never trained its first token says little.
 """
 
 from __future__ import annotations
@@ -48,10 +50,7 @@ class Pooling:
 
     @classmethod
     def weighted(cls, modes: tuple[str, ...], weights: Sequence[float], called: str = "") -> Pooling:
-        """Any mix of layers; takes the plain name where it is one of ours, ``called`` before others:
-
-        with two layers, two names fit.
-        """
+        """Any mix of layers, under a name of ours where one fits; ``called`` first: two names fit two layers."""
         layers = len(weights) - 1
         for name in sorted(LAYERED, key=lambda name: name != called):
             known = cls.named(name, layers)
@@ -66,10 +65,9 @@ class Pooling:
     def __call__(
         self, layers: Sequence[torch.Tensor], mask: torch.Tensor, weights: torch.Tensor | None = None
     ) -> torch.Tensor:
-        """``layers``: H_0 … H_L, or H_L alone; each [rows, width, d]. ``weights`` [rows, width] make a mean a weighted
-        one.
+        """Vectors [rows, d × modes] of ``layers``: H_0 … H_L, or H_L alone, each [rows, width, d].
 
-        Result [rows, d × modes].
+        ``weights`` [rows, width] make a mean a weighted one.
         """
         states = layers[-1]
         if self.layer_weights is not None:
@@ -84,7 +82,7 @@ class Pooling:
 def pool(
     mode: str, states: torch.Tensor, mask: torch.Tensor, token_weights: torch.Tensor | None = None
 ) -> torch.Tensor:
-    """Rows are padded on the right: the first token is token 0."""
+    """One vector a row by ``mode``. Rows are padded on the right: the first token is token 0."""
     if mode == "cls":
         return states[:, 0]
     if mode == "lasttoken":

@@ -1,4 +1,4 @@
-"""Silence for the libraries that talk while they load and save."""
+"""No warnings and progress bars of libraries while they load and save."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """No warnings and no progress bars of transformers inside; both are as they were after."""
+    """Silence transformers inside the block, and restore its warnings and progress bars after it."""
     from transformers.utils import logging
 
     level, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()

@@ -9,7 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from isotrope.lexicon.word_table import Numbers, WordTable
-from isotrope.tokens.text_tokenizer import TextTokenizer, Words
+from isotrope.tokens.text_tokenizer import TextTokenizer
+from isotrope.tokens.word_pieces import Words
 
 Ids = npt.NDArray[np.int64]
 

@@ -23,7 +23,7 @@ from isotrope.methods.frame.method import Card, Prepared
 from isotrope.methods.frame.settings import OneOf, ShareAboveZero, Weight, at_least
 from isotrope.objectives import synonym_antonym, synonym_antonym_released
 from isotrope.objectives.vectors import mean, wide
-from isotrope.tokens.text_tokenizer import Tokens, join
+from isotrope.tokens.padded import Tokens, join
 from isotrope.towers.heads import tanh_head
 from isotrope.towers.keeping import Tower, Trained
 from isotrope.views.masking import label_tokens

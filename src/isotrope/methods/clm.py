@@ -16,7 +16,7 @@ from isotrope.methods.frame.batch import Batch, View
 from isotrope.methods.frame.method import Card, Method
 from isotrope.methods.frame.own_task import OwnTask
 from isotrope.methods.frame.settings import Settings
-from isotrope.tokens.text_tokenizer import Lengths, Tokens
+from isotrope.tokens.padded import Lengths, Tokens
 from isotrope.towers.keeping import Tower, Trained
 
 

@@ -81,7 +81,7 @@ class DCLR(DropoutPair[DCLRSettings]):
         views = super().views(records, rng)
         if "complement" not in self.tower:
             return views
-        other = views["first"] if self.shares_tokens else self.complement.tokenise(records.texts(), self.max_length)
+        other = views["first"] if self.shares_tokens else self.complement.tokenize(records.texts(), self.max_length)
         return {**views, "complement": other}
 
     def represent(self, batch: Batch) -> dict[str, Tensor]:

@@ -106,7 +106,7 @@ class Distil(Method[DistilSettings]):
         student = self.frame(records.tokens())
         views: dict[str, View] = {"student": student}
         for number, teacher in enumerate(self.teachers):
-            views[f"teacher_{number}"] = student if self.shares_tokens[number] else teacher.tokenise(records.texts())
+            views[f"teacher_{number}"] = student if self.shares_tokens[number] else teacher.tokenize(records.texts())
         return views
 
     def represent(self, batch: Batch) -> dict[str, Tensor]:

@@ -21,7 +21,7 @@ from isotrope.methods.frame.label_targets import Classes, Scores
 from isotrope.methods.frame.method import Card, Method, Prepared
 from isotrope.methods.frame.own_task import OwnTask
 from isotrope.methods.frame.settings import OneOf, Settings, at_least
-from isotrope.tokens.text_tokenizer import Tokens
+from isotrope.tokens.padded import Tokens
 from isotrope.towers.heads import tanh_head
 from isotrope.towers.keeping import Tower, Trained
 from isotrope.views.numbers import Numbers

@@ -17,7 +17,7 @@ from isotrope.methods.frame.method import Card
 from isotrope.methods.frame.settings import Count, OneOf, TemperatureSetting, Weight, at_least
 from isotrope.objectives import contrast
 from isotrope.objectives.vectors import unit
-from isotrope.tokens.text_tokenizer import Tokens
+from isotrope.tokens.padded import Tokens
 from isotrope.views.ngrams import hide_ngrams
 from isotrope.views.numbers import Numbers
 

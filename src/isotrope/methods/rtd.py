@@ -18,7 +18,7 @@ from isotrope.methods.frame.method import Card
 from isotrope.methods.frame.own_task import OwnTask
 from isotrope.methods.frame.settings import OpenShare, Settings, ShareAboveZero, Weight
 from isotrope.objectives.detection import detection_losses, sample_tokens
-from isotrope.tokens.text_tokenizer import Tokens
+from isotrope.tokens.padded import Tokens
 from isotrope.towers.generator import Generator
 from isotrope.towers.keeping import Tower, Trained
 from isotrope.views.masking import Masked, mask_tokens

@@ -79,18 +79,15 @@ class HeadedContrast(Method[C]):
     def _head(self) -> str:
         if self.settings.head != "auto":
             return self.settings.head
-        plain_cls = self.encoder.pooling.name == "cls" and not len(self.encoder.after)
+        plain_cls = self.encoder.pooling.name == "cls" and not len(self.encoder.parts)
         return self.auto_head if plain_cls else "none"
 
     def read(self, vectors: Tensor) -> Tensor:
         return self.tower["head"](vectors) if "head" in self.tower else vectors
 
     def export(self) -> Encoder:
-        online = self.encoder
         head = [cast(Trained, self.tower["head"]).module] if self.head_kept else []
-        kept = [*online.after, *head]
-        about = (online.max_length, online.prompt, online.facts, online.language_model, online.token_weights)
-        return Encoder(online.backbone, online.tokenizer, online.pooling, kept, *about)
+        return self.encoder.with_parts([*self.encoder.parts, *head])
 
 
 P = TypeVar("P", bound=SimCSESettings)

@@ -17,7 +17,7 @@ from isotrope.methods.frame.masked_language import MaskedLanguage, MaskingSettin
 from isotrope.methods.frame.method import Card
 from isotrope.methods.frame.sentence_pairs import Pair, SentencePairs, SentencePairSettings
 from isotrope.methods.frame.settings import ShareAboveZero
-from isotrope.tokens.text_tokenizer import Tokens
+from isotrope.tokens.padded import Tokens
 from isotrope.towers.keeping import Tower
 from isotrope.views.masking import Masked
 from isotrope.views.shuffling import shuffle_trigrams

@@ -16,7 +16,7 @@ from isotrope.methods.frame.masked_language import MaskedLanguage, MaskingSettin
 from isotrope.methods.frame.method import Card
 from isotrope.methods.frame.settings import TemperatureSetting, Weight
 from isotrope.objectives import token_contrast
-from isotrope.tokens.text_tokenizer import Tokens
+from isotrope.tokens.padded import Tokens
 from isotrope.towers.keeping import Frozen, Tower
 from isotrope.views.masking import Masked
 

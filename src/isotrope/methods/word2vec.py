@@ -21,7 +21,7 @@ from isotrope.methods.frame.method import Card, Method, Prepared
 from isotrope.methods.frame.own_task import OwnTask
 from isotrope.methods.frame.settings import Count, OneOf, Settings, Weight
 from isotrope.objectives.sampling import windowed_sampling
-from isotrope.tokens.text_tokenizer import Tokens
+from isotrope.tokens.padded import Tokens
 from isotrope.tokens.word_vocabulary import SPECIALS, UNKNOWN, learn_words
 from isotrope.towers.keeping import Tower, Trained
 from isotrope.views.numbers import Numbers

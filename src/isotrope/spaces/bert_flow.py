@@ -12,10 +12,10 @@ from torch import Tensor, nn
 
 from isotrope.encoders.parts.invertible_flow import COUPLINGS, PERMUTATIONS, Flow
 from isotrope.errors import InputError
-from isotrope.methods.frame.method import Settings
+from isotrope.methods.frame.settings import Settings
 from isotrope.objectives import bits_per_dimension
 from isotrope.progress import bar
-from isotrope.spaces.space import Floats, Space, SpaceWarning, check_vectors
+from isotrope.spaces.space import Floats, Space, SpaceWarning, check_vectors, space_card
 
 
 @dataclass(frozen=True)
@@ -40,10 +40,12 @@ class FlowSpace(Space):
     the normalisations before the first step. Lower bits do not mean better similarity: choose nothing by them.
     """
 
-    name = "flow"
-    title = "BERT-flow"
-    paper = "Li, Zhou, He, Wang, Yang, Li. On the Sentence Embeddings from Pre-trained Language Models. EMNLP 2020"
-    year = 2020
+    card = space_card(
+        name="flow",
+        title="BERT-flow",
+        paper="Li, Zhou, He, Wang, Yang, Li. On the Sentence Embeddings from Pre-trained Language Models. EMNLP 2020",
+        year=2020,
+    )
     Settings = FlowSettings
 
     @classmethod

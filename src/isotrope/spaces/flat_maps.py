@@ -19,10 +19,10 @@ import torch
 from isotrope.encoders.encoder import Encoder
 from isotrope.errors import InputError, nearest
 from isotrope.files import written_file
-from isotrope.methods.frame.method import Settings
+from isotrope.methods.frame.settings import Settings
 from isotrope.objectives import joint_neighbours, symmetric_sne
 from isotrope.progress import bar
-from isotrope.spaces.space import Floats, Space, check_texts, check_vectors, vectors_of
+from isotrope.spaces.space import Floats, Space, check_texts, check_vectors, space_card, vectors_of
 
 METHODS = ("sne", "t-sne")
 MOST = {"sne": 3000, "t-sne": 50_000}  # SNE holds a matrix of all pairs
@@ -47,7 +47,7 @@ class Map(Space):
 
     def fit(self, encoder: Encoder, texts: Sequence[str]) -> Encoder:
         raise InputError(
-            f"{self.name} places the texts it is given and has no map for others, so it gives no encoder: `isotrope fit-space {self.name} "
+            f"{self.card.name} places the texts it is given and has no map for others, so it gives no encoder: `isotrope fit-space {self.card.name} "
             "MODEL TEXT --output map.tsv` writes the points, isotrope.spaces.flat_maps.two_dimensional returns them."
         )
 
@@ -57,7 +57,7 @@ class Map(Space):
         places = {text: number for number, text in enumerate(dict.fromkeys(texts))}
         check_perplexity(len(places), self.settings.perplexity)
         found = two_dimensional(
-            vectors_of(encoder, list(places)), self.name, self.settings.perplexity, self.settings.seed
+            vectors_of(encoder, list(places)), self.card.name, self.settings.perplexity, self.settings.seed
         )
         return found[[places[text] for text in texts]]
 
@@ -68,19 +68,23 @@ class SNE(Map):
     Σ p_ij log p_ij/q_ij, q_ij ∝ exp(−‖y_i − y_j‖²). Points crowd in the middle; that is why t-SNE was made.
     """
 
-    name = "sne"
-    title = "Symmetric stochastic neighbour embedding"
-    paper = "Hinton, Roweis. Stochastic Neighbor Embedding. NIPS 2002"
-    year = 2002
+    card = space_card(
+        name="sne",
+        title="Symmetric stochastic neighbour embedding",
+        paper="Hinton, Roweis. Stochastic Neighbor Embedding. NIPS 2002",
+        year=2002,
+    )
 
 
 class TSNE(Map):
     """t-SNE: the same with q_ij ∝ 1 / (1 + ‖y_i − y_j‖²), by scikit-learn."""
 
-    name = "t-sne"
-    title = "t-SNE"
-    paper = "van der Maaten, Hinton. Visualizing Data using t-SNE. JMLR 2008"
-    year = 2008
+    card = space_card(
+        name="t-sne",
+        title="t-SNE",
+        paper="van der Maaten, Hinton. Visualizing Data using t-SNE. JMLR 2008",
+        year=2008,
+    )
 
 
 def two_dimensional(vectors: Any, method: str = "t-sne", perplexity: float = 30.0, seed: int = 42) -> Floats:

@@ -9,8 +9,8 @@ import numpy as np
 from torch import nn
 
 from isotrope.errors import InputError
-from isotrope.methods.frame.method import Settings
-from isotrope.spaces.space import Floats, LinearMap, Space, check_vectors
+from isotrope.methods.frame.settings import Settings
+from isotrope.spaces.space import Floats, LinearMap, Space, check_vectors, space_card
 
 
 @dataclass(frozen=True)
@@ -26,10 +26,12 @@ class RemoveComponents(Space):
     The dimension stays, the rank falls by D.
     """
 
-    name = "remove-components"
-    title = "All-but-the-top"
-    paper = "Mu, Viswanath. All-but-the-Top: Simple and Effective Postprocessing for Word Representations. ICLR 2018"
-    year = 2018
+    card = space_card(
+        name="remove-components",
+        title="All-but-the-top",
+        paper="Mu, Viswanath. All-but-the-Top: Simple and Effective Postprocessing for Word Representations. ICLR 2018",
+        year=2018,
+    )
     Settings = RemoveComponentsSettings
 
     @classmethod

@@ -12,8 +12,8 @@ from typing import Any
 from isotrope.encoders.encoder import Encoder
 from isotrope.encoders.parts.layer_walk import LayerWalk
 from isotrope.errors import InputError
-from isotrope.methods.frame.method import Settings
-from isotrope.spaces.space import Space, vectors_of
+from isotrope.methods.frame.settings import Settings
+from isotrope.spaces.space import Space, space_card, vectors_of
 
 SOUND = 100  # texts that are tried, to see that the vectors are sound
 
@@ -31,10 +31,12 @@ class SBERTWK(Space):
     equations.
     """
 
-    name = "sbert-wk"
-    title = "SBERT-WK"
-    paper = "Wang, Kuo. SBERT-WK: A Sentence Embedding Method by Dissecting BERT-based Word Models. TASLP 2020"
-    year = 2020
+    card = space_card(
+        name="sbert-wk",
+        title="SBERT-WK",
+        paper="Wang, Kuo. SBERT-WK: A Sentence Embedding Method by Dissecting BERT-based Word Models. TASLP 2020",
+        year=2020,
+    )
     Settings = SBERTWKSettings
     pools = True
 

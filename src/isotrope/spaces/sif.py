@@ -15,9 +15,9 @@ from isotrope.encoders.encoder import Encoder
 from isotrope.encoders.parts.token_weights import TokenWeights
 from isotrope.encoders.word_vectors import StaticVectors
 from isotrope.errors import InputError
-from isotrope.methods.frame.method import Settings
+from isotrope.methods.frame.settings import Settings
 from isotrope.spaces.remove_components import top_directions, without
-from isotrope.spaces.space import Floats, LinearMap, Space, append, vectors_of
+from isotrope.spaces.space import Floats, LinearMap, Space, append, space_card, vectors_of
 
 
 @dataclass(frozen=True)
@@ -36,10 +36,12 @@ class SIF(Space):
     are the states of the encoder.
     """
 
-    name = "sif"
-    title = "Smooth inverse frequency"
-    paper = "Arora, Liang, Ma. A Simple but Tough-to-Beat Baseline for Sentence Embeddings. ICLR 2017"
-    year = 2017
+    card = space_card(
+        name="sif",
+        title="Smooth inverse frequency",
+        paper="Arora, Liang, Ma. A Simple but Tough-to-Beat Baseline for Sentence Embeddings. ICLR 2017",
+        year=2017,
+    )
     Settings = SIFSettings
     pools = True
 
@@ -77,6 +79,6 @@ def token_frequencies(encoder: Encoder, texts: Sequence[str], block: int = 1000)
     """[vocabulary]: the share of each token among all tokens that the encoder sees."""
     counts = np.zeros(encoder.text_tokenizer.vocabulary)
     for start in range(0, len(texts), block):
-        tokens = encoder.tokenise(list(texts[start : start + block]))
+        tokens = encoder.tokenize(list(texts[start : start + block]))
         counts += np.bincount(tokens.ids[tokens.mask.bool()].numpy(), minlength=len(counts))
     return counts / counts.sum()

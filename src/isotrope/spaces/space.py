@@ -21,13 +21,15 @@ import torch
 from torch import nn
 
 from isotrope.encoders.encoder import Encoder
-from isotrope.encoders.parts.dense import Dense, Normalise
+from isotrope.encoders.parts.dense import Dense
 from isotrope.encoders.parts.invertible_flow import Flow
 from isotrope.encoders.parts.layer_walk import LayerWalk
+from isotrope.encoders.parts.stock_parts import Normalize
 from isotrope.encoders.parts.token_weights import TokenWeights
 from isotrope.errors import InputError
 from isotrope.files import digest
-from isotrope.methods.frame.method import Card, Settings
+from isotrope.methods.frame.method import Card
+from isotrope.methods.frame.settings import Settings
 
 Floats = npt.NDArray[np.float64]
 LAST = ("whitening", "flow")
@@ -37,24 +39,19 @@ class SpaceWarning(UserWarning):
     """The map was fitted, but something about it should be known."""
 
 
+def space_card(name: str, title: str, paper: str, year: int, needs: str = "sentences") -> Card:
+    return Card(name, title, paper, year, needs, family="post-processing", kind="space")
+
+
 class Space:
     """A subclass has a card, settings with the paper's values, and either ``fitted`` (a map of vectors) or ``change``."""
 
-    name: ClassVar[str] = ""
-    title: ClassVar[str] = ""
-    paper: ClassVar[str] = ""
-    year: ClassVar[int] = 0
-    needs: ClassVar[str] = "sentences"
-    kind: ClassVar[str] = "space"
+    card: ClassVar[Card]
     Settings: ClassVar[type[Settings]] = Settings
     pools: ClassVar[bool] = False  # it changes the pooling, so it must come before any other map
 
     def __init__(self, settings: Any) -> None:
         self.settings = settings
-
-    @classmethod
-    def card(cls) -> Card:
-        return Card(cls.name, cls.title, cls.paper, cls.year, cls.needs, cls.kind)
 
     @classmethod
     def check(cls, settings: Any) -> None:
@@ -66,7 +63,12 @@ class Space:
         check_texts(texts)
         mapped = copy.deepcopy(encoder).eval()
         self.change(mapped, texts)
-        own = {"name": self.name, "settings": asdict(self.settings), "texts": len(texts), "fingerprint": digest(*texts)}
+        own = {
+            "name": self.card.name,
+            "settings": asdict(self.settings),
+            "texts": len(texts),
+            "fingerprint": digest(*texts),
+        }
         mapped.facts = {**encoder.facts, "spaces": [*_spaces(encoder), own]}
         return mapped
 
@@ -81,20 +83,20 @@ class Space:
     def _check_place(self, encoder: Encoder) -> None:
         before = [str(space["name"]) for space in _spaces(encoder)]
         if not before:  # a mapped model that was trained on has new facts, and still its parts
-            before += ["flow"] * any(isinstance(part, Flow) for part in encoder.after)
+            before += ["flow"] * any(isinstance(part, Flow) for part in encoder.parts)
             before += ["sif"] * isinstance(encoder.token_weights, TokenWeights) + ["sbert-wk"] * isinstance(
                 encoder.pooling, LayerWalk
             )
-        there = next((name for name in before if name in LAST or name == self.name or self.pools), None)
+        there = next((name for name in before if name in LAST or name == self.card.name or self.pools), None)
         if there is not None:
             raise InputError(
-                f"This model already has a space ({', '.join(before)}); fit {self.name} to the model it was made from."
+                f"This model already has a space ({', '.join(before)}); fit {self.card.name} to the model it was made from."
             )
-        head = next((part for part in encoder.after if not isinstance(part, Normalise)), None)
+        head = next((part for part in encoder.parts if not isinstance(part, Normalize)), None)
         if self.pools and head is not None:
             kind = type(head).__name__
             raise InputError(
-                f"{self.name} changes the pooling, but a {kind} module stands behind it that was made for the old one."
+                f"{self.card.name} changes the pooling, but a {kind} module stands behind it that was made for the old one."
             )
 
 
@@ -116,10 +118,10 @@ class LinearMap:
 
 def append(encoder: Encoder, module: nn.Module) -> None:
     """Put a map behind the encoder. An encoder that gave unit vectors still does."""
-    ends_in_units = len(encoder.after) > 0 and isinstance(encoder.after[-1], Normalise)
-    encoder.after.append(module.to(encoder.device).eval())
+    ends_in_units = len(encoder.parts) > 0 and isinstance(encoder.parts[-1], Normalize)
+    encoder.parts.append(module.to(encoder.device).eval())
     if ends_in_units:
-        encoder.after.append(Normalise())
+        encoder.parts.append(Normalize())
 
 
 def check_texts(texts: Sequence[str]) -> None:

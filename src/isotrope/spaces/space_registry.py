@@ -7,14 +7,14 @@ from functools import cache
 import isotrope.spaces
 from isotrope.errors import InputError, nearest
 from isotrope.methods.frame.method import Card
-from isotrope.methods.frame.method_registry import named_in
+from isotrope.methods.frame.method_registry import carded_in
 from isotrope.methods.frame.method_registry import registry as methods
 from isotrope.spaces.space import Space
 
 
 @cache
 def registry() -> dict[str, type[Space]]:
-    return named_in(isotrope.spaces, Space)
+    return carded_in(isotrope.spaces, Space)
 
 
 def find(name: str) -> type[Space]:
@@ -26,4 +26,4 @@ def find(name: str) -> type[Space]:
 
 
 def cards() -> list[Card]:
-    return [space.card() for space in registry().values()]
+    return [space.card for space in registry().values()]

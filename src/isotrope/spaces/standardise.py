@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from torch import nn
 
-from isotrope.spaces.space import Floats, LinearMap, Space, check_vectors
+from isotrope.spaces.space import Floats, LinearMap, Space, check_vectors, space_card
 
 CONSTANT = 1e-6  # of the largest deviation
 
@@ -16,10 +16,12 @@ class Standardise(Space):
     A dimension that does not vary is centred only: dividing by its rounding noise would make it loud.
     """
 
-    name = "standardise"
-    title = "Standardisation"
-    paper = "Li, Zhou, He, Wang, Yang, Li. On the Sentence Embeddings from Pre-trained Language Models. EMNLP 2020 (a baseline there)"
-    year = 2020
+    card = space_card(
+        name="standardise",
+        title="Standardisation",
+        paper="Li, Zhou, He, Wang, Yang, Li. On the Sentence Embeddings from Pre-trained Language Models. EMNLP 2020 (a baseline there)",
+        year=2020,
+    )
 
     def fitted(self, vectors: Floats) -> nn.Module:
         check_vectors(vectors)

@@ -10,8 +10,8 @@ import numpy as np
 from torch import nn
 
 from isotrope.errors import InputError
-from isotrope.methods.frame.method import Settings
-from isotrope.spaces.space import Floats, LinearMap, Space, SpaceWarning, check_vectors
+from isotrope.methods.frame.settings import Settings
+from isotrope.spaces.space import Floats, LinearMap, Space, SpaceWarning, check_vectors, space_card
 
 CONSTANT = 1e-9  # of the largest variance: what float32 vectors cannot tell from none
 
@@ -36,10 +36,12 @@ class Whitening(Space):
     dimensions 767 vary. To scale the last one up to variance 1 would be to add noise, so it is left out.
     """
 
-    name = "whitening"
-    title = "Whitening"
-    paper = "Su, Cao, Liu, Ou. Whitening Sentence Representations for Better Semantics and Faster Retrieval. arXiv 2021"
-    year = 2021
+    card = space_card(
+        name="whitening",
+        title="Whitening",
+        paper="Su, Cao, Liu, Ou. Whitening Sentence Representations for Better Semantics and Faster Retrieval. arXiv 2021",
+        year=2021,
+    )
     Settings = WhiteningSettings
 
     @classmethod

@@ -13,10 +13,9 @@ EVERY = 1 << 30  # no limit on the size of a vocabulary
 
 
 def learn_words(texts: Iterable[str], min_count: int) -> Any:
-    """The words (and marks) of some texts that stand ``min_count`` times or more, in lower case, the most frequent
-    first.
+    """A tokenizer of the words (and punctuation) that occur ``min_count`` times or more, in lower case, frequent first.
 
-    They are cut as BERT cuts them before it looks for pieces: at blanks and marks, and around each Chinese character.
+    Texts are cut as in BERT before the pieces: at blanks and punctuation, and around each Chinese character.
     """
     from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, trainers
 
@@ -29,13 +28,13 @@ def learn_words(texts: Iterable[str], min_count: int) -> Any:
     words.train_from_iterator(texts, trainer)
     found = words.get_vocab_size() - len(SPECIALS)
     if found < 2:
-        told = "No word stands" if not found else "One word alone stands"
-        raise InputError(f"{told} {min_count} times or more in the text; lower min_count or bring more text.")
+        counted = "No word stands" if not found else "One word alone stands"
+        raise InputError(f"{counted} {min_count} times or more in the text; lower min_count or bring more text.")
     return word_tokenizer(words)
 
 
 def name_tokens(names: Iterable[str]) -> Any:
-    """Each name one token, as it is written, blanks and all."""
+    """A tokenizer in which each name is one token, as it is written, blanks and all."""
     from tokenizers import Tokenizer, models
 
     vocabulary = {name: number for number, name in enumerate([*SPECIALS, *names])}
@@ -43,7 +42,7 @@ def name_tokens(names: Iterable[str]) -> Any:
 
 
 def word_tokenizer(backend: Any) -> Any:
-    """A tokenizer of the tokenizers library in the shape that the rest of the house knows."""
+    """A tokenizer of the tokenizers library as a Hugging Face tokenizer, which is what the other rooms take."""
     from transformers import PreTrainedTokenizerFast
 
     known = backend.get_vocab()

@@ -1,6 +1,9 @@
-"""A small decoder beside an encoder, for training alone:
+"""A small decoder that exists only while training: it writes a text from the encoder's states or the sentence vector.
 
-it writes a text from the encoder's states, or from the sentence's vector.
+    p(x_t | x_<t, memory) = softmax(scores(decoder(x_<t, memory)))
+
+Use it where a paper reconstructs text. A memory of one vector is a bottleneck: everything the decoder knows must be in
+the sentence vector (TSDAE, Skip-Thought); a memory of all states (BART, MASS) trains the states instead.
 """
 
 from __future__ import annotations
@@ -23,7 +26,7 @@ SPREAD = 0.02
 class Vocabulary(nn.Module):
     """The encoder's token table and language head: ids to vectors, states to scores.
 
-    ``extra`` tokens stand behind its last id. Only training knows them: the encoder's own table stays as long as it is.
+    ``extra`` tokens come after its last id and exist only while training: the encoder's own table keeps its length.
     """
 
     def __init__(self, encoder: Encoder, extra: int = 0) -> None:
@@ -57,9 +60,9 @@ class Vocabulary(nn.Module):
 class Decoder(nn.Module):
     """Layers with a causal mask that also attend to a memory: the encoder's states of a text, or its vector alone.
 
-    Of a BERT or RoBERTa it shares the embeddings, and its layers begin as copies of the encoder's first ones; with
-    ``tied`` they are the encoder's own, cross-attention excepted. Beside other backbones it shares the token table, and
-    the rest is drawn.
+    With a BERT or RoBERTa it shares the embeddings, and its layers begin as copies of the encoder's first ones; with
+    ``tied`` they are the encoder's own, cross-attention excepted. With other backbones it shares the token table, and
+    the rest is drawn at random.
     """
 
     def __init__(self, encoder: Encoder, layers: int | None, memory_width: int, tied: bool = False) -> None:
@@ -71,7 +74,8 @@ class Decoder(nn.Module):
         alike = bert_layers(encoder.backbone)
         if tied and not alike:
             raise InputError(
-                f"The weights of a {type(encoder.backbone).__name__} cannot be tied to a decoder's; take a BERT or RoBERTa."
+                f"The weights of a {type(encoder.backbone).__name__} cannot be tied to a decoder's; "
+                "take a BERT or RoBERTa."
             )
         with quiet():
             self.model = BertModel(
@@ -116,10 +120,10 @@ class Decoder(nn.Module):
         mask: Tensor | None = None,
         places: Tensor | None = None,
     ) -> Tensor:
-        """States [asked, width] of the tokens of ``target`` that something is asked of.
+        """States [asked, width] of the tokens of ``target`` that are to be predicted from.
 
         ``memory`` [rows, length, memory_width] with its ``mask``. ``places`` [rows]: position of each row's first
-        token, 0 if not given. Padding needs no mask: it stands at the end, where no token before it looks.
+        token, 0 if not given. Padding needs no mask: it is at the end, and no token looks ahead.
         """
         ids = target.tokens.ids
         positions = torch.arange(ids.shape[1], device=ids.device) + self.first
@@ -133,7 +137,7 @@ class Decoder(nn.Module):
 
 
 def bert_layers(backbone: Any) -> list[Any]:
-    """The layers of a BERT or of its kin; none where they are built otherwise."""
+    """The layers of a BERT-like backbone; an empty list where they are built otherwise."""
     layers = list(getattr(getattr(backbone, "encoder", None), "layer", []))
     parts = ("attention.self.query", "attention.output.dense", "intermediate.dense", "output.LayerNorm")
     try:
@@ -143,7 +147,7 @@ def bert_layers(backbone: Any) -> list[Any]:
 
 
 def tie(mine: Any, theirs: Any) -> None:
-    """All but the causal mask and the cross-attention is the encoder layer's own."""
+    """Share every weight of an encoder layer with a decoder layer, except its cross-attention."""
     for name in ("query", "key", "value"):
         setattr(mine.attention.self, name, getattr(theirs.attention.self, name))
     mine.attention.output, mine.intermediate, mine.output = theirs.attention.output, theirs.intermediate, theirs.output

@@ -1,4 +1,8 @@
-"""A small masked-language model that shares the embeddings of a larger encoder: ELECTRA's generator."""
+"""A small masked-language model that shares the embeddings of a larger encoder: ELECTRA's generator.
+
+Use it where a paper needs plausible replacements of masked tokens (replaced-token detection). Too large a generator
+makes the replacements too good: the paper takes a quarter to a half of the encoder's width.
+"""
 
 from __future__ import annotations
 
@@ -14,10 +18,9 @@ HEAD_WIDTH = 64  # of one attention head
 
 
 class Generator(nn.Module):
-    """As deep as the encoder, ``share`` times as wide; tokens, positions and their norm are the encoder's own, through
-    a projection.
+    """As deep as the encoder, ``share`` times as wide; embeddings and their norm are the encoder's, then a projection.
 
-    The scores of the vocabulary come from the shared token table too, so both directions of it learn.
+    The scores of the vocabulary come from the shared token table too, so it learns from both directions.
     """
 
     def __init__(self, encoder: Encoder, share: float) -> None:
@@ -30,8 +33,8 @@ class Generator(nn.Module):
             hasattr(embeddings, part) for part in ("word_embeddings", "position_embeddings", "token_type_embeddings")
         ):
             raise InputError(
-                f"The generator shares the embeddings of BERT and its kin (RoBERTa, ALBERT, ELECTRA); a {type(encoder.backbone).__name__} "
-                "keeps them otherwise."
+                "The generator shares the embeddings of BERT and its kin (RoBERTa, ALBERT, ELECTRA); "
+                f"a {type(encoder.backbone).__name__} keeps them otherwise."
             )
         heads = max(int(share * config.hidden_size) // HEAD_WIDTH, 1)
         width = max(round(share * config.hidden_size) // heads, 1) * heads

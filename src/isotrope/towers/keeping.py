@@ -1,4 +1,8 @@
-"""How a tower is kept next to the online encoder: trained, frozen, or following by momentum."""
+"""How a tower is kept while training: trained, frozen, or following another one by momentum.
+
+A tower is any module besides the online encoder. The frame holds them in one dictionary, and asks each of them one
+thing: ``after_update``, once an optimiser step is done. A queue of keys is a tower too (key_queue.py).
+"""
 
 from __future__ import annotations
 
@@ -10,14 +14,14 @@ from torch import Tensor, nn
 
 
 class Tower(nn.Module):
-    """A module that exists only while training."""
+    """A module that exists only while training; by default an optimiser step leaves it as it is."""
 
     def after_update(self, representations: dict[str, Tensor]) -> None:
-        """Called after each update; ``representations`` are those of the whole batch, without gradient."""
+        """Called after each optimiser step, with the whole batch's representations, without gradient."""
 
 
 class Trained(Tower):
-    """Learns with the rest, at ``learning_rate`` times the loop's rate."""
+    """Learns with the encoder, at ``learning_rate`` times the loop's rate."""
 
     def __init__(self, module: nn.Module, learning_rate: float = 1.0) -> None:
         super().__init__()
@@ -29,7 +33,10 @@ class Trained(Tower):
 
 
 class Frozen(Tower):
-    """Never changes, never drops out, never sees a gradient, whoever calls ``train()`` above it."""
+    """Never changes, never drops out, never sees a gradient, whoever calls ``train()`` above it.
+
+    Use it for a teacher or for the weights training started from.
+    """
 
     def __init__(self, module: nn.Module) -> None:
         super().__init__()
@@ -51,15 +58,18 @@ class Frozen(Tower):
 
 
 class Momentum(Frozen):
-    """Follows another module: θ ← decay · θ + (1 − decay) · θ_online after each update; buffers are copied."""
+    """Follows another module: θ ← decay · θ + (1 − decay) · θ_online after each optimiser step; buffers are copied."""
 
     def __init__(self, online: nn.Module, decay: float) -> None:
         super().__init__(copy.deepcopy(online))
         self.decay = decay
         self._online = (online,)  # in a tuple: followed, not owned
 
-    @torch.no_grad()
     def after_update(self, representations: dict[str, Tensor]) -> None:
+        self.follow()
+
+    @torch.no_grad()
+    def follow(self) -> None:
         online = self._online[0]
         for mine, theirs in zip(self.module.parameters(), online.parameters(), strict=True):
             mine.lerp_(theirs, 1.0 - self.decay)

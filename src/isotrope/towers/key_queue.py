@@ -1,4 +1,10 @@
-"""A queue of keys (He et al. 2020): candidates of earlier batches, the oldest of which make room for the newest."""
+"""A queue of keys: the candidates of MoCo and its kin, as many as one likes whatever the batch.
+
+    keys [K, d], unit rows; after each optimiser step the oldest make room for the batch's own
+
+Use it with a momentum tower as the source of the keys: keys of an encoder that changes fast go stale. A queue of K
+keys and a batch of N holds what the last K / N steps computed.
+"""
 
 from __future__ import annotations
 
@@ -10,25 +16,35 @@ from isotrope.towers.keeping import Tower
 
 
 class KeyQueue(Tower):
-    """``keys`` [K, d], unit rows. They begin as noise, as in MoCo's released code, so that no step is without candidates.
+    """Begins as noise, which real keys replace: no step is without candidates. Called, it gives the keys.
 
-    After each update the representations called "keys" take the place of the oldest. No number leaves the device.
+    Both buffers travel with checkpoints. ``after_update`` takes ``representations["keys"]``; with gradient accumulation
+    that is the last of the batches only.
     """
 
-    keys: Tensor
+    keys: Tensor  # [length, width], unit rows
     place: Tensor  # where the next key goes
 
     def __init__(self, length: int, width: int) -> None:
         super().__init__()
-        self.register_buffer("keys", normalize(torch.randn(length, width), dim=-1))
+        self.register_buffer("keys", _unit(torch.randn(length, width)))
         self.register_buffer("place", torch.zeros((), dtype=torch.int64))
+
+    def __len__(self) -> int:
+        return len(self.keys)
 
     def forward(self) -> Tensor:
         return self.keys
 
     @torch.no_grad()
     def after_update(self, representations: dict[str, Tensor]) -> None:
-        keys = normalize(representations["keys"].float(), dim=-1)
+        """The oldest keys make room for this batch's. No number leaves the device."""
+        keys = _unit(representations["keys"])
         places = (self.place + torch.arange(len(keys), device=keys.device)) % len(self.keys)
         self.keys[places] = keys
         self.place.add_(len(keys)).remainder_(len(self.keys))
+
+
+def _unit(vectors: Tensor) -> Tensor:
+    """Float32: half precision would not keep a row's length at 1."""
+    return normalize(vectors.float(), dim=-1)

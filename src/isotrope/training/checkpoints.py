@@ -5,15 +5,22 @@ from __future__ import annotations
 import json
 import re
 import shutil
+from dataclasses import asdict, fields
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
+from torch.optim.lr_scheduler import LambdaLR
 
 from isotrope.errors import InputError
 from isotrope.files import explained, write_json, written_file, written_folder
+from isotrope.training.collapse import CollapseAlarm
+from isotrope.training.state import TrainingState
+
+if TYPE_CHECKING:
+    from accelerate import Accelerator
 
 OWN = {"run.json", "metrics.jsonl", "checkpoints", "model", "trackers"}
 
@@ -26,29 +33,33 @@ class RunFolder:
         self.checkpoints = folder / "checkpoints"
         self.model = folder / "model"
 
-    def begin(self, facts: dict[str, Any], resume: bool) -> None:
-        """A fresh folder, or, to resume, the folder of a run with the same facts."""
+    def check(self, resume: bool) -> None:
+        """Refuse a place where a run can neither begin nor go on, before anything else is done."""
         if self.folder.exists() and not self.folder.is_dir():
-            raise InputError(f"{self.folder}: a file stands where the run's folder should be; choose another --output.")
+            raise InputError(f"{self.folder}: a file stands where the run's folder should be; choose another output.")
         holds = {entry.name for entry in self.folder.iterdir()} if self.folder.is_dir() else set()
-        if resume:
-            self._check_same(facts, holds)
-            return
-        if "run.json" in holds:
+        if resume and "run.json" not in holds:
+            raise InputError(f"{self.folder}: no run to resume here (no run.json).")
+        if not resume and "run.json" in holds:
             raise InputError(
-                f"{self.folder}: a run is here already; continue it with --resume, or choose another --output."
+                f"{self.folder}: a run is here already; continue it with resume, or choose another output."
             )
-        if holds:
+        if not resume and holds:
             raise InputError(
                 f"{self.folder}: the folder holds something else ({min(holds)}); choose a new folder for the run."
             )
+
+    def begin(self, facts: dict[str, Any], resume: bool) -> None:
+        """A fresh folder, or, to resume, the folder of a run with the same facts."""
+        self.check(resume)
+        if resume:
+            self._check_same(facts)
+            return
         with explained(self.folder):
             self.checkpoints.mkdir(parents=True, exist_ok=True)
         write_json(self.folder / "run.json", facts)
 
-    def _check_same(self, facts: dict[str, Any], holds: set[str]) -> None:
-        if "run.json" not in holds:
-            raise InputError(f"{self.folder}: no run to resume here (no run.json).")
+    def _check_same(self, facts: dict[str, Any]) -> None:
         before = json.loads((self.folder / "run.json").read_text(encoding="utf-8"))
         for part in ("method", "data", "model", "settings"):
             if before.get(part) != facts[part]:
@@ -77,7 +88,7 @@ class RunFolder:
         with written_folder(self.checkpoints / f"step-{step}") as temporary:
             save_file(weights_of(method), temporary / "weights.safetensors")
             torch.save(optimiser.state_dict(), temporary / "optimiser.pt")
-            write_json(temporary / "state.json", {"step": step, **state})
+            write_json(temporary / "state.json", {**state, "step": step})
         for other in self.checkpoints.iterdir():
             stale_step = other.name.startswith("step-") and other.name != f"step-{step}"
             stale_best = other.name.startswith("best-") and other.name != f"best-{state.get('best_step')}.safetensors"
@@ -105,6 +116,52 @@ class RunFolder:
         put_weights(method, load_file(folder / "weights.safetensors"))
         optimiser.load_state_dict(torch.load(folder / "optimiser.pt", weights_only=True, map_location="cpu"))
         return dict(json.loads((folder / "state.json").read_text(encoding="utf-8")))
+
+
+class Checkpoints:
+    """What resume needs: weights, moments, schedule, scaler and the state of the run."""
+
+    def __init__(
+        self,
+        folder: RunFolder,
+        module: nn.Module,
+        optimiser: torch.optim.Optimizer,
+        schedule: LambdaLR,
+        accelerator: Accelerator,
+        alarm: CollapseAlarm,
+    ) -> None:
+        self.folder, self.module, self.optimiser, self.schedule = folder, module, optimiser, schedule
+        self.accelerator, self.alarm = accelerator, alarm
+
+    def begin(self, resume: bool) -> TrainingState | None:
+        """The state to go on from, or None for a run from its first step; log lines that will be written again go."""
+        kept = self.folder.load_last(self.module, self.optimiser) if resume else None
+        self.accelerator.wait_for_everyone()
+        if self.accelerator.is_main_process:
+            self.folder.forget_after(-1 if kept is None else kept["step"])
+        if kept is None:
+            return None
+        self.schedule.load_state_dict(kept["schedule"])
+        if self.accelerator.scaler is not None:
+            self.accelerator.scaler.load_state_dict(kept["scaler"])
+        self.alarm.first_rank, self.alarm.first_cosine = kept["alarm"]
+        return TrainingState(**{field.name: kept[field.name] for field in fields(TrainingState)})
+
+    def save(self, state: TrainingState) -> None:
+        if self.accelerator.is_main_process:
+            kept = {**asdict(state), "schedule": self.schedule.state_dict()}
+            if self.accelerator.scaler is not None:
+                kept["scaler"] = self.accelerator.scaler.state_dict()
+            kept["alarm"] = [self.alarm.first_rank, self.alarm.first_cosine]
+            self.folder.save(state.step, self.module, self.optimiser, kept)
+        self.accelerator.wait_for_everyone()
+
+    def put_best(self, state: TrainingState) -> None:
+        """The weights of the best evaluation, in every process."""
+        self.accelerator.wait_for_everyone()
+        if state.best_step:
+            self.folder.load_best(state.best_step, self.module)
+        self.module.eval()
 
 
 def weights_of(method: nn.Module) -> dict[str, Tensor]:

@@ -1,40 +1,58 @@
-"""AdamW, Muon beside it, or Adagrad, with decay on weight matrices only, and a rate that rises, then falls to zero, in
-straight lines.
-"""
+"""AdamW, Muon with AdamW, Adagrad or SGD, with decay on weight matrices only, and the schedule of the rate."""
 
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Callable, Sequence
+from typing import Any, cast
 
-import torch
-from torch import nn
-from torch.optim import Adagrad, AdamW
+from torch import Tensor, nn
+from torch.optim import SGD, Adagrad, AdamW, Muon, Optimizer
 from torch.optim.lr_scheduler import LambdaLR
 
-from isotrope.methods.frame.method import Method
-from isotrope.training.muon import Muon, hidden_matrices
-from isotrope.training.settings import LoopSettings
+from isotrope.methods.frame.combined import Combined
+from isotrope.training.loop_settings import LoopSettings
 
 
-def build_optimiser(method: Method, settings: LoopSettings, muon: bool = False) -> torch.optim.Optimizer:
+def build_optimiser(combined: Combined, settings: LoopSettings) -> Optimizer:
     """Every trainable tensor of the method, its heads and towers included, in exactly one group."""
-    multiples = method.rate_of()
+    if settings.optimiser == "muon":
+        matrices = hidden_matrices(combined)
+        rest = _groups(combined, settings, leave_out=matrices)
+        muon = Muon(
+            matrices,
+            lr=settings.learning_rate,
+            weight_decay=settings.weight_decay,
+            adjust_lr_fn="match_rms_adamw",  # both share one rate
+        )
+        return Joined([muon, _adamw(rest, combined, settings)])
+    groups = _groups(combined, settings)
+    if settings.optimiser == "adagrad":  # a row that had no gradient stays as it is
+        return Adagrad(groups, fused=not any(parameter.is_cuda for parameter in trainable(combined)))
+    if settings.optimiser == "sgd":
+        return SGD(groups, lr=settings.learning_rate)
+    return _adamw(groups, combined, settings)
+
+
+def _adamw(groups: list[dict[str, Any]], combined: Combined, settings: LoopSettings) -> AdamW:
+    fused = all(parameter.is_cuda for parameter in trainable(combined))
+    return AdamW(groups, betas=(settings.adam_beta1, settings.adam_beta2), fused=fused)
+
+
+def _groups(combined: Combined, settings: LoopSettings, leave_out: Sequence[Tensor] = ()) -> list[dict[str, Any]]:
+    multiples, taken = combined.rates(), {id(weight) for weight in leave_out}
     decayed = {
         id(parameter)
-        for module in method.modules()
+        for module in combined.modules()
         if not isinstance(module, nn.LayerNorm)
         for name, parameter in module.named_parameters(recurse=False)
         if name != "bias" and parameter.dim() > 1
     }
-    matrices = hidden_matrices(method) if muon else []
-    taken = {id(weight) for weight in matrices}
     groups: dict[tuple[float, bool], list[nn.Parameter]] = defaultdict(list)
-    for parameter in trainable(method):
-        if id(parameter) in taken:
-            continue
-        groups[multiples.get(id(parameter), 1.0), id(parameter) in decayed].append(parameter)
-    fused = all(parameter.is_cuda for parameter in trainable(method))
-    members = [
+    for parameter in trainable(combined):
+        if id(parameter) not in taken:
+            groups[multiples.get(id(parameter), 1.0), id(parameter) in decayed].append(parameter)
+    return [
         {
             "params": members,
             "lr": settings.learning_rate * multiple,
@@ -42,14 +60,51 @@ def build_optimiser(method: Method, settings: LoopSettings, muon: bool = False) 
         }
         for (multiple, decay), members in groups.items()
     ]
-    if method.optimiser == "adagrad":
-        return Adagrad(members, fused=not any(parameter.is_cuda for parameter in trainable(method)))
-    adamw = AdamW(members, betas=method.betas, fused=fused)
-    return Muon(matrices, adamw, settings.learning_rate, settings.weight_decay) if muon else adamw
 
 
-def build_schedule(optimiser: torch.optim.Optimizer, settings: LoopSettings, steps: int) -> LambdaLR:
-    return LambdaLR(optimiser, lambda step: rise_and_fall(step, steps, settings.warmup_ratio))
+class Joined(Optimizer):
+    """Several optimisers, each with its own parameters, behind one list of groups for the schedule."""
+
+    def __init__(self, members: Sequence[Optimizer]) -> None:
+        self.members = list(members)
+        super().__init__([{"params": group["params"]} for member in members for group in member.param_groups], {})
+        self._share_groups()
+
+    def _share_groups(self) -> None:
+        """The same dictionaries: a schedule that writes here writes there."""
+        self.param_groups = [group for member in self.members for group in member.param_groups]
+
+    def step(self, closure: Any = None) -> None:  # type: ignore[override]
+        for member in self.members:
+            member.step()
+
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        for member in self.members:
+            member.zero_grad(set_to_none)
+
+    def state_dict(self) -> dict[str, Any]:
+        return {"members": [member.state_dict() for member in self.members]}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        for member, state in zip(self.members, state_dict["members"], strict=True):
+            member.load_state_dict(state)
+        self._share_groups()
+
+
+def hidden_matrices(module: nn.Module) -> list[nn.Parameter]:
+    """Trainable weights of linear maps; a map that shares its weight with an embedding is none of them."""
+    tables = {id(part.weight) for part in module.modules() if isinstance(part, nn.Embedding)}
+    found = {
+        id(part.weight): part.weight
+        for part in module.modules()
+        if isinstance(part, nn.Linear) and part.weight.requires_grad and id(part.weight) not in tables
+    }
+    return cast("list[nn.Parameter]", list(found.values()))
+
+
+def build_schedule(optimiser: Optimizer, share: Callable[[int], float]) -> LambdaLR:
+    """The rate of each group times ``share`` of the step."""
+    return LambdaLR(optimiser, share)
 
 
 def rise_and_fall(step: int, steps: int, warmup_ratio: float) -> float:
@@ -60,5 +115,5 @@ def rise_and_fall(step: int, steps: int, warmup_ratio: float) -> float:
     return max(steps - step, 0) / max(steps - warmup, 1)
 
 
-def trainable(method: nn.Module) -> list[nn.Parameter]:
-    return [parameter for parameter in method.parameters() if parameter.requires_grad]
+def trainable(module: nn.Module) -> list[nn.Parameter]:
+    return [parameter for parameter in module.parameters() if parameter.requires_grad]

@@ -1,4 +1,4 @@
-"""Where the loop's batches come from, and what Ctrl-C means while they last."""
+"""Batches made in a thread while the previous step computes, and what Ctrl-C means meanwhile."""
 
 from __future__ import annotations
 
@@ -9,32 +9,14 @@ from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
-from isotrope.data.batches import Rows, batches
-from isotrope.data.corpus import Corpus
-from isotrope.errors import InputError
-from isotrope.methods.frame.method import Batch
-from isotrope.training.settings import LoopSettings
-
-
-def stream(order: str, corpus: Corpus, rows: Rows, settings: LoopSettings) -> Iterator[Rows]:
-    """Batches of row numbers, epoch after epoch."""
-    epoch = 0
-    while True:
-        empty = True
-        for batch in batches(order, corpus, rows, settings.batch_size, settings.seed, epoch):
-            empty = False
-            yield batch
-        if empty:
-            raise InputError(
-                f"No batch of {settings.batch_size} different records can be made of {len(rows):,}; lower batch_size or bring more text."
-            )
-        epoch += 1
+from isotrope.data.batches import Rows
+from isotrope.methods.frame.batch import Batch
 
 
 def prefetched(
     make: Callable[[int, Rows], Batch], stream: Iterator[Rows], skip: int, ahead: int = 2
 ) -> Generator[tuple[int, Batch], None, None]:
-    """(number, batch), made in a thread while the previous step computes."""
+    """(number, batch), from the batch ``skip`` on."""
     ready: queue.Queue[tuple[int, Batch] | Exception] = queue.Queue(maxsize=ahead)
     done = threading.Event()
 
@@ -73,15 +55,14 @@ def interruptible() -> Iterator[Callable[[], bool]]:
     if threading.current_thread() is not threading.main_thread():
         yield lambda: False
         return
-    asked = False
+    asked = threading.Event()
 
     def note(number: int, frame: Any) -> None:
-        nonlocal asked
-        asked = True
+        asked.set()
         signal.signal(signal.SIGINT, before)
 
     before = signal.signal(signal.SIGINT, note)
     try:
-        yield lambda: asked
+        yield asked.is_set
     finally:
         signal.signal(signal.SIGINT, before)

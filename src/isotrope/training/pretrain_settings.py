@@ -3,79 +3,106 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated, Any
 
 from isotrope.errors import InputError, nearest
+from isotrope.methods.frame.masked_language import MaskedLanguage
 from isotrope.methods.frame.method import Method
-from isotrope.methods.frame.method_registry import registry
-from isotrope.methods.mlm import MaskedLanguageModel
-from isotrope.methods.nsp import SentencePairs
-
-OPTIMISERS = ("adamw", "muon")
+from isotrope.methods.frame.method_registry import auxiliaries, registry
+from isotrope.methods.frame.sentence_pairs import SentencePairs
+from isotrope.methods.frame.settings import (
+    ClosedShare,
+    Count,
+    OneOf,
+    OpenShare,
+    Positive,
+    Settings,
+    Weight,
+    at_least,
+)
+from isotrope.training.loop_settings import PRECISIONS, TRACKERS, LoopSettings, Seed
 
 
 @dataclass(frozen=True)
-class PretrainSettings:
+class PretrainSettings(Settings):
     """The defaults are for two cores; a GPU takes batch_size 1024 and the steps that go with it."""
 
-    tasks: str = "mlm"  # mlm, nsp, sop, structbert: one, or mlm and a sentence task with a comma between
-    vocabulary: int = 16_384
-    layers: int = 6
-    width: int = 384
-    heads: int = 6
-    length: int = 128
-    batch_size: int = 64  # rows of an update
-    optimiser: str = "adamw"  # or muon, for the weight matrices of the layers
-    learning_rate: float = 7e-4
-    steps: int = 2000
-    warmup_steps: int = 200
-    mask_rate: float = 0.3
-    keep: float = 0.1  # of the tokens asked for: left as they are
-    replace: float = 0.1  # of the tokens asked for: replaced by a random one
-    weight_decay: float = 0.01
-    dropout: float = 0.1  # while pre-training; the saved model has 0.1 for what follows
-    logging_steps: int = 50
-    save_steps: int = 500
-    minutes: float | None = None  # stop after so long, with a checkpoint to resume from
-    seed: int = 42
+    tasks: Annotated[
+        str | None, "Masked language modelling, a sentence task, or both with a comma between; none: the former alone"
+    ] = None
+    vocabulary: Annotated[Count, "Pieces of the vocabulary that is learned from the text"] = 16_384
+    layers: Annotated[Count, "Layers of the encoder"] = 6
+    width: Annotated[Count, "Width of a layer; a multiple of heads"] = 384
+    heads: Annotated[Count, "Attention heads of a layer"] = 6
+    length: Annotated[int, at_least(8), "Tokens of a row, special tokens counted"] = 128
+    batch_size: Annotated[Count, "Rows of an update, over all processes"] = 64
+    optimiser: Annotated[str, OneOf("adamw", "muon"), "Muon takes the weight matrices of the layers"] = "adamw"
+    learning_rate: Annotated[Positive, "Highest learning rate"] = 7e-4
+    steps: Annotated[Count, "Updates"] = 2000
+    warmup_steps: Annotated[int, at_least(0), "Updates in which the rate rises; fewer than steps"] = 200
+    mask_rate: Annotated[OpenShare, "Share of the tokens that is masked"] = 0.3
+    keep: Annotated[ClosedShare, "Share of the masked tokens that stay as they are"] = 0.1
+    replace: Annotated[ClosedShare, "Share of the masked tokens that become a random one"] = 0.1
+    weight_decay: Annotated[Weight, "Decay of weight matrices"] = 0.01
+    dropout: Annotated[
+        float, at_least(0, below=1), "Dropout while pre-training; the saved model has 0.1 for what follows"
+    ] = 0.1
+    logging_steps: Annotated[Count, "Updates between two lines of the log"] = 50
+    save_steps: Annotated[Count, "Updates between two evaluations, each with a checkpoint"] = 500
+    minutes: Annotated[float | None, at_least(0), "Stop after so many minutes, with a checkpoint to resume from"] = None
+    seed: Seed = 42
+    precision: Annotated[str, OneOf(*PRECISIONS), "auto: bfloat16 on a GPU that has it, float32 elsewhere"] = "auto"
+    report_to: Annotated[str, OneOf(*TRACKERS), "Tracker that the log goes to as well"] = "none"
 
-    def check(self) -> None:
-        for name in ("vocabulary", "layers", "width", "heads", "batch_size", "steps", "logging_steps", "save_steps"):
-            if getattr(self, name) < 1:
-                raise InputError(f"{name} must be at least 1; {getattr(self, name)} was given.")
+    def rules(self) -> None:
         self.methods()
         if self.width % self.heads:
             raise InputError(f"width ({self.width}) must be a multiple of heads ({self.heads}).")
-        if self.length < 8:
-            raise InputError(f"length must be at least 8; {self.length} was given.")
-        if not 0 < self.mask_rate < 1 or self.keep < 0 or self.replace < 0 or self.keep + self.replace > 1:
-            raise InputError(
-                "mask_rate must lie between 0 and 1, and keep and replace must be shares that sum to at most 1."
-            )
-        if self.optimiser not in OPTIMISERS:
-            raise InputError(f"optimiser is one of {', '.join(OPTIMISERS)}; '{self.optimiser}' was given.")
-        if not self.learning_rate > 0:
-            raise InputError(f"learning_rate must be above 0; {self.learning_rate} was given.")
-        if not 0 <= self.warmup_steps < self.steps:
+        if self.keep + self.replace > 1:
+            raise InputError(f"keep ({self.keep}) and replace ({self.replace}) are shares that sum to at most 1.")
+        if self.warmup_steps >= self.steps:
             raise InputError(f"warmup_steps must be fewer than steps ({self.steps}); {self.warmup_steps} was given.")
 
-    def methods(self) -> tuple[type[Method], ...]:
+    def loop(self) -> LoopSettings:
+        """The loop's settings for these."""
+        return LoopSettings(
+            batch_size=self.batch_size,
+            learning_rate=self.learning_rate,
+            max_steps=self.steps,
+            max_length=self.length,
+            warmup_ratio=self.warmup_steps / self.steps,
+            weight_decay=self.weight_decay,
+            optimiser=self.optimiser,
+            logging_steps=self.logging_steps,
+            eval_steps=self.save_steps,
+            seed=self.seed,
+            precision=self.precision,
+            report_to=self.report_to,
+        )
+
+    def methods(self) -> tuple[type[Method[Any]], ...]:
         """The methods that the tasks are."""
-        names = [name.strip() for name in self.tasks.split(",")]
-        known = {
-            name: kind
-            for name, kind in registry().items()
-            if kind is MaskedLanguageModel or issubclass(kind, SentencePairs)
-        }
+        known = pretraining_tasks()
+        names = [language_task().card.name] if self.tasks is None else [name.strip() for name in self.tasks.split(",")]
         for name in names:
             if name not in known:
-                raise InputError(
-                    f"tasks are {', '.join(known)}, with commas between; '{name}' was given{nearest(name, known)}"
-                )
-        kinds = tuple(dict.fromkeys(known[name] for name in names))
-        sentence = [kind.name for kind in kinds if issubclass(kind, SentencePairs)]
+                listed = ", ".join(known)
+                raise InputError(f"tasks are {listed}, with commas between; '{name}' was given{nearest(name, known)}")
+        found = tuple(dict.fromkeys(known[name] for name in names))
+        sentence = [method.card.name for method in found if issubclass(method, SentencePairs)]
         if len(sentence) > 1:
             raise InputError(
                 f"A pair of segments can be drawn for one sentence task, and tasks names {' and '.join(sentence)}; "
-                "structbert asks in one task whether a segment follows, precedes, or is from elsewhere."
+                "choose one."
             )
-        return kinds
+        return found
+
+
+def language_task() -> type[MaskedLanguage[Any]]:
+    """Masked language modelling itself, among the methods that have it among their terms."""
+    return next(one for one in auxiliaries().values() if issubclass(one, MaskedLanguage))
+
+
+def pretraining_tasks() -> dict[str, type[Method[Any]]]:
+    """What an encoder can be pre-trained with from scratch, by name."""
+    return {n: m for n, m in registry().items() if m is language_task() or issubclass(m, SentencePairs)}

@@ -17,7 +17,8 @@ import numpy.typing as npt
 
 from isotrope.errors import InputError
 from isotrope.lexicon.synonyms import Entries, read_wordnet, tokenise_synonyms
-from isotrope.tokens.text_tokenizer import TextTokenizer, Words
+from isotrope.tokens.text_tokenizer import TextTokenizer
+from isotrope.tokens.word_pieces import Words
 
 Ids = npt.NDArray[Any]
 Numbers = npt.NDArray[np.intp]

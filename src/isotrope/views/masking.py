@@ -12,7 +12,8 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from isotrope.tokens.text_tokenizer import TextTokenizer, Tokens
+from isotrope.tokens.padded import Tokens
+from isotrope.tokens.text_tokenizer import TextTokenizer
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,8 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from isotrope.tokens.text_tokenizer import TextTokenizer, Tokens
+from isotrope.tokens.padded import Tokens
+from isotrope.tokens.text_tokenizer import TextTokenizer
 
 
 def hide_ngrams(

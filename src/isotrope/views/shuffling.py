@@ -7,7 +7,8 @@ from itertools import permutations
 import numpy as np
 import torch
 
-from isotrope.tokens.text_tokenizer import TextTokenizer, Tokens
+from isotrope.tokens.padded import Tokens
+from isotrope.tokens.text_tokenizer import TextTokenizer
 from isotrope.views.masking import Masked
 
 RUN = 3

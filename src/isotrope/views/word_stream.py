@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from isotrope.tokens.text_tokenizer import Tokens
+from isotrope.tokens.padded import Tokens
 
 Floats = npt.NDArray[np.float64]
 

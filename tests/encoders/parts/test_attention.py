@@ -36,7 +36,7 @@ def test_golden_values() -> None:
 
 def test_the_vector_is_the_weighted_sum_of_a_naive_loop(tiny: Path) -> None:
     encoder = attending(tiny).eval()
-    tokens = encoder.tokenise(TEXTS)
+    tokens = encoder.tokenize(TEXTS)
     with torch.no_grad():
         states, found = encoder.states(tokens), encoder.pooled(tokens)
         assert isinstance(encoder.token_weights, Attention)

@@ -14,8 +14,8 @@ import isotrope
 from isotrope.errors import InputError
 from isotrope.methods.frame.method_registry import find
 from isotrope.methods.frame.temperature import HIGHEST, LOWEST, Temperature, temperature_of
+from isotrope.training.loop_settings import LoopSettings
 from isotrope.training.optimiser import build_optimiser
-from isotrope.training.settings import LoopSettings
 
 SHORT: dict[str, Any] = {
     "batch_size": 16,

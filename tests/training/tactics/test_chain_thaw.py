@@ -18,16 +18,17 @@ from torch import Tensor
 import isotrope
 from isotrope.encoders.parts.attention import attend
 from isotrope.errors import InputError
-from isotrope.methods.frame.method import Method
+from isotrope.methods.frame.combined import Combined
+from isotrope.methods.frame.settings import check
 from isotrope.methods.mlm import MaskedLanguageModel
 from isotrope.methods.sg import SelfGuided
 from isotrope.methods.simcse import SimCSE
 from isotrope.towers.keeping import Frozen
 from isotrope.training.checkpoints import weights_of
-from isotrope.training.settings import LoopSettings
-from isotrope.training.tactics.chain_thaw import chain, thaw_of
+from isotrope.training.loop_settings import LoopSettings
+from isotrope.training.tactics.chain_thaw import ChainThaw, ChainThawSettings, chain
 
-pytestmark = pytest.mark.filterwarnings("ignore::isotrope.training.loop.TrainingWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::isotrope.training.state.TrainingWarning")
 SHORT: dict[str, Any] = {
     "batch_size": 8,
     "eval_steps": 100,
@@ -39,15 +40,21 @@ SHORT: dict[str, Any] = {
 PARTS = ("head", "embeddings", "layer 1", "layer 2", "read-out")
 
 
-def simcse(tiny: Path, pooling: str = "cls") -> SimCSE:
-    return SimCSE(SimCSE.Settings(), isotrope.load(tiny, pooling=pooling, device="cpu"), 32)
+def simcse(tiny: Path, pooling: str = "cls") -> Combined:
+    return Combined(SimCSE(SimCSE.Settings(), isotrope.load(tiny, pooling=pooling, device="cpu"), 32))
+
+
+def thaw_of(combined: Combined, asked: str, steps: int, **loop: float) -> ChainThaw:
+    settings = ChainThawSettings(chain_thaw=asked)
+    check(settings)
+    return ChainThaw(settings, combined, LoopSettings(**loop), steps)  # type: ignore[arg-type]
 
 
 def part_of(name: str) -> str:
     """Of a parameter, by its name: a twin of ``chain`` for the tiny BERT."""
-    if name.startswith("role."):
+    if name.startswith("method.tower."):
         return "head"
-    if not name.startswith("encoder.backbone."):
+    if not name.startswith("method.encoder.backbone."):
         return "read-out"
     number = name.split("layer.")[1].split(".")[0] if "layer." in name else ""
     return f"layer {int(number) + 1}" if number else "embeddings" if "embeddings" in name else "layer 2"
@@ -56,19 +63,19 @@ def part_of(name: str) -> str:
 def watched(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Tensor]]:
     """All weights after each update, and before the first."""
     seen: list[dict[str, Tensor]] = []
-    finish, first = Method.finish_step, Method.train
+    finish, first = Combined.after_update, Combined.train
 
-    def start(self: Method, mode: bool = True) -> Method:
+    def start(self: Combined, mode: bool = True) -> Combined:
         if not seen:
             seen.append({name: tensor.clone() for name, tensor in weights_of(self).items()})
         return first(self, mode)
 
-    def noting(self: Method, representations: dict[str, Tensor]) -> None:
+    def noting(self: Combined, representations: dict[str, Tensor]) -> None:
         finish(self, representations)
         seen.append({name: tensor.clone() for name, tensor in weights_of(self).items()})
 
-    monkeypatch.setattr(Method, "train", start)
-    monkeypatch.setattr(Method, "finish_step", noting)
+    monkeypatch.setattr(Combined, "train", start)
+    monkeypatch.setattr(Combined, "after_update", noting)
     return seen
 
 
@@ -110,9 +117,8 @@ def test_the_chain_of_a_model(tiny: Path) -> None:
 
 
 def test_a_head_that_shares_the_embeddings_has_only_what_is_its_own(tiny: Path) -> None:
-    method = MaskedLanguageModel(
-        MaskedLanguageModel.Settings(), isotrope.load(tiny, device="cpu", language_head=True), 32
-    )
+    encoder = isotrope.load(tiny, device="cpu", language_head=True)
+    method = Combined(MaskedLanguageModel(MaskedLanguageModel.Settings(), encoder, 32))
     links = chain(method)
     inside = {id(parameter) for parameter in method.encoder.parameters()}
     assert links["head"]
@@ -120,13 +126,12 @@ def test_a_head_that_shares_the_embeddings_has_only_what_is_its_own(tiny: Path) 
 
 
 def test_what_a_method_keeps_still_stays_so(tiny: Path) -> None:
-    method = SelfGuided(SelfGuided.Settings(projection=16), isotrope.load(tiny, device="cpu"), 32)
+    method = Combined(SelfGuided(SelfGuided.Settings(projection=16), isotrope.load(tiny, device="cpu"), 32))
     still = {name for name, parameter in method.named_parameters() if not parameter.requires_grad}
-    assert any(isinstance(role, Frozen) for role in method.role.values())
-    thaw = thaw_of(method, LoopSettings(chain_thaw="even"), 50)
-    assert thaw is not None
+    assert any(isinstance(tower, Frozen) for tower in method.towers.values())
+    thaw = thaw_of(method, "even", 50)
     for step in range(50):
-        thaw.begin(step)
+        thaw.before_update(step)
         trained = {name for name, parameter in method.named_parameters() if parameter.requires_grad}
         assert trained
         assert not trained & still
@@ -143,8 +148,7 @@ def test_what_a_method_keeps_still_stays_so(tiny: Path) -> None:
     ],
 )
 def test_how_long_the_stages_are(asked: str, ends: list[int], tiny: Path) -> None:
-    thaw = thaw_of(simcse(tiny), LoopSettings(chain_thaw=asked), 20)
-    assert thaw is not None
+    thaw = thaw_of(simcse(tiny), asked, 20)
     assert [stage.end for stage in thaw.stages] == ends
     assert [stage.start for stage in thaw.stages] == [0, *ends[:-1]]
     assert thaw.stages[-1].name == "all"
@@ -155,15 +159,15 @@ def test_how_long_the_stages_are(asked: str, ends: list[int], tiny: Path) -> Non
 
 
 def test_the_rate_rises_and_falls_in_each_stage_and_the_head_has_ten_times(tiny: Path) -> None:
-    thaw = thaw_of(simcse(tiny), LoopSettings(chain_thaw="4", warmup_ratio=0.25), 20)
-    assert thaw is not None
+    thaw = thaw_of(simcse(tiny), "4", 20, warmup_ratio=0.25)
     one = [0.5, 1.0, 2 / 3, 1 / 3]
     assert [thaw.rate(step) for step in range(20)] == pytest.approx([10 * share for share in one] + 4 * one)
     assert thaw.rate(20) == 0.0
 
 
-def test_without_stages_nothing_changes(tiny: Path) -> None:
-    assert thaw_of(simcse(tiny), LoopSettings(), 20) is None
+def test_by_default_there_are_no_stages() -> None:
+    assert not ChainThawSettings().active
+    assert ChainThawSettings(chain_thaw="even").active
 
 
 @pytest.mark.parametrize("at", [3, 4])
@@ -173,15 +177,15 @@ def test_resume_equals_uninterrupted(
     """Ctrl-C in the middle of the second stage, and between two stages."""
     settings = {**SHORT, "max_steps": 12, "chain_thaw": "2", "eval_steps": 12}
     whole = isotrope.train("deepmoji", samples["labelled"], tiny, tmp_path / "whole", **settings)
-    plain, taken = Method.finish_step, iter(range(1, 1000))
+    plain, taken = Combined.after_update, iter(range(1, 1000))
 
-    def interrupt(self: Method, representations: dict[str, Tensor]) -> None:
+    def interrupt(self: Combined, representations: dict[str, Tensor]) -> None:
         plain(self, representations)
         if next(taken) == at:
             os.kill(os.getpid(), signal.SIGINT)
 
     with monkeypatch.context() as patch:
-        patch.setattr(Method, "finish_step", interrupt)
+        patch.setattr(Combined, "after_update", interrupt)
         with pytest.raises(KeyboardInterrupt, match=f"step {at}"):
             isotrope.train("deepmoji", samples["labelled"], tiny, tmp_path / "cut", **settings)
     again = isotrope.train("deepmoji", samples["labelled"], tiny, tmp_path / "cut", resume=True, **settings)
@@ -215,9 +219,9 @@ def test_it_goes_with_child_tuning_and_any_method(tiny: Path, sentences: Path, t
         ("5", "take 20 steps before all weights are trained, and the run has 20; give the stages fewer steps"),
         ("100,0,0,0", "take 100 steps"),
         ("1,2", "gives 2 numbers of steps; 4 are needed, for head, embeddings, layer 1, layer 2"),
-        ("soon", "none, even, or steps a stage such as 50"),
-        ("-3", "none, even, or steps a stage"),
-        ("2.5", "none, even, or steps a stage"),
+        ("soon", "none, even, or updates a stage such as 50"),
+        ("-3", "none, even, or updates a stage"),
+        ("2.5", "none, even, or updates a stage"),
     ],
 )
 def test_a_schedule_that_cannot_be_is_refused_and_leaves_nothing(
@@ -232,9 +236,9 @@ def test_a_schedule_that_cannot_be_is_refused_and_leaves_nothing(
 
 def test_other_settings_that_cannot_work_are_refused(tiny: Path, sentences: Path, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="The run has 4 steps, and chain-thaw 5 stages"):
-        thaw_of(simcse(tiny), LoopSettings(chain_thaw="even"), 4)
+        thaw_of(simcse(tiny), "even", 4)
     with pytest.raises(InputError, match="chain_head_rate must be above 0"):
-        LoopSettings(chain_head_rate=0).check()
+        check(ChainThawSettings(chain_head_rate=0))
     method = simcse(tiny)
     method.encoder.backbone.encoder.layer = torch.nn.ModuleList()
     with pytest.raises(InputError, match="a BertModel has no layers"):

@@ -13,10 +13,12 @@ from torch import Tensor, nn
 
 import isotrope
 from isotrope.errors import InputError
-from isotrope.methods.simcse import SimCSE
-from isotrope.training.tactics.child_tuning import BLOCK, ChildTuning, fisher, largest
+from isotrope.methods.frame.combined import Combined
+from isotrope.training.loop_settings import LoopSettings
+from isotrope.training.tactics.child_tuning import ChildTuning, ChildTuningSettings, fisher, largest
+from isotrope.training.tactics.layer_names import BLOCK
 
-pytestmark = pytest.mark.filterwarnings("ignore::isotrope.training.loop.TrainingWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::isotrope.training.state.TrainingWarning")
 SHORT: dict[str, Any] = {
     "batch_size": 16,
     "eval_steps": 6,
@@ -31,6 +33,11 @@ def weights(folder: Path) -> dict[str, Tensor]:
     return load_file(folder / "model" / "model.safetensors")
 
 
+def child_of(module: nn.Module, share: float, seed: int) -> ChildTuning:
+    settings = ChildTuningSettings(child_tuning="F", child_p=share)
+    return ChildTuning(settings, module, LoopSettings(seed=seed), 1)  # type: ignore[arg-type]
+
+
 def one(values: list[float]) -> nn.Module:
     module = nn.Module()
     module.weight = nn.Parameter(torch.tensor(values))
@@ -40,11 +47,11 @@ def one(values: list[float]) -> nn.Module:
 def test_f_keeps_the_mean_and_has_the_variance_of_the_formula() -> None:
     module, share, draws = one([1.0, -2.0, 3.0]), 0.3, 20_000
     gradient = torch.tensor([1.0, -2.0, 3.0])
-    child = ChildTuning(module, share, seed=1)  # type: ignore[arg-type]
+    child = child_of(module, share, seed=1)
     found = []
     for step in range(draws):
         module.weight.grad = gradient.clone()
-        child.apply(step)
+        child.change_gradients(step)
         found.append(module.weight.grad)
     seen = torch.stack(found)
     error = 4 * gradient.abs() * ((1 - share) / (share * draws)) ** 0.5
@@ -55,12 +62,12 @@ def test_f_keeps_the_mean_and_has_the_variance_of_the_formula() -> None:
 def test_golden_values_of_adamw_under_given_masks(monkeypatch: pytest.MonkeyPatch) -> None:
     module = one([0.5, 0.5, 0.5])
     optimiser = torch.optim.AdamW(module.parameters(), lr=0.01, weight_decay=0.01, eps=1e-6)
-    child = ChildTuning(module, 0.3, seed=1)  # type: ignore[arg-type]
+    child = child_of(module, 0.3, seed=1)
     draws = iter([torch.tensor([0.0, 1.0, 0.0]), torch.tensor([1.0, 0.0, 0.0])])
     monkeypatch.setattr(torch, "rand", lambda *args, **kwargs: next(draws))
     for step, expected in enumerate([(0.489951, 0.49995, 0.489951), (0.483202, 0.507341, 0.479903)]):
         module.weight.grad = torch.tensor([1.0, -2.0, 3.0])
-        child.apply(step)
+        child.change_gradients(step)
         optimiser.step()
         assert module.weight.tolist() == pytest.approx(expected, abs=2e-6)
 
@@ -70,7 +77,7 @@ def test_masks_differ_by_step_and_are_the_same_again() -> None:
 
     def masked(seed: int, step: int) -> Tensor:
         module.weight.grad = torch.ones(1000)
-        ChildTuning(module, 0.3, seed).apply(step)  # type: ignore[arg-type]
+        child_of(module, 0.3, seed).change_gradients(step)
         return module.weight.grad
 
     assert torch.equal(masked(1, 5), masked(1, 5))
@@ -109,12 +116,12 @@ def test_resume_equals_uninterrupted(
 
     steps = iter(range(1, 10))
 
-    def fall_at_four(self: SimCSE, representations: dict[str, Tensor]) -> None:
+    def fall_at_four(self: Combined, representations: dict[str, Tensor]) -> None:
         if next(steps) == 4:
             raise RuntimeError("the power fails")
 
     with monkeypatch.context() as patch:
-        patch.setattr(SimCSE, "after_step", fall_at_four)
+        patch.setattr(Combined, "after_update", fall_at_four)
         with pytest.raises(RuntimeError, match="the power fails"):
             isotrope.train("simcse", sentences, model=tiny, output=tmp_path / "cut", max_steps=6, **settings)
     again = isotrope.train(
@@ -149,7 +156,7 @@ class Logistic(nn.Module):
     def represent(self, batch: Any) -> dict[str, Tensor]:
         return {"score": batch.label * self.encoder.layer[0](batch.x)}
 
-    def loss(self, representations: dict[str, Tensor], batch: Any) -> dict[str, Tensor]:
+    def loss(self, representations: dict[str, Tensor], generator: Any) -> dict[str, Tensor]:
         return {"loss": nn.functional.softplus(-representations["score"]).mean()}
 
     def total(self, terms: dict[str, Tensor]) -> Tensor:
@@ -163,7 +170,7 @@ def test_fisher_of_a_logistic_regression_is_the_closed_form() -> None:
     points = [(torch.tensor([[1.0, 2.0]]), 1.0), (torch.tensor([[-1.0, 0.5]]), -1.0), (torch.tensor([[0.0, 3.0]]), 1.0)]
     batches = []
     for x, label in points:
-        batch = SimpleNamespace(x=x, label=label, seed=0)
+        batch = SimpleNamespace(x=x, label=label, seed=0, generator=torch.Generator)
         batch.to = lambda device, batch=batch: batch
         batches.append(batch)
     method.encoder.named_parameters = lambda: iter([("backbone.layer.0.weight", method.encoder.layer[0].weight)])  # type: ignore[method-assign]
@@ -178,8 +185,8 @@ def test_fisher_of_a_logistic_regression_is_the_closed_form() -> None:
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
-        ({"child_p": 0}, "above 0 and at most 1"),
-        ({"child_p": 1.5}, "above 0"),
+        ({"child_p": 0}, "must lie between 0 and 1"),
+        ({"child_p": 1.5}, "must lie between 0 and 1"),
         ({"child_tuning": "f"}, "one of none, F, D"),
     ],
 )

@@ -1,1 +1,1 @@
-"""What can follow the pooling; each part reads and writes itself."""
+"""The parts of a saved model, one file each: every part reads and writes itself, and is found by its file."""

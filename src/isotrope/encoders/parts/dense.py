@@ -1,13 +1,26 @@
-"""What may follow the pooling: the stock modules of sentence-transformers, under their own parameter names."""
+"""A linear map with an activation, the Dense module of sentence-transformers: heads that are kept, and whitening."""
 
 from __future__ import annotations
 
-import torch
-from torch import nn
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from torch import Tensor, nn
+
+from isotrope.encoders.parts.part import VectorPart
+from isotrope.errors import InputError
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+DEFAULT_ACTIVATION = "torch.nn.modules.activation.Tanh"  # what sentence-transformers takes where none is named
+VECTOR = "sentence_embedding"
 
 
-class Dense(nn.Module):
-    """Linear, then an activation of torch.nn."""
+class Dense(VectorPart):
+    """y = activation(x W + b), the activation one of torch.nn; none is the identity."""
+
+    type_name = "Dense"
 
     def __init__(
         self, width: int, output: int | None = None, bias: bool = True, activation: nn.Module | None = None
@@ -16,23 +29,43 @@ class Dense(nn.Module):
         self.linear = nn.Linear(width, output or width, bias=bias)
         self.activation = activation or nn.Identity()
 
-    def forward(self, vectors: torch.Tensor) -> torch.Tensor:
+    def forward(self, vectors: Tensor) -> Tensor:
         return self.activation(self.linear(vectors))
 
+    def output_width(self, width: int) -> int:
+        return self.linear.out_features
 
-class Normalise(nn.Module):
-    """Unit length."""
+    def config(self) -> dict[str, Any]:
+        return {
+            "in_features": self.linear.in_features,
+            "out_features": self.linear.out_features,
+            "bias": self.linear.bias is not None,
+            "activation_function": f"{type(self.activation).__module__}.{type(self.activation).__qualname__}",
+        }
 
-    def forward(self, vectors: torch.Tensor) -> torch.Tensor:
-        return nn.functional.normalize(vectors, dim=-1)
+    @classmethod
+    def build(cls, config: dict[str, Any]) -> Self:
+        activation = _activation(config)
+        sizes = int(config["in_features"]), int(config["out_features"])
+        return cls(*sizes, bool(config.get("bias", True)), activation() if activation is not None else None)
+
+    @classmethod
+    def read(cls, place: Path, config: dict[str, Any]) -> Self:
+        if config.get("use_residual"):
+            raise InputError(f"{place}: a Dense module with a residual connection is not supported.")
+        if {config.get(f"module_{end}_name") or VECTOR for end in ("input", "output")} != {VECTOR}:
+            raise InputError(f"{place}: a Dense module on anything but the sentence embedding is not supported.")
+        if _activation(config) is None:
+            raise InputError(f"{place}: the activation '{_activation_path(config)}' is not one of torch.nn.")
+        return super().read(place, config)
 
 
-class Norm(nn.Module):
-    """Layer normalisation of the vector."""
+def _activation_path(config: dict[str, Any]) -> str:
+    return str(config.get("activation_function", DEFAULT_ACTIVATION))
 
-    def __init__(self, width: int) -> None:
-        super().__init__()
-        self.norm = nn.LayerNorm(width)
 
-    def forward(self, vectors: torch.Tensor) -> torch.Tensor:
-        return self.norm(vectors)
+def _activation(config: dict[str, Any]) -> type[nn.Module] | None:
+    """The class of torch.nn that a folder names; never code from elsewhere."""
+    path = _activation_path(config)
+    found = getattr(nn, path.rsplit(".", 1)[-1], None) if path.startswith("torch.nn.") else None
+    return found if isinstance(found, type) and issubclass(found, nn.Module) else None

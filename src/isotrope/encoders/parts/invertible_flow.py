@@ -1,5 +1,4 @@
-"""Glow on vectors (Kingma and Dhariwal 2018, as BERT-flow uses it): an invertible map from sentence vectors to a
-Gaussian ball.
+"""Glow on vectors (Kingma and Dhariwal 2018, as in BERT-flow): an invertible map of sentence vectors to a Gaussian.
 
     z = f(u),   log p(u) = log N(z; 0, I) + log |det ∂f/∂u|
 
@@ -18,6 +17,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from isotrope.encoders.parts.part import OWN, VectorPart
 from isotrope.errors import InputError
 
 PERMUTATIONS = ("random", "reversal", "linear")
@@ -127,8 +127,11 @@ class Coupling(nn.Module):
         return shift, nn.functional.logsigmoid(scale + 2)
 
 
-class Flow(nn.Module):
+class Flow(VectorPart):
     """All levels. Called, it gives z alone; ``latents`` gives log |det| as well, ``inverse`` goes back exactly."""
+
+    type_name = "IsotropeFlow"
+    package = OWN
 
     def __init__(
         self,
@@ -142,10 +145,11 @@ class Flow(nn.Module):
         super().__init__()
         if dimension % 2**levels:
             raise InputError(
-                f"A flow of {levels} levels halves {levels} times; {dimension} dimensions are no multiple of {2**levels}."
+                f"A flow of {levels} levels halves {levels} times; "
+                f"{dimension} dimensions are no multiple of {2**levels}."
             )
-        self.config: dict[str, int | str] = {"dimension": dimension, "levels": levels, "depth": depth, "width": width}
-        self.config |= {"permutation": permutation, "coupling": coupling}
+        self.arguments: dict[str, Any] = {"dimension": dimension, "levels": levels, "depth": depth, "width": width}
+        self.arguments |= {"permutation": permutation, "coupling": coupling}
         self.levels = nn.ModuleList()
         for level in range(levels):
             channels = dimension >> level
@@ -159,6 +163,9 @@ class Flow(nn.Module):
                 )
             ]
             self.levels.append(nn.ModuleList(steps))
+
+    def config(self) -> dict[str, Any]:
+        return self.arguments
 
     def forward(self, vectors: Tensor) -> Tensor:
         return self.latents(vectors)[0]

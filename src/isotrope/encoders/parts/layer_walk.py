@@ -1,7 +1,6 @@
-"""SBERT-WK (Wang and Kuo 2020): a sentence vector from how each token's state moves through the layers; nothing is
-trained.
+"""SBERT-WK (Wang and Kuo 2020): a sentence vector from how each token's state moves through the layers, untrained.
 
-A token has a state v_k in each used layer. What layer k weighs comes from its neighbours, at most ``window`` on each
+A token has a state v_k in each used layer. The weight of layer k comes from its neighbours, at most ``window`` on each
 side:
 
     alignment   a_k = mean_j cos(v_j, p_k),  p_k the projection of v_k onto the span of the neighbours v_j
@@ -20,12 +19,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 from torch.nn.functional import normalize
 
+from isotrope.encoders.parts.part import OWN, Part, Stage
 from isotrope.encoders.pooling import Pooling
+from isotrope.encoders.stored_files import gist
+from isotrope.errors import InputError
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+    from isotrope.encoders.assembly import Assembly
+    from isotrope.encoders.encoder import Encoder
 
 NAME = "sbert-wk"
 LEAST_ALIGNMENT = 1e-3
@@ -33,11 +43,15 @@ TINY = 1e-20
 
 
 @dataclass(frozen=True)
-class LayerWalk(Pooling):
+class LayerWalk(Part, Pooling):
     """The pooling of SBERT-WK over H_first … H_L.
 
     ``drop_last`` leaves out the last token of a text ([SEP]), as the authors do.
     """
+
+    type_name = "IsotropeLayerWalk"
+    package = OWN
+    stage = Stage.POOLING
 
     name: str = NAME
     modes: tuple[str, ...] = (NAME,)
@@ -59,6 +73,28 @@ class LayerWalk(Pooling):
         bends = found.new_zeros(present.shape)
         bends[present] = bend(found)
         return (share(bends, present).unsqueeze(1) @ joined).squeeze(1).to(layers[-1].dtype)
+
+    @classmethod
+    def of(cls, encoder: Encoder) -> Part | None:
+        return encoder.pooling if isinstance(encoder.pooling, cls) else None
+
+    def config(self) -> dict[str, Any]:
+        return {"first_layer": self.first_layer, "window": self.window, "drop_last": self.drop_last}
+
+    @classmethod
+    def read(cls, place: Path, config: dict[str, Any]) -> Self:
+        try:
+            return cls(**config)
+        except TypeError as error:
+            raise InputError(f"{place}: config.json is not one of an SBERT-WK pooling ({gist(error)}).") from error
+
+    def join(self, assembly: Assembly, place: Path) -> None:
+        if not 0 <= self.first_layer < assembly.layers:
+            raise InputError(f"{place}: first_layer is {self.first_layer}; the backbone has {assembly.layers} layers.")
+        assembly.pooling = self
+
+    def on_features(self, features: dict[str, Any]) -> dict[str, Any]:
+        return {"sentence_embedding": self(features["all_layer_embeddings"], features["attention_mask"])}
 
 
 def layer_weights(states: Tensor, window: int) -> Tensor:
@@ -97,6 +133,6 @@ def share(values: Tensor, present: Tensor | None = None) -> Tensor:
 
 
 def _without_last(mask: Tensor) -> Tensor:
-    """Of rows padded on the right: all tokens but the last; a lone token stays."""
+    """All tokens but the last of each row, padded on the right; a lone token stays."""
     lengths = mask.sum(dim=1, keepdim=True)
     return torch.arange(mask.shape[1], device=mask.device) < (lengths - 1).clamp(min=1)

@@ -1,69 +1,42 @@
-"""Our own modules as sentence-transformers sees them: where no stock module will do, modules.json names one of these.
+"""Our own parts as sentence-transformers sees them: where no stock module will do, modules.json names a class in here.
 
-sentence-transformers loads them with ``trust_remote_code=True`` where isotrope is installed, and refuses them
-otherwise.
+The classes are made from the parts when they are asked for: ``st_modules.IsotropeFlow`` is the part whose
+``type_name`` is IsotropeFlow, wherever its file is. sentence-transformers loads them with ``trust_remote_code=True``
+where isotrope is installed, and refuses them otherwise.
 """
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
-from torch import Tensor, nn
+from torch import nn
 
-from isotrope.encoders.parts.attention import Attention, attention_weights
-from isotrope.encoders.parts.layer_walk import LayerWalk
+from isotrope.encoders.parts.part import OWN, Part
+from isotrope.encoders.parts.part_registry import known_parts
+from isotrope.encoders.stored_files import read_facts
 
 
-class IsotropeFlow(nn.Module):
-    """A flow behind the pooling."""
+class FeatureModule(nn.Module):
+    """A part that takes and gives the dictionary of features that sentence-transformers passes along its modules."""
 
-    def __init__(self, flow: nn.Module) -> None:
+    part_class: ClassVar[type[Part]]
+
+    def __init__(self, part: Part) -> None:
         super().__init__()
-        self.flow = flow
-
-    def forward(self, features: dict[str, Tensor]) -> dict[str, Tensor]:
-        return {**features, "sentence_embedding": self.flow(features["sentence_embedding"])}
-
-    @staticmethod
-    def load(path: str) -> IsotropeFlow:
-        from isotrope.encoders.modules import read_flow
-
-        return IsotropeFlow(read_flow(Path(path)))
-
-
-class IsotropeAttention(nn.Module):
-    """DeepMoji's attention in place of a pooling."""
-
-    def __init__(self, attention: Attention) -> None:
-        super().__init__()
-        self.attention = attention
+        self.part = part
 
     def forward(self, features: dict[str, Any]) -> dict[str, Any]:
-        states = features["token_embeddings"]
-        weights = attention_weights(states, features["attention_mask"], self.attention.vector)
-        return {**features, "sentence_embedding": (weights.unsqueeze(-1) * states).sum(dim=1)}
+        return {**features, **self.part.on_features(features)}
 
-    @staticmethod
-    def load(path: str) -> IsotropeAttention:
-        from isotrope.encoders.modules import read_attention
-
-        return IsotropeAttention(read_attention(Path(path)))
+    @classmethod
+    def load(cls, path: str) -> FeatureModule:
+        place = Path(path)
+        return cls(cls.part_class.read(place, read_facts(place / "config.json")))
 
 
-class IsotropeLayerWalk(nn.Module):
-    """SBERT-WK in place of a pooling."""
-
-    def __init__(self, pooling: LayerWalk) -> None:
-        super().__init__()
-        self.pooling = pooling
-
-    def forward(self, features: dict[str, Any]) -> dict[str, Any]:
-        vectors = self.pooling(features["all_layer_embeddings"], features["attention_mask"])
-        return {**features, "sentence_embedding": vectors}
-
-    @staticmethod
-    def load(path: str) -> IsotropeLayerWalk:
-        from isotrope.encoders.modules import read_layer_walk
-
-        return IsotropeLayerWalk(read_layer_walk(Path(path)))
+def __getattr__(name: str) -> type[FeatureModule]:
+    part = None if name.startswith("_") else known_parts().get(name)
+    if part is None or part.package != OWN:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return type(name, (FeatureModule,), {"part_class": part, "__module__": __name__, "__doc__": part.__doc__})

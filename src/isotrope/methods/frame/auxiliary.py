@@ -18,7 +18,7 @@ from isotrope.data.corpus import Records
 from isotrope.methods.frame.batch import View
 from isotrope.methods.frame.method import Method, S
 from isotrope.methods.frame.settings import Settings
-from isotrope.tokens.text_tokenizer import Tokens
+from isotrope.tokens.padded import Tokens
 
 
 @dataclass(frozen=True)

@@ -45,8 +45,6 @@ class Batch:
         for start in range(0, self.size, size):
             end = min(start + size, self.size)
             per = {name: len(view) // self.size for name, view in self.views.items()}
-            views = {
-                name: view.rows(slice(start * per[name], end * per[name])) for name, view in self.views.items()
-            }
+            views = {name: view.rows(slice(start * per[name], end * per[name])) for name, view in self.views.items()}
             parts.append(Batch(views, end - start, self.seed))
         return parts

@@ -11,12 +11,13 @@ import torch
 from torch import Tensor, nn
 
 from isotrope.data.corpus import Records
+from isotrope.encoders.encoder import Encoder
 from isotrope.errors import InputError
 from isotrope.methods.frame.auxiliary import Auxiliary
 from isotrope.methods.frame.batch import Batch, View
 from isotrope.methods.frame.method import Method
 from isotrope.methods.frame.own_task import OwnTask
-from isotrope.tokens.text_tokenizer import Tokens
+from isotrope.tokens.padded import Tokens
 from isotrope.towers.keeping import Tower, Trained
 
 
@@ -36,10 +37,13 @@ class Combined(nn.Module):
         self.method = method
         self.auxiliaries = nn.ModuleList([one.auxiliary for one in added])
         self.added = tuple(added)
-        self.encoder = method.encoder
         if added and not method.shared_views:
             names = ", ".join(one.auxiliary.card.name for one in added)
             raise InputError(f"{method.card.name} shares no view of its text, so {names} cannot be added to it.")
+
+    @property
+    def encoder(self) -> Encoder:
+        return self.method.encoder
 
     @property
     def towers(self) -> dict[str, Tower]:

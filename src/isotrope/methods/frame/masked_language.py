@@ -1,6 +1,6 @@
 """Masked language modelling as a capability: mlm is nothing else, other papers have it among their terms.
 
-    L = mean over masked tokens of −log p(token | the rest); the softmax is taken at masked positions only
+L = mean over masked tokens of −log p(token | the rest); the softmax is taken at masked positions only
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from isotrope.methods.frame.auxiliary import Auxiliary
 from isotrope.methods.frame.batch import Batch, View
 from isotrope.methods.frame.own_task import OwnTask
 from isotrope.methods.frame.settings import ClosedShare, OpenShare, Settings
-from isotrope.tokens.text_tokenizer import Tokens
+from isotrope.tokens.padded import Tokens
 from isotrope.towers.keeping import Tower, Trained
 from isotrope.views.masking import Masked, mask_tokens
 
@@ -35,7 +35,9 @@ class MaskingSettings(Settings):
 
     def rules(self) -> None:
         if self.keep + self.replace > 1:
-            raise InputError(f"keep and replace are shares of the masked tokens; {self.keep} and {self.replace} sum to more than 1.")
+            raise InputError(
+                f"keep and replace are shares of the masked tokens; {self.keep} and {self.replace} sum to more than 1."
+            )
 
 
 M = TypeVar("M", bound=MaskingSettings)

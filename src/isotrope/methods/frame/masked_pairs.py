@@ -14,7 +14,7 @@ from isotrope.methods.frame.masked_language import MaskedLanguage
 from isotrope.methods.frame.method import Card, Method
 from isotrope.methods.frame.own_task import OwnTask
 from isotrope.methods.frame.sentence_pairs import P, SentencePairs
-from isotrope.tokens.text_tokenizer import Tokens
+from isotrope.tokens.padded import Tokens
 
 
 class MaskedPairs(Method[P], OwnTask):

@@ -33,7 +33,7 @@ from isotrope.encoders.encoder import Encoder
 from isotrope.methods.frame.batch import Batch, View
 from isotrope.methods.frame.settings import Settings
 from isotrope.methods.frame.temperature import Temperature
-from isotrope.tokens.text_tokenizer import Tokens
+from isotrope.tokens.padded import Tokens
 from isotrope.towers.keeping import Tower, Trained
 
 S = TypeVar("S", bound=Settings)

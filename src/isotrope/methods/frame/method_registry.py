@@ -6,7 +6,7 @@ import importlib
 import pkgutil
 from functools import cache
 from types import ModuleType
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 import isotrope.methods
 from isotrope.errors import InputError, nearest
@@ -44,5 +44,5 @@ def find(name: str) -> type[Method[Any]]:
 @cache
 def auxiliaries() -> dict[str, type[Auxiliary[Any]]]:
     """The auxiliary losses that can be added to any method, by name."""
-    found = {name: cast("type[Auxiliary[Any]]", one) for name, one in registry().items() if issubclass(one, Auxiliary)}
-    return {name: one for name, one in found.items() if "Added" in vars(one)}
+    found = registry().items()
+    return {name: one for name, one in found if issubclass(one, Auxiliary) and "Added" in vars(one)}

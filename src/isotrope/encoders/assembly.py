@@ -1,0 +1,64 @@
+"""An encoder while its folder is read: each part puts itself in, then the pooling is chosen."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from torch import nn
+
+from isotrope.encoders.encoder import Encoder
+from isotrope.encoders.parts.part import Backbone
+from isotrope.encoders.parts.token_weights import TokenWeighting
+from isotrope.encoders.pooling import Pooling
+from isotrope.errors import InputError
+
+
+@dataclass
+class Assembly:
+    """What the parts read so far add up to; the folder and its facts are there from the start."""
+
+    folder: Path
+    first: Backbone
+    prompt: str
+    facts: dict[str, Any]
+    layer_weights: tuple[float, ...] | None = None
+    token_weights: TokenWeighting | None = None
+    pooling: Pooling | None = None
+    parts: list[nn.Module] = field(default_factory=list)
+
+    @property
+    def layers(self) -> int:
+        return int(self.first.backbone.config.num_hidden_layers)
+
+    def encoder(self, pooling: str | None) -> Encoder:
+        """The finished encoder, with the pooling named, or else the stored one, or else the mean."""
+        first, weights = self.first, self.token_weights
+        if weights is not None and weights.pooling_name and pooling not in (None, weights.pooling_name):
+            self.token_weights = None  # weights that belong to one pooling are of no use to another
+        return Encoder(
+            first.backbone,
+            first.tokenizer,
+            self._chosen(pooling),
+            self.parts,
+            first.max_length,
+            self.prompt,
+            self.facts,
+            first.language_model,
+            self.token_weights,
+        )
+
+    def _chosen(self, pooling: str | None) -> Pooling:
+        stored = self.pooling
+        fitted = bool(self.facts.get("spaces")) or self.token_weights is not None
+        if pooling is not None and stored is not None and fitted:
+            if pooling != stored.name:
+                raise InputError(
+                    f"{self.folder}: a space was fitted to this model's pooling, '{stored.name}'; "
+                    "load it without another pooling."
+                )
+            pooling = None
+        if pooling is None and stored is not None:
+            return stored
+        return Pooling.named(pooling or self.first.own_pooling or "mean", self.layers)

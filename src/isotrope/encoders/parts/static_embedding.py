@@ -1,0 +1,91 @@
+"""A table of word vectors on disk: StaticEmbedding of sentence-transformers.
+
+The folder holds model.safetensors (``embedding.weight``) and tokenizer.json. A table of concepts keeps the matrices of
+its relations in the same file, where other readers pass them over.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+
+from isotrope.encoders.parts.part import Backbone, Part
+from isotrope.encoders.stored_files import TENSORS
+from isotrope.encoders.word_vectors import Concepts, StaticVectors
+from isotrope.errors import InputError
+from isotrope.tokens.word_vocabulary import word_tokenizer
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+    from isotrope.encoders.encoder import Encoder
+
+TOKENIZER = "tokenizer.json"
+
+
+class StaticEmbedding(Backbone):
+    """The table and its tokenizer; no layers, no language head, and the mean as its only read-out."""
+
+    type_name = "StaticEmbedding"
+    own_pooling = "mean"
+
+    @classmethod
+    def of(cls, encoder: Encoder) -> Part | None:
+        backbone: Any = encoder.backbone
+        if not isinstance(backbone, StaticVectors):
+            return None
+        if encoder.pooling.modes != (cls.own_pooling,) or encoder.token_weights is not None:
+            raise InputError("A table of vectors is saved with its plain mean, the only pooling that its format knows.")
+        return cls(backbone, encoder.tokenizer)
+
+    def write(self, place: Path) -> None:
+        tensors = {"embedding.weight": self.backbone.table.weight.detach().cpu().contiguous()}
+        names = {}
+        if isinstance(self.backbone, Concepts):
+            tensors["relations"] = self.backbone.matrices.detach().cpu().contiguous()
+            names["relations"] = json.dumps(self.backbone.relations)
+        save_file(tensors, place / TENSORS, metadata=names)
+        self.tokenizer.backend_tokenizer.save(str(place / TOKENIZER))
+
+    @classmethod
+    def open(cls, place: Path, pooling: str | None, language_head: bool) -> Self:
+        if language_head:
+            raise InputError(
+                f"{place}: a table of word vectors has no language head; "
+                "start from a transformer, such as builtin-base."
+            )
+        if pooling not in (None, cls.own_pooling):
+            raise InputError(f"{place}: a table of word vectors is read out by its mean; '{pooling}' was asked for.")
+        return cls(*_table_and_tokenizer(place))
+
+
+def _table_and_tokenizer(place: Path) -> tuple[StaticVectors, Any]:
+    from tokenizers import Tokenizer
+
+    for name in (TENSORS, TOKENIZER):
+        if not (place / name).is_file():
+            raise InputError(f"{place}: {name} is missing.")
+    try:
+        with safe_open(place / TENSORS, framework="pt") as file:
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+            names = json.loads((file.metadata() or {}).get("relations", "[]"))
+        backend = Tokenizer.from_file(str(place / TOKENIZER))
+    except SafetensorError as error:
+        raise InputError(f"{place}/{TENSORS}: cannot be read ({error}).") from error
+    except Exception as error:  # the tokenizers library raises nothing more precise
+        raise InputError(f"{place}/{TOKENIZER}: the tokenizer cannot be loaded ({error}).") from error
+    vectors = tensors.get("embedding.weight")
+    if vectors is None or vectors.dim() != 2 or len(vectors) < backend.get_vocab_size():
+        raise InputError(
+            f"{place}: {TENSORS} holds no table (embedding.weight) with a row for each token of {TOKENIZER}."
+        )
+    vectors = vectors.float()
+    if "relations" not in tensors:
+        return StaticVectors(vectors), word_tokenizer(backend)
+    if tensors["relations"].shape != (len(names), vectors.shape[1], vectors.shape[1]):
+        raise InputError(f"{place}: {TENSORS} holds relations that do not fit its table.")
+    return Concepts(vectors, names, tensors["relations"].float()), word_tokenizer(backend)

@@ -1,0 +1,64 @@
+"""The small modules of sentence-transformers that may follow the pooling: Normalize, LayerNorm and Dropout."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from torch import Tensor, nn
+
+from isotrope.encoders.parts.part import VectorPart
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+    from isotrope.encoders.assembly import Assembly
+
+
+class Normalize(VectorPart):
+    """Unit length: x / ‖x‖."""
+
+    type_name = "Normalize"
+
+    def forward(self, vectors: Tensor) -> Tensor:
+        return nn.functional.normalize(vectors, dim=-1)
+
+    @classmethod
+    def build(cls, config: dict[str, Any]) -> Self:
+        return cls()
+
+
+class LayerNorm(VectorPart):
+    """Layer normalisation of the vector, with its learned scale and shift."""
+
+    type_name = "LayerNorm"
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.norm = nn.LayerNorm(width)
+
+    def forward(self, vectors: Tensor) -> Tensor:
+        return self.norm(vectors)
+
+    def config(self) -> dict[str, Any]:
+        return {"dimension": self.norm.normalized_shape[0]}
+
+    @classmethod
+    def build(cls, config: dict[str, Any]) -> Self:
+        return cls(int(config["dimension"]))
+
+
+class Dropout(VectorPart):
+    """Dropout on the sentence vector: read and left out, since it changes no vector that ``encode`` gives."""
+
+    type_name = "Dropout"
+
+    def forward(self, vectors: Tensor) -> Tensor:
+        return vectors
+
+    @classmethod
+    def build(cls, config: dict[str, Any]) -> Self:
+        return cls()
+
+    def join(self, assembly: Assembly, place: Path) -> None:
+        return

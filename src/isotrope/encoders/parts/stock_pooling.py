@@ -1,0 +1,124 @@
+"""The stock read-out on disk: a WeightedLayerPooling where layers are mixed, then a Pooling.
+
+Both hold a ``Pooling`` of encoders/pooling.py; other poolings (layer_walk.py, attention.py) write themselves.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from isotrope.encoders.parts.part import Part, Stage
+from isotrope.encoders.pooling import MODES, Pooling
+from isotrope.encoders.stored_files import read_tensors
+from isotrope.errors import InputError
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+    from isotrope.encoders.assembly import Assembly
+    from isotrope.encoders.encoder import Encoder
+
+# The old keys stand together with the new one: old and new readers both find what they know.
+OLD_KEYS = {
+    "cls": "pooling_mode_cls_token",
+    "max": "pooling_mode_max_tokens",
+    "mean": "pooling_mode_mean_tokens",
+    "mean_sqrt_len_tokens": "pooling_mode_mean_sqrt_len_tokens",
+    "weightedmean": "pooling_mode_weightedmean_tokens",
+    "lasttoken": "pooling_mode_lasttoken",
+}
+FIRST_LAYER = 4  # where sentence-transformers starts when config.json does not say
+
+
+@dataclass(frozen=True)
+class WeightedLayerPooling(Part):
+    """Weights of H_first … H_L, whose weighted mean is what gets pooled."""
+
+    type_name = "WeightedLayerPooling"
+    stage = Stage.LAYERS
+
+    weights: tuple[float, ...]
+    width: int
+    first: int = 0
+
+    @classmethod
+    def of(cls, encoder: Encoder) -> Part | None:
+        weights = encoder.pooling.layer_weights
+        return None if weights is None else cls(weights, int(encoder.backbone.config.hidden_size))
+
+    def config(self) -> dict[str, Any]:
+        last = self.first + len(self.weights) - 1
+        return {"word_embedding_dimension": self.width, "layer_start": self.first, "num_hidden_layers": last}
+
+    def tensors(self) -> dict[str, Tensor]:
+        return {"layer_weights": torch.tensor(self.weights)}
+
+    @classmethod
+    def read(cls, place: Path, config: dict[str, Any]) -> Self:
+        weights = read_tensors(place).get("layer_weights")
+        if weights is None:
+            raise InputError(f"{place}: the weights of the layers (layer_weights) are missing.")
+        first = int(config.get("layer_start", FIRST_LAYER))
+        return cls(tuple(weights.tolist()), int(config.get("word_embedding_dimension", 0)), first)
+
+    def join(self, assembly: Assembly, place: Path) -> None:
+        # sentence-transformers leaves the layers alone where the backbone's config keeps them to itself.
+        if not assembly.first.backbone.config.output_hidden_states:
+            return
+        weights = (0.0,) * self.first + self.weights
+        if len(weights) != assembly.layers + 1:
+            raise InputError(
+                f"{place}: weights of {len(weights)} layers were found; the backbone has {assembly.layers + 1}, "
+                "the embeddings included."
+            )
+        assembly.layer_weights = weights
+
+
+@dataclass(frozen=True)
+class StockPooling(Part):
+    """The modes of a pooling: cls, mean, max and what else sentence-transformers knows, joined in its order."""
+
+    type_name = "Pooling"
+    stage = Stage.POOLING
+
+    modes: tuple[str, ...]
+    width: int
+    include_prompt: bool = True
+
+    @classmethod
+    def of(cls, encoder: Encoder) -> Part | None:
+        modes = encoder.pooling.modes
+        if not set(modes) <= set(MODES):
+            return None
+        if list(modes) != sorted(modes, key=MODES.index):
+            raise InputError(f"Poolings are joined in the order {', '.join(MODES)}; '{encoder.pooling.name}' is not.")
+        return cls(modes, int(encoder.backbone.config.hidden_size))
+
+    def config(self) -> dict[str, Any]:
+        return {
+            "word_embedding_dimension": self.width,
+            "pooling_mode": self.modes[0] if len(self.modes) == 1 else list(self.modes),
+            "include_prompt": self.include_prompt,
+            **{key: mode in self.modes for mode, key in OLD_KEYS.items()},
+        }
+
+    @classmethod
+    def read(cls, place: Path, config: dict[str, Any]) -> Self:
+        modes = config.get("pooling_mode") or [mode for mode, key in OLD_KEYS.items() if config.get(key)] or "mean"
+        names = (modes,) if isinstance(modes, str) else tuple(modes)
+        return cls(names, int(config.get("word_embedding_dimension", 0)), bool(config.get("include_prompt", True)))
+
+    def join(self, assembly: Assembly, place: Path) -> None:
+        if not self.include_prompt and assembly.prompt:
+            raise InputError(f"{place}: this model leaves its prompt out of the pooling, which isotrope does not do.")
+        pooling = Pooling.named("+".join(self.modes), assembly.layers)
+        if assembly.layer_weights is not None:
+            pooling = Pooling.weighted(pooling.modes, assembly.layer_weights, str(assembly.facts.get("pooling", "")))
+        if assembly.token_weights is not None and pooling.modes != ("mean",):
+            raise InputError(f"{place}: weights of words are known for a mean only, not for '{pooling.name}'.")
+        assembly.pooling = pooling

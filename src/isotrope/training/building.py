@@ -1,0 +1,127 @@
+"""Build what is trained: the method with its auxiliary losses, the rows it trains on, the tactics; refuse the rest.
+
+Nothing is on disk yet when this is done.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from isotrope.data.batches import Rows, epoch_size
+from isotrope.data.corpus import Corpus
+from isotrope.data.held_out import hold_out
+from isotrope.errors import InputError
+from isotrope.methods.frame.combined import Added, Combined
+from isotrope.methods.frame.own_task import OwnTask
+from isotrope.training.feeds import CorpusFeed
+from isotrope.training.held_out_task import chooses_itself
+from isotrope.training.loop_settings import LoopSettings
+from isotrope.training.opening import Opened, open_like
+from isotrope.training.plan import Plan
+from isotrope.training.state import TrainingWarning
+from isotrope.training.tactics.tactic import Tactic
+
+if TYPE_CHECKING:
+    from accelerate import Accelerator
+
+
+@dataclass(frozen=True)
+class Built:
+    """``held`` are the rows hidden from training, ``held_usable`` those of them that the method's own task can use."""
+
+    combined: Combined
+    settings: LoopSettings
+    feed: CorpusFeed
+    steps: int
+    held: Rows
+    held_usable: Rows
+    tests: Mapping[str, Corpus]
+    tactics: list[Tactic[Any]]
+
+
+def build(plan: Plan, opened: Opened, accelerator: Accelerator) -> Built:
+    corpus, order = opened.corpus, plan.method.batches
+    settings = (
+        plan.loop if "batch_size" in plan.given else _fitting(plan.loop, corpus, order, accelerator.num_processes)
+    )
+    train, held = hold_out(corpus, settings.held_out, settings.seed)
+    combined = _combine(plan, opened, settings)
+    usable, held_usable = (combined.method.prepared.select(rows) for rows in (train, held))
+    _check_size(corpus, order, usable, held, settings)
+    plan.settings.check_batch(settings.batch_size)
+    if settings.batch_size % accelerator.num_processes:
+        raise InputError(f"batch_size {settings.batch_size} cannot be shared by {accelerator.num_processes} processes.")
+    tests = _test_sets(plan, opened, combined)
+    if chooses_itself(combined) and not (len(held_usable) or tests):
+        held_usable = usable
+    feed = CorpusFeed(combined, corpus, usable, settings, accelerator)
+    steps = count_steps(feed.records, settings)
+    tactics = [one(each, combined, settings, steps) for one, each in plan.tactics if each.active]
+    return Built(combined, settings, feed, steps, held if len(held) else usable, held_usable, tests, tactics)
+
+
+def count_steps(records: int, settings: LoopSettings) -> int:
+    if settings.max_steps is not None:
+        return settings.max_steps
+    per_epoch = records // settings.batch_size / settings.gradient_accumulation_steps
+    return max(math.ceil(settings.epochs * per_epoch), 1)
+
+
+def _combine(plan: Plan, opened: Opened, settings: LoopSettings) -> Combined:
+    torch.manual_seed(settings.seed)  # heads are drawn alike in every process
+    method = plan.method(plan.settings, opened.encoder, settings.max_length, opened.corpus)
+    added = [
+        Added(auxiliary(auxiliary.added_settings(), opened.encoder, settings.max_length), weight)
+        for auxiliary, weight in plan.active
+    ]
+    return Combined(method, added)
+
+
+def _test_sets(plan: Plan, opened: Opened, combined: Combined) -> Mapping[str, Corpus]:
+    if not isinstance(combined.method, OwnTask):
+        return {}
+    names = [opened.corpus.record_type.name]
+    return combined.method.test_sets(partial(open_like, plan, record_types=names, encoder=opened.encoder))
+
+
+def _fitting(settings: LoopSettings, corpus: Corpus, order: str, processes: int) -> LoopSettings:
+    """The default batch size, or a smaller one where the data would not fill two batches."""
+    different, what = _different(corpus, order)
+    size = min(settings.batch_size, different // 2 // processes * processes)
+    if size == settings.batch_size or size < 2:
+        return settings
+    warnings.warn(
+        f"{different:,} different {what} are few: batch_size is {size} instead of {settings.batch_size}.",
+        TrainingWarning,
+        stacklevel=4,
+    )
+    return replace(settings, batch_size=size)
+
+
+def _check_size(corpus: Corpus, order: str, train: Rows, held: Rows, settings: LoopSettings) -> None:
+    different, what = _different(corpus, order)
+    if different < 2:
+        same = f"{corpus.counts.records:,} records that are all the same"
+        found = same if what == "records" and corpus.counts.records > 1 else f"one {what[:-1]}"
+        raise InputError(f"The data holds {found}; contrast needs at least two different ones.")
+    left = epoch_size(order, corpus, train)
+    if min(different, left) < settings.batch_size:
+        aside = f" and {epoch_size(order, corpus, held):,} held out" if len(held) else ""
+        raise InputError(
+            f"The data holds {different:,} different {what} ({left:,} to train on{aside}), fewer than batch_size "
+            f"({settings.batch_size}); lower it or bring more text."
+        )
+
+
+def _different(corpus: Corpus, order: str) -> tuple[int, str]:
+    """How many different records an order can deal out, and what they are."""
+    if order == "by-document":
+        return corpus.counts.documents, f"{corpus.record_type.whole or 'document'}s"
+    return corpus.counts.distinct, "records"

@@ -1,0 +1,87 @@
+"""Where the loop's batches come from: records of a corpus, dealt out epoch after epoch, their views made ahead.
+
+All random numbers are keyed by (seed, number of the batch, process): nothing depends on what ran before, so a resumed
+run repeats an uninterrupted one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+
+from isotrope.data.batches import Rows, batches, epoch_size
+from isotrope.data.corpus import Corpus, Records
+from isotrope.errors import InputError
+from isotrope.methods.frame.batch import Batch
+from isotrope.methods.frame.combined import Combined
+from isotrope.training.loop_settings import LoopSettings
+from isotrope.training.prefetch import prefetched
+from isotrope.training.step import Key, keyed_seed
+
+if TYPE_CHECKING:
+    from accelerate import Accelerator
+
+Numbered = Generator[tuple[int, Batch], None, None]
+
+
+class Feed(Protocol):
+    """What the loop asks for."""
+
+    def batches(self, skip: int) -> Numbered:
+        """(number, batch) from a number on, without end. Closing it ends its thread."""
+
+    def release(self) -> None:
+        """Give back what is mapped into memory."""
+
+
+def make_batch(combined: Combined, corpus: Corpus, rows: Rows, key: Key, seed: int) -> Batch:
+    """The views of some rows. What they draw is keyed by ``key``; ``seed`` is what the loss may draw from."""
+    records = Records(corpus, rows.tolist())
+    return Batch(combined.views(records, np.random.default_rng(key)), len(records), seed)
+
+
+class CorpusFeed:
+    """Rows of a corpus in the method's order of batches; each process makes the views of its own part of a batch."""
+
+    def __init__(
+        self, combined: Combined, corpus: Corpus, rows: Rows, settings: LoopSettings, accelerator: Accelerator
+    ) -> None:
+        self.combined, self.corpus, self.rows = combined, corpus, rows
+        self.settings, self.accelerator = settings, accelerator
+
+    @property
+    def records(self) -> int:
+        """Records that an epoch deals out."""
+        return epoch_size(self.combined.method.batches, self.corpus, self.rows)
+
+    def epoch(self, number: int) -> Iterator[Rows]:
+        order, size = self.combined.method.batches, self.settings.batch_size
+        return batches(order, self.corpus, self.rows, size, self.settings.seed, number)
+
+    def batches(self, skip: int) -> Numbered:
+        return prefetched(self._make, self._epochs(), skip)
+
+    def release(self) -> None:
+        self.corpus.release()
+
+    def _epochs(self) -> Iterator[Rows]:
+        number = 0
+        while True:
+            empty = True
+            for rows in self.epoch(number):
+                empty = False
+                yield rows
+            if empty:
+                raise InputError(
+                    f"No batch of {self.settings.batch_size} different records can be made of {len(self.rows):,}; "
+                    "lower batch_size or bring more text."
+                )
+            number += 1
+
+    def _make(self, number: int, rows: Rows) -> Batch:
+        process, seed = self.accelerator.process_index, self.settings.seed
+        size = self.settings.batch_size // self.accelerator.num_processes
+        own = rows[process * size : (process + 1) * size]
+        return make_batch(self.combined, self.corpus, own, (seed, number, process), keyed_seed(seed, number))

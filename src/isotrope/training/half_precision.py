@@ -1,0 +1,31 @@
+"""Which precision a run has, and whether this machine can do bfloat16 at all."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from functools import cache
+
+import torch
+
+PROBE = "import torch; a = torch.ones(64, 64, dtype=torch.bfloat16); assert float((a @ a)[0, 0]) == 64.0"
+
+
+@cache
+def bfloat16_works() -> bool:
+    """Whether a bfloat16 matrix product gives the right answer here.
+
+    Some CPUs announce it and then die of it, hence the subprocess.
+    """
+    try:
+        probe = subprocess.run([sys.executable, "-c", PROBE], capture_output=True, timeout=120, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return False
+    return probe.returncode == 0
+
+
+def mixed_precision(asked: str) -> str:
+    """accelerate's name for the precision of a run; auto never takes bfloat16 on a CPU."""
+    if asked == "auto":
+        asked = "bfloat16" if torch.cuda.is_available() and torch.cuda.is_bf16_supported() else "float32"
+    return {"float32": "no", "bfloat16": "bf16", "float16": "fp16"}[asked]

@@ -1,0 +1,46 @@
+"""Settings of the loop alone. What a paper invented stands with its method, its auxiliary loss or its tactic."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from isotrope.methods.frame.settings import Count, OneOf, Positive, Settings, Weight, at_least
+
+PRECISIONS = ("auto", "float32", "bfloat16", "float16")
+OPTIMISERS = ("adamw", "muon", "adagrad", "sgd")
+TRACKERS = ("none", "tensorboard", "wandb", "mlflow")
+Seed = Annotated[int, at_least(0, below=1 << 32), "Random seed of the run"]
+Beta = Annotated[float, at_least(0, below=1)]
+
+
+@dataclass(frozen=True)
+class LoopSettings(Settings):
+    """The defaults suit a small encoder and two cores; the papers' values for BERT and RoBERTa are in recipes/."""
+
+    batch_size: Annotated[
+        int, at_least(2), "Records an update compares, over all processes; fewer by default where the data are few"
+    ] = 64
+    learning_rate: Annotated[Positive, "Highest learning rate: it rises to it, then falls to zero"] = 1e-4
+    epochs: Annotated[Positive, "Passes over the data"] = 1.0
+    max_steps: Annotated[int | None, at_least(1), "Updates; wins over epochs"] = None
+    max_length: Annotated[Count, "Tokens of a text, special tokens counted"] = 64
+    warmup_ratio: Annotated[float, at_least(0, below=1), "Share of the updates in which the rate rises"] = 0.05
+    weight_decay: Annotated[Weight, "Decay of weight matrices; never of biases and norms"] = 0.01
+    max_grad_norm: Annotated[Positive, "Longest gradient; longer ones are scaled down to it"] = 1.0
+    optimiser: Annotated[
+        str, OneOf(*OPTIMISERS), "Muon takes the weight matrices of layers and leaves the rest to AdamW"
+    ] = "adamw"
+    adam_beta1: Annotated[Beta, "Decay of AdamW's first moment"] = 0.9
+    adam_beta2: Annotated[Beta, "Decay of AdamW's second moment"] = 0.999
+    gradient_accumulation_steps: Annotated[Count, "Batches whose gradients are added up; no further negatives"] = 1
+    chunk_size: Annotated[
+        int | None, at_least(1), "Records in one forward: large batches in small memory, same gradient"
+    ] = None
+    logging_steps: Annotated[Count, "Updates between two lines of the log"] = 10
+    eval_steps: Annotated[Count, "Updates between two evaluations, each with a checkpoint"] = 100
+    patience: Annotated[int | None, at_least(1), "Evaluations without a better score before stopping"] = None
+    held_out: Annotated[int, at_least(0), "Records hidden from training for the label-free score"] = 512
+    seed: Seed = 42
+    precision: Annotated[str, OneOf(*PRECISIONS), "auto: bfloat16 on a GPU that has it, float32 elsewhere"] = "auto"
+    report_to: Annotated[str, OneOf(*TRACKERS), "Tracker that the log goes to as well"] = "none"

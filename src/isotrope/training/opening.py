@@ -1,0 +1,47 @@
+"""Open what a plan names: the encoder that training starts from, and the corpus in its tokens."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from isotrope.data.corpus import Corpus, open_corpus
+from isotrope.data.sources import find_records
+from isotrope.encoders.encoder import Encoder
+from isotrope.encoders.loading import load
+from isotrope.methods.frame.from_scratch import FromScratch
+from isotrope.training.plan import Plan
+
+if TYPE_CHECKING:
+    from accelerate import Accelerator
+
+
+@dataclass(frozen=True)
+class Opened:
+    encoder: Encoder
+    corpus: Corpus
+
+
+def open_plan(plan: Plan, accelerator: Accelerator) -> Opened:
+    """The first process tokenises; the others find the cache."""
+    encoder = _start(plan, accelerator)
+    with accelerator.main_process_first():
+        corpus = open_like(plan, plan.data, plan.method.record_types(plan.settings), encoder)
+    return Opened(encoder, corpus)
+
+
+def open_like(plan: Plan, data: Any, record_types: Sequence[str], encoder: Encoder) -> Corpus:
+    """A file read as the training data are."""
+    return open_corpus(data, record_types, encoder.text_tokenizer, plan.columns, plan.split)
+
+
+def _start(plan: Plan, accelerator: Accelerator) -> Encoder:
+    if issubclass(plan.method, FromScratch):
+        record_types = plan.method.record_types(plan.settings)
+        records = find_records(plan.data, record_types, plan.columns, plan.split).records
+        return plan.method.initialise(plan.settings, records, plan.loop.seed).to(accelerator.device)
+    if isinstance(plan.model, Encoder):
+        return copy.deepcopy(plan.model).to(accelerator.device)  # the caller's encoder stays as it is
+    return load(plan.model, plan.pooling, accelerator.device, plan.language_head)

@@ -1,0 +1,163 @@
+"""The plan of a run: everything that can be refused before a model or the data are touched.
+
+plan → open → build → run → export
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from isotrope.data.tables import check_file, format_of
+from isotrope.encoders.encoder import Encoder
+from isotrope.errors import InputError
+from isotrope.methods.frame.auxiliary import AddedSettings, Auxiliary
+from isotrope.methods.frame.from_scratch import FromScratch
+from isotrope.methods.frame.method import Method
+from isotrope.methods.frame.method_registry import auxiliaries, find
+from isotrope.methods.frame.own_task import OwnTask
+from isotrope.methods.frame.settings import Settings, check, resolve
+from isotrope.training.checkpoints import RunFolder
+from isotrope.training.loop_settings import LoopSettings
+from isotrope.training.tactics.tactic import Tactic, TacticSettings, tactics
+
+Place = str | os.PathLike[str]
+Files = Place | Sequence[Place]
+DEFAULT_MODEL = "builtin-base"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What was asked for, resolved and checked. ``given`` are the names of the settings that the user set."""
+
+    method: type[Method[Any]]
+    settings: Settings
+    loop: LoopSettings
+    added: tuple[tuple[type[Auxiliary[Any]], AddedSettings], ...]
+    tactics: tuple[tuple[type[Tactic[Any]], TacticSettings], ...]
+    given: frozenset[str]
+    data: Place | Sequence[Any]
+    model: Place | Encoder
+    pooling: str | None
+    columns: Sequence[str] | None
+    split: bool
+    eval_data: tuple[Place, ...]
+    folder: RunFolder
+    resume: bool
+
+    @property
+    def name(self) -> str:
+        return self.method.card.name
+
+    @property
+    def from_scratch(self) -> bool:
+        return issubclass(self.method, FromScratch)
+
+    @property
+    def language_head(self) -> bool:
+        return self.method.language_head or any(auxiliary.language_head for auxiliary, _ in self.active)
+
+    @property
+    def active(self) -> tuple[tuple[type[Auxiliary[Any]], float], ...]:
+        """Auxiliary losses that are added, with their weights."""
+        return tuple((auxiliary, settings.weight) for auxiliary, settings in self.added if settings.weight > 0)
+
+    def resolved(self, loop: LoopSettings) -> dict[str, Any]:
+        """Every setting of the run by name, with the loop's as the data made them."""
+        parts = (self.settings, loop, *(settings for _, settings in (*self.added, *self.tactics)))
+        return {name: value for part in parts for name, value in asdict(part).items()}
+
+
+def setting_classes(method: type[Method[Any]]) -> list[type[Settings]]:
+    """Whose settings a run of a method takes: its own, the loop's, the auxiliary losses', the tactics'."""
+    added = [one.Added for one in auxiliaries().values() if one.Added is not None]
+    return [method.Settings, LoopSettings, *added, *(tactic.Settings for tactic in tactics().values())]
+
+
+def make_plan(
+    method: str,
+    data: Place | Sequence[Any],
+    model: Place | Encoder = DEFAULT_MODEL,
+    output: Place | None = None,
+    *,
+    pooling: str | None = None,
+    columns: Sequence[str] | None = None,
+    split: bool = False,
+    eval_data: Files | None = None,
+    resume: bool = False,
+    **settings: Any,
+) -> Plan:
+    found = find(method)
+    own, loop, *rest = resolve({**found.defaults, **settings}, *setting_classes(found))
+    for each in (own, loop, *rest):
+        check(each)
+    assert isinstance(loop, LoopSettings)
+    if "batch_size" in settings:
+        own.check_batch(loop.batch_size)
+    chosen = [one for one in auxiliaries().values() if one.Added is not None]
+    added = tuple((one, each) for one, each in zip(chosen, rest, strict=False) if isinstance(each, AddedSettings))
+    others = [each for each in rest if isinstance(each, TacticSettings)]
+    kept = tuple(zip(tactics().values(), others, strict=True))
+    given = frozenset(name.replace("-", "_") for name in settings)
+    if resume and output is None:
+        raise InputError("To resume a run, name its folder as output.")
+    folder = RunFolder(Path(output) if output is not None else _new_folder(method))
+    plan = Plan(
+        found, own, loop, added, kept, given, data, model, pooling, columns, split, files_of(eval_data), folder, resume
+    )
+    _check_parts(plan)
+    _check_places(plan)
+    return plan
+
+
+def _check_parts(plan: Plan) -> None:
+    """Refuse what does not go together."""
+    for auxiliary, settings in plan.added:
+        name = settings.setting()
+        if settings.weight > 0 and set(auxiliary.terms) & set(getattr(plan.method, "terms", ())):
+            raise InputError(f"{plan.name} has {auxiliary.card.title} among its own terms; leave {name} out.")
+        if settings.weight > 0 and plan.from_scratch:
+            raise InputError(f"{name} needs a transformer that reads the text, and {plan.name} has none; leave it out.")
+    if plan.from_scratch and plan.model != DEFAULT_MODEL:  # the default model is not asked for, so it is no mistake
+        raise InputError(f"{plan.name} initialises its encoder from the data alone; leave model out.")
+    if plan.from_scratch and plan.pooling not in (None, "mean"):
+        raise InputError(f"{plan.name} makes vectors that are read out by their mean; leave pooling out.")
+    if isinstance(plan.model, Encoder) and plan.pooling is not None:
+        raise InputError("The pooling of an encoder in memory is fixed; load it with the pooling you want.")
+    if isinstance(plan.model, Encoder) and plan.language_head and plan.model.language_model is None:
+        raise InputError("This needs the masked-language head; load the model with language_head=True.")
+    if issubclass(plan.method, OwnTask) and plan.method.chooses and plan.eval_data:
+        raise InputError(
+            f"{plan.name} is scored by its own task; leave eval_data out. "
+            f"`isotrope methods {plan.name}` says how to give a test."
+        )
+    tracker = plan.loop.report_to
+    if tracker != "none" and importlib.util.find_spec(tracker) is None:
+        raise InputError(f"report_to {tracker} needs the package {tracker}; pip install {tracker}.")
+
+
+def _check_places(plan: Plan) -> None:
+    """Refuse files that are not there, and a folder that is taken. One process speaks for all about the folder."""
+    if os.environ.get("RANK", "0") == "0":
+        plan.folder.check(plan.resume)
+    data = [plan.data] if isinstance(plan.data, str | os.PathLike) else []
+    for file in (*data, *plan.eval_data):
+        format_of(check_file(file))
+
+
+def files_of(given: Files | None) -> tuple[Place, ...]:
+    return () if given is None else (given,) if isinstance(given, str | os.PathLike) else tuple(given)
+
+
+def _new_folder(method: str) -> Path:
+    return Path("runs") / f"{method}-{time.strftime('%Y%m%d-%H%M%S')}"
+
+
+def describe_overrides(method: type[Method[Any]]) -> Mapping[str, Any]:
+    """Settings of the loop that a method changes."""
+    return method.defaults

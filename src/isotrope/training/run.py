@@ -1,0 +1,163 @@
+"""A training run from beginning to end: plan → open → build → run → export."""
+
+from __future__ import annotations
+
+import os
+import platform
+import sys
+import time
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from isotrope.data.batches import Rows
+from isotrope.data.corpus import Corpus
+from isotrope.encoders.encoder import Encoder
+from isotrope.training.building import Built, build
+from isotrope.training.held_out_task import chooses_itself, with_own_task
+from isotrope.training.loop import Job, make_accelerator, train_loop
+from isotrope.training.opening import Opened, open_plan
+from isotrope.training.plan import Place, Plan
+from isotrope.training.state import Finished, Judge, Judgement, TrainingWarning
+from isotrope.version import __version__
+
+if TYPE_CHECKING:
+    from accelerate import Accelerator
+
+JudgeMaker = Callable[[Corpus, Rows, Sequence[Place]], Judge]
+
+
+@dataclass(frozen=True)
+class Run:
+    """A training run. ``encoder`` holds the weights of ``selected_step``; ``folder`` holds everything on disk."""
+
+    encoder: Encoder
+    history: list[dict[str, Any]]
+    selected_step: int
+    selected_by: str
+    folder: Path
+    corpus: Corpus | None = None
+    complete: bool = True  # False where the time given ran out first; resume goes on
+
+
+def run_plan(plan: Plan, make_judge: JudgeMaker) -> Run:
+    """Train as planned. ``make_judge`` makes, of a corpus and its held-out rows, what checkpoints are chosen by."""
+    accelerator = make_accelerator(plan.loop, plan.folder)
+    opened = open_plan(plan, accelerator)
+    origin = _origin(plan, opened.encoder)  # before a method changes its encoder
+    built = build(plan, opened, accelerator)
+    judge = _judge(plan, opened, built, make_judge)
+    facts = _facts(plan, opened, built, origin, accelerator)
+    _begin(plan, built, facts, accelerator)
+    built.combined.to(accelerator.device).train()
+    for tactic in built.tactics:
+        tactic.prepare(built.feed, accelerator)
+    job = Job(
+        built.combined,
+        built.feed,
+        built.steps,
+        built.settings,
+        plan.folder,
+        accelerator,
+        judge,
+        built.tactics,
+        label=f"training {plan.name}",
+    )
+    return _export(plan, opened, built, facts, train_loop(job, plan.resume), accelerator)
+
+
+def _judge(plan: Plan, opened: Opened, built: Built, make_judge: JudgeMaker) -> Judge:
+    settings, corpus = built.settings, opened.corpus
+    judge = _nobody if chooses_itself(built.combined) else make_judge(corpus, built.held, plan.eval_data)
+    return with_own_task(
+        judge, built.combined, corpus, built.held_usable, settings.batch_size, settings.seed, built.tests
+    )
+
+
+def _nobody(encoder: Encoder) -> Judgement:
+    """The judge of a method whose own task chooses."""
+    return Judgement({}, "")
+
+
+def _origin(plan: Plan, encoder: Encoder) -> dict[str, str]:
+    in_memory = isinstance(plan.model, Encoder)
+    name = "none" if plan.from_scratch else "an encoder in memory" if in_memory else str(plan.model)
+    return {"name": name, "fingerprint": encoder.fingerprint(), "pooling": encoder.pooling.name}
+
+
+def _facts(
+    plan: Plan, opened: Opened, built: Built, origin: dict[str, str], accelerator: Accelerator
+) -> dict[str, Any]:
+    """What run.json says: enough to repeat the run, and to refuse to resume another one."""
+    corpus = opened.corpus
+    return {
+        "method": plan.name,
+        "data": {"fingerprint": corpus.fingerprint, "record_type": corpus.record_type.name, **asdict(corpus.counts)},
+        "model": origin,
+        "settings": plan.resolved(built.settings),
+        "source": str(plan.data) if isinstance(plan.data, str | os.PathLike) else "a list in memory",
+        "eval_data": [str(file) for file in plan.eval_data],
+        "seed": built.settings.seed,
+        "processes": accelerator.num_processes,
+        **surroundings(str(accelerator.device)),
+    }
+
+
+def surroundings(device: str) -> dict[str, Any]:
+    """Versions, machine, command and time of a run."""
+    versions = {name: version(name) for name in ("torch", "transformers", "accelerate", "numpy")}
+    return {
+        "versions": {"isotrope": __version__, **versions},
+        "machine": {"platform": platform.platform(), "python": platform.python_version(), "device": device},
+        "command": " ".join(sys.argv),
+        "started": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
+    }
+
+
+def _begin(plan: Plan, built: Built, facts: dict[str, Any], accelerator: Accelerator) -> None:
+    """The first thing that is written, once nothing more can be refused."""
+    if accelerator.is_main_process:
+        plan.folder.begin(facts, plan.resume)
+    accelerator.wait_for_everyone()
+    accumulation = built.settings.gradient_accumulation_steps
+    remarks = list(built.combined.method.prepared.remarks)
+    if accumulation > 1:
+        remarks.append(
+            f"Accumulating {accumulation} batches adds no negatives: an anchor still sees one batch of "
+            f"{built.settings.batch_size}."
+        )
+    for sentence in remarks if accelerator.is_main_process else []:
+        warnings.warn(sentence, TrainingWarning, stacklevel=4)
+
+
+def _export(
+    plan: Plan, opened: Opened, built: Built, facts: dict[str, Any], finished: Finished, accelerator: Accelerator
+) -> Run:
+    method = built.combined.method
+    encoder = method.export().eval().requires_grad_()  # what a method kept still may learn in the next run
+    kept = {name: facts[name] for name in ("method", "settings", "data")}
+    encoder.facts = {**kept, "selected_step": finished.selected_step}
+    if accelerator.is_main_process:
+        encoder.save(plan.folder.model)
+        if method.keeps == "best":
+            _say_if_no_better(finished.history)
+    accelerator.wait_for_everyone()
+    chosen_by = next(line["chosen_by"] for line in finished.history if "chosen_by" in line)
+    selected_by = f"the best by {chosen_by}" if method.keeps == "best" else "the last"
+    return Run(encoder, finished.history, finished.selected_step, selected_by, plan.folder.folder, opened.corpus)
+
+
+def _say_if_no_better(history: Sequence[Mapping[str, Any]]) -> None:
+    scores = {line["step"]: line["score"] for line in history if "score" in line}
+    later = [score for step, score in scores.items() if step]
+    if 0 in scores and later and max(later) <= scores[0]:
+        by = next(line["chosen_by"] for line in history if "chosen_by" in line)
+        warnings.warn(
+            f"Training did not improve {by}: {scores[0]:.4f} before, at best {max(later):.4f} after; "
+            "try a lower learning rate, fewer steps, or other text.",
+            TrainingWarning,
+            stacklevel=5,
+        )

@@ -1,0 +1,56 @@
+"""The choice of a checkpoint: evaluations, the best of them, and the patience that ends a run."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import torch
+
+from isotrope.methods.frame.combined import Combined
+from isotrope.training.checkpoints import RunFolder
+from isotrope.training.metrics_log import MetricsLog
+from isotrope.training.state import Judge, TrainingState
+
+if TYPE_CHECKING:
+    from accelerate import Accelerator
+
+
+class Selection:
+    """Judges the encoder and keeps the weights of the best evaluation, or of the last where the method says so."""
+
+    def __init__(
+        self, combined: Combined, judge: Judge, folder: RunFolder, log: MetricsLog, patience: int | None
+    ) -> None:
+        self.combined, self.judge, self.folder, self.log, self.patience = combined, judge, folder, log, patience
+
+    def evaluate(self, state: TrainingState, accelerator: Accelerator, contrastive: bool) -> None:
+        """Judge in the first process; the others wait for its verdict."""
+        if accelerator.is_main_process:
+            self._judge(state, contrastive)
+        verdict = torch.tensor(
+            [state.best, state.best_step, state.stale], dtype=torch.float64, device=accelerator.device
+        )
+        if accelerator.num_processes > 1:
+            torch.distributed.broadcast(verdict, 0)
+        state.best, state.best_step, state.stale = float(verdict[0]), int(verdict[1]), int(verdict[2])
+        self.combined.train()
+        self.log.restart_clock()
+
+    def exhausted(self, state: TrainingState) -> bool:
+        return self.patience is not None and state.stale >= self.patience
+
+    def _judge(self, state: TrainingState, contrastive: bool) -> None:
+        method, step = self.combined.method, state.step
+        judgement = self.judge(method.export() if step else method.encoder)  # at first the encoder as it was given
+        better = state.best_step == 0 or math.isnan(state.best) or judgement.score > state.best
+        if step > 0 and (better or method.keeps == "last"):
+            state.best, state.best_step, state.stale = judgement.score, step, 0
+            self.folder.save_best(step, self.combined)
+        elif step > 0:
+            state.stale += 1
+        measures = judgement.measures
+        self.log.line(
+            {"step": step, "evaluation": measures, "chosen_by": judgement.chosen_by, "score": judgement.score}
+        )
+        self.log.warn(self.log.alarm.after_evaluation(step, measures) if contrastive else [])

@@ -1,0 +1,51 @@
+"""Where a run stands, and the judge's verdict that it goes by."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from isotrope.encoders.encoder import Encoder
+
+
+class TrainingWarning(UserWarning):
+    """Something about the run that a person should know; training goes on."""
+
+
+@dataclass
+class TrainingState:
+    """What a checkpoint holds besides weights and moments."""
+
+    step: int = 0
+    best: float = -math.inf
+    best_step: int = 0
+    stale: int = 0  # evaluations since the best
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """Measures of an encoder, and the one that checkpoints are chosen by."""
+
+    measures: dict[str, float]
+    chosen_by: str
+    lower_is_better: bool = False
+
+    @property
+    def score(self) -> float:
+        """The larger the better."""
+        return -self.measures[self.chosen_by] if self.lower_is_better else self.measures[self.chosen_by]
+
+
+Judge = Callable[[Encoder], Judgement]
+
+
+@dataclass(frozen=True)
+class Finished:
+    """``complete`` is False where the time given ran out before the last step."""
+
+    history: list[dict[str, Any]]
+    selected_step: int
+    steps: int
+    complete: bool = True

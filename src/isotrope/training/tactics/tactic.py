@@ -1,0 +1,68 @@
+"""The frame of a tactic: what changes an update for any method, registered by being a file of this folder."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
+
+from isotrope.methods.frame.combined import Combined
+from isotrope.methods.frame.method import Card
+from isotrope.methods.frame.method_registry import carded_in
+from isotrope.methods.frame.settings import Settings
+from isotrope.training.loop_settings import LoopSettings
+
+if TYPE_CHECKING:
+    from accelerate import Accelerator
+
+    from isotrope.training.feeds import CorpusFeed
+
+
+@dataclass(frozen=True)
+class TacticSettings(Settings, ABC):
+    """Settings of a tactic; by default it is off."""
+
+    @property
+    @abstractmethod
+    def active(self) -> bool: ...
+
+
+T = TypeVar("T", bound=TacticSettings)
+
+
+class Tactic(ABC, Generic[T]):
+    """Made before anything is written, and while everything that is ever trained can be: it refuses what cannot work.
+
+    It knows the update's number only, so a resumed run goes on in the middle of whatever the tactic does.
+    """
+
+    card: ClassVar[Card]
+    Settings: ClassVar[type[TacticSettings]]
+
+    def __init__(self, settings: T, combined: Combined, loop: LoopSettings, steps: int) -> None:
+        self.settings, self.combined, self.loop, self.steps = settings, combined, loop, steps
+
+    def prepare(self, feed: CorpusFeed, accelerator: Accelerator) -> None:
+        """Once, on the device, with the weights that the run starts from (also where it is resumed)."""
+
+    def before_update(self, step: int) -> None:
+        """Freeze or thaw parameters."""
+
+    def change_gradients(self, step: int) -> None:
+        """After clipping and before the optimiser sees them, alike in every process."""
+
+    def rate(self, step: int) -> float | None:
+        """The share of the learning rate that an update has; None: the loop's schedule."""
+        return None
+
+    def logged(self, step: int) -> dict[str, Any]:
+        """What a line of the log says of it."""
+        return {}
+
+
+@cache
+def tactics() -> dict[str, type[Tactic[Any]]]:
+    import isotrope.training.tactics
+
+    return carded_in(isotrope.training.tactics, Tactic)

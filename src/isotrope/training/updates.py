@@ -1,0 +1,88 @@
+"""One update: gradients of some batches, clipped, changed by tactics, taken by the optimiser, followed by the towers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from isotrope.methods.frame.batch import Batch
+from isotrope.methods.frame.combined import Combined
+from isotrope.training.gathering import average_gradients
+from isotrope.training.loop_settings import LoopSettings
+from isotrope.training.optimiser import build_optimiser, build_schedule, rise_and_fall, trainable
+from isotrope.training.step import compute_gradient
+from isotrope.training.tactics.tactic import Tactic
+
+if TYPE_CHECKING:
+    from accelerate import Accelerator
+
+
+@dataclass(frozen=True)
+class Update:
+    """What an update gave; its numbers are on the device until somebody logs them."""
+
+    loss: Tensor
+    numbers: dict[str, Tensor]
+    norm: Tensor
+    candidates: int
+    about: dict[str, Any]
+
+
+class Updater:
+    """Holds the optimiser and its schedule."""
+
+    def __init__(
+        self,
+        combined: Combined,
+        settings: LoopSettings,
+        steps: int,
+        tactics: Sequence[Tactic[Any]],
+        accelerator: Accelerator,
+    ) -> None:
+        self.combined, self.settings, self.steps = combined, settings, steps
+        self.tactics, self.accelerator = tactics, accelerator
+        self.optimiser = build_optimiser(combined, settings)
+        self.prepared = accelerator.prepare_optimizer(self.optimiser)
+        self.schedule = build_schedule(self.optimiser, self.share_of_rate)
+
+    def update(self, step: int, source: Iterator[tuple[int, Batch]]) -> Update:
+        combined, settings, accelerator = self.combined, self.settings, self.accelerator
+        accumulation = settings.gradient_accumulation_steps
+        for tactic in self.tactics:
+            tactic.before_update(step)
+        losses, numbers = [], []
+        for _ in range(accumulation):
+            number, batch = next(source)
+            key = (settings.seed, number, accelerator.process_index)
+            outcome = compute_gradient(combined, batch, accelerator, key, settings.chunk_size, 1 / accumulation)
+            losses.append(outcome.loss)
+            numbers.append({**outcome.terms, **outcome.measures})
+        average_gradients(trainable(combined))
+        norm = accelerator.clip_grad_norm_(trainable(combined), settings.max_grad_norm)
+        for tactic in self.tactics:
+            tactic.change_gradients(step)
+        self.prepared.step()
+        self.schedule.step()
+        self.optimiser.zero_grad(set_to_none=True)
+        combined.after_update(outcome.representations)
+        about = {"learning_rate": float(self.schedule.get_last_lr()[0])}
+        for tactic in self.tactics:
+            about |= tactic.logged(step)
+        loss = torch.stack(losses).mean()
+        return Update(loss, means(numbers), torch.as_tensor(norm).detach(), outcome.candidates, about)
+
+    def share_of_rate(self, step: int) -> float:
+        """A tactic may have its own schedule; otherwise the rate rises, then falls to zero, in straight lines."""
+        own = (tactic.rate(step) for tactic in self.tactics)
+        plain = rise_and_fall(step, self.steps, self.settings.warmup_ratio)
+        return next((share for share in own if share is not None), plain)
+
+
+def means(lines: Sequence[dict[str, Tensor]]) -> dict[str, Tensor]:
+    """The mean of each number over the lines that have it: an empty queue has no candidates, and so no information."""
+    names = dict.fromkeys(name for line in lines for name in line)
+    return {name: torch.stack([line[name] for line in lines if name in line]).mean() for name in names}

@@ -1,0 +1,95 @@
+"""Which pieces begin a word, for vocabularies with every sort of mark and for scripts without blanks."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from isotrope.tokens.text_tokenizer import TextTokenizer
+from isotrope.tokens.word_pieces import Words
+
+
+def spelled(tokenizer: TextTokenizer, text: str) -> list[str]:
+    """Each word or special token of a text, as it is spelled."""
+    ids = tokenizer.flat([text])[0]
+    starts, _ = tokenizer.words.split(ids)
+    return ["".join(tokenizer.tokenizer.convert_ids_to_tokens(part.tolist())) for part in np.split(ids, starts[1:])]
+
+
+def split_pieces(words: Words, vocabulary: dict[str, int], pieces: str) -> list[str]:
+    ids = np.array([vocabulary[piece] for piece in pieces.split()], dtype=np.int32)
+    return ["".join(pieces.split()[i] for i in part) for part in np.split(np.arange(len(ids)), words.split(ids)[0][1:])]
+
+
+@settings(max_examples=50, deadline=None)
+@given(seed=st.integers(0, 9999), length=st.integers(1, 30))
+def test_word_pieces_are_put_together_as_a_loop_does(tokenizer, seed, length):
+    ids = np.random.default_rng(seed).integers(0, tokenizer.vocabulary, length)
+    starts, words = tokenizer.words.split(ids)
+    pieces = tokenizer.tokenizer.convert_ids_to_tokens(ids.tolist())
+    expected = [
+        i for i, piece in enumerate(pieces) if i == 0 or not piece.startswith("##") or pieces[i - 1].startswith("[")
+    ]
+    assert starts.tolist() == expected
+    assert words.tolist() == [
+        number for number, start in enumerate(expected) if pieces[start] not in ("[CLS]", "[SEP]", "[PAD]")
+    ]
+
+
+def test_words_of_a_text(tokenizer, byte_tokenizer):
+    assert spelled(tokenizer, "the doxy walks old") == ["the", "do##x##y", "walks", "old"]
+    assert spelled(byte_tokenizer, "the doxy walks, (old)!") == ["the", "Ġdoxy", "Ġwalks", ",", "Ġ(", "old", ")", "!"]
+    assert spelled(byte_tokenizer, "the cat<s>dog") == ["the", "Ġcat", "<s>", "dog"]
+    assert spelled(tokenizer, "the [SEP] 北 cat") == ["the", "[SEP]", "[UNK]", "cat"]
+
+
+def test_scripts_without_blanks_have_words_too():
+    pieces = ["▁", "▁我", "喜欢", "。", "▁the", "s", "▁한", "국", "▁(", "▁a.b", ".", "<s>"]
+    vocabulary = {piece: number for number, piece in enumerate(pieces)}
+    words = Words.of(vocabulary, frozenset({11}), frozenset({11}), None)
+    assert split_pieces(words, vocabulary, "▁the s 。 s") == ["▁thes", "。", "s"]
+    assert split_pieces(words, vocabulary, "▁我 喜欢 喜欢 s 。 s") == ["▁我", "喜欢", "喜欢", "s", "。", "s"]
+    assert split_pieces(words, vocabulary, "▁한 국 . 국") == ["▁한국", ".", "국"]
+    assert split_pieces(words, vocabulary, "▁( s ▁a.b s <s> s") == ["▁(", "s", "▁a.bs", "<s>", "s"]
+
+
+def test_a_lone_blank_is_part_of_what_follows():
+    vocabulary = {"▁": 0, "▁the": 1, "s": 2, "我": 3, "(": 4, "<s>": 5}
+    words = Words.of(vocabulary, frozenset({5}), frozenset({5}), None)
+    assert split_pieces(words, vocabulary, "▁ s ▁ 我 我 ▁ ( s") == ["▁s", "▁我", "我", "▁(", "s"]
+    assert split_pieces(words, vocabulary, "▁ ▁the ▁ ▁ s") == ["▁▁the", "▁▁s"]
+    assert split_pieces(words, vocabulary, "▁the ▁ <s> s") == ["▁the", "▁", "<s>", "s"]
+
+
+def test_without_marks_each_piece_is_a_word():
+    vocabulary = {"[CLS]": 0, "the": 1, "fox": 2}
+    words = Words.of(vocabulary, frozenset({0}), frozenset({0}), None)
+    starts, ordinary = words.split(np.array([0, 1, 2, 2]))
+    assert (starts.tolist(), ordinary.tolist()) == ([0, 1, 2, 3], [1, 2, 3])
+
+
+def test_unknown_and_mask_stand_for_words_unless_they_frame_the_text_too(tokenizer):
+    from transformers import PreTrainedTokenizerFast
+
+    known = tokenizer.tokenizer
+    fixed = tokenizer.words.fixed.nonzero()[0].tolist()
+    assert fixed == sorted([known.cls_token_id, known.sep_token_id, known.pad_token_id])
+    backend = known.backend_tokenizer
+    other = TextTokenizer(
+        PreTrainedTokenizerFast(tokenizer_object=backend, unk_token="[SEP]", eos_token="[SEP]", mask_token="[MASK]")
+    )
+    assert other.words.fixed[known.sep_token_id]
+    assert not other.words.fixed[known.mask_token_id]
+
+
+def test_pieces_can_be_taken_for_words(tokenizer):
+    ids = tokenizer.frame([tokenizer.flat(["the doxy"])[0]], 100).ids[0].numpy()
+    starts, words = tokenizer.words.split_pieces(ids)
+    assert starts.tolist() == list(range(6))
+    assert words.tolist() == [1, 2, 3, 4]
+
+
+def test_no_ids_have_no_words(tokenizer):
+    starts, words = tokenizer.words.split(np.empty(0, dtype=np.int32))
+    assert starts.size == words.size == 0
