@@ -167,7 +167,7 @@ def test_chunks_agree(sentences: Path, chunks_agree: Callable[[Method, Method], 
 
 def test_a_step_leaves_the_rows_that_it_did_not_see(sentences: Path) -> None:
     method = build(sentences, negatives=2, noise_words=2)
-    optimiser = build_optimiser(method, LoopSettings(learning_rate=0.1, weight_decay=0.0))
+    optimiser = build_optimiser(Combined(method), LoopSettings(**{**method.defaults, "learning_rate": 0.1}))
     tables = {"u": method.encoder.backbone.get_input_embeddings().weight, "v": method.tower["contexts"].module.weight}
     # The second step must not carry on with the first one's rows.
     for text, noise in (([5, 6, 7], [20, 21]), ([8, 9], [22, 23])):
