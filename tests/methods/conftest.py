@@ -28,6 +28,7 @@ from isotrope.methods.frame.method_registry import find
 from isotrope.methods.frame.settings import check
 from isotrope.methods.mlm import MaskedLanguageModel, MLMSettings
 from isotrope.towers.keeping import Trained
+from isotrope.training.state import Judge, Judgement
 from isotrope.training.step import compute_gradient, represent
 
 KEY = (42, 3, 0)
@@ -162,16 +163,34 @@ def uniform() -> Callable[[int], torch.nn.Module]:
     return Uniform
 
 
-@pytest.fixture
-def rising_scores(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture(scope="session")
+def rising_judge() -> Callable[..., Judge]:
     """Scores that always improve: what a tiny model learns in a few steps is nothing to the laws of the frame."""
-    from isotrope import trainer
-    from isotrope.training.loop import Judgement
 
-    count = iter(range(1000))
-    monkeypatch.setattr(
-        trainer, "make_judge", lambda *_: lambda encoder: Judgement({"score": float(next(count))}, "score")
-    )
+    def make(*_: Any) -> Judge:
+        count = iter(range(1000))
+        return lambda encoder: Judgement({"score": float(next(count))}, "score")
+
+    return make
+
+
+@pytest.fixture
+def rising_scores(rising_judge: Callable[..., Judge], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every run is judged so."""
+    monkeypatch.setattr("isotrope.api.make_judge", rising_judge)
+
+
+@pytest.fixture
+def updated_methods(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """The method of each update that is made from now on, as the loop has it."""
+    plain, seen = Combined.after_update, []
+
+    def watch(self: Combined, representations: dict[str, Tensor]) -> None:
+        plain(self, representations)
+        seen.append(self.method)
+
+    monkeypatch.setattr(Combined, "after_update", watch)
+    return seen
 
 
 @pytest.fixture

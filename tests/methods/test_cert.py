@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file
@@ -14,15 +14,16 @@ from safetensors.torch import load_file
 import isotrope
 from isotrope import api
 from isotrope.cli import main
-from isotrope.data.corpus import Records, open_corpus
 from isotrope.errors import InputError
-from isotrope.methods.cert import CERT
-from isotrope.methods.frame.method import Batch
+from isotrope.methods.cert import CERT, CERTSettings
+from isotrope.methods.frame.batch import Batch
+from isotrope.methods.frame.combined import Combined
+from isotrope.methods.frame.settings import check
 from isotrope.objectives import queue_nce
-from isotrope.training.loop import make_accelerator
-from isotrope.training.loop_settings import LoopSettings
-from isotrope.training.step import compute_gradient
 
+Build = Callable[..., Any]
+Batched = Callable[..., Batch]
+Law = Callable[..., Any]
 SMALL: dict[str, Any] = {"projection": 16, "queue": 40}
 SHORT: dict[str, Any] = {
     **SMALL,
@@ -36,25 +37,17 @@ unjudged = pytest.mark.filterwarnings("ignore:Training did not improve")
 
 
 @pytest.fixture
+def build(built: Build, pairs: Path) -> Build:
+    return lambda data=pairs, **settings: built("cert", data, **{**SMALL, **settings})
+
+
+@pytest.fixture
 def pairs(tmp_path: Path, topics: list[str]) -> Path:
     path = tmp_path / "pairs.tsv"
     path.write_text(
         "anchor\tpositive\n" + "\n".join(f"{line}\tagain {line} too" for line in topics[:200]) + "\n", encoding="utf-8"
     )
     return path
-
-
-def build(folder: Path, **settings: Any) -> CERT:
-    chosen = CERT.Settings(**{**SMALL, **settings})
-    CERT.check(chosen)
-    torch.manual_seed(0)
-    return CERT(chosen, isotrope.load(folder, device="cpu"), 64).train()
-
-
-def batch_of(method: CERT, source: Any, rows: range = range(8)) -> Batch:
-    tokenizer = method.encoder.text_tokenizer
-    corpus = open_corpus(source, ("pairs",), tokenizer)
-    return Batch(method.views(Records(corpus, list(rows)), np.random.default_rng(0)), len(rows), 0)
 
 
 def test_the_card_and_the_scripts_numbers() -> None:
@@ -65,84 +58,58 @@ def test_the_card_and_the_scripts_numbers() -> None:
     assert not hasattr(settings, "edits")
 
 
-def test_the_first_column_asks_and_the_second_answers(tiny: Path, pairs: Path) -> None:
-    method = build(tiny, dropout=0.0, temperature=0.2)
-    batch = batch_of(method, pairs)
+def test_the_first_column_asks_and_the_second_answers(build: Build, batched: Batched) -> None:
+    method = build(dropout=0.0, temperature=0.2)
+    batch = batched(method)
     assert (batch["second"].lengths > batch["first"].lengths).all()
     found = method.represent(batch)
-    asked, answered = (method.role["head"](method.encoder.embed(batch[name])[0]) for name in ("first", "second"))
+    asked, answered = (method.tower["head"](method.encoder.embed(batch[name])[0]) for name in ("first", "second"))
     assert torch.allclose(found["queries"], asked, atol=1e-5)
     assert torch.allclose(found["keys"], answered, atol=1e-5)  # the key encoder has not moved yet
     assert not found["keys"].requires_grad
-    loss = method.loss(found, batch)["contrastive"].detach()
+    loss = method.loss(found, batch.generator())["contrastive"].detach()
     assert float(loss) == pytest.approx(
-        float(queue_nce(found["queries"], found["keys"], method.queue, 0.2).detach()), abs=1e-6
+        float(queue_nce(found["queries"], found["keys"], method.tower["queue"](), 0.2).detach()), abs=1e-6
     )
 
 
-def test_enqueued_keys_are_the_keys(tiny: Path, pairs: Path) -> None:
+def test_enqueued_keys_are_the_keys(build: Build, batched: Batched) -> None:
     """The released builder enqueues the temperature in their place, so that every negative becomes a constant."""
-    method = build(tiny)
-    found = {name: tensor.detach() for name, tensor in method.represent(batch_of(method, pairs)).items()}
-    method.finish_step(found)
-    assert torch.allclose(method.queue[:8], torch.nn.functional.normalize(found["keys"], dim=1), atol=1e-6)
-    assert int(method.place) == 8
+    method = build()
+    found = {name: tensor.detach() for name, tensor in method.represent(batched(method)).items()}
+    Combined(method).after_update(found)
+    assert torch.allclose(method.tower["queue"]()[:8], torch.nn.functional.normalize(found["keys"], dim=1), atol=1e-6)
+    assert int(method.tower["queue"].place) == 8
 
 
-def test_chunks_give_the_gradient_of_the_whole_batch(tiny: Path, pairs: Path) -> None:
-    accelerator = make_accelerator(LoopSettings())
-    whole, cut = build(tiny, dropout=0.0), build(tiny, dropout=0.0)
-    for method, size in ((whole, None), (cut, 3)):
-        compute_gradient(method, batch_of(method, pairs), accelerator, (1, 2, 0), size)
-    largest = 0.0
-    for (name, a), b in zip(whole.named_parameters(), cut.parameters(), strict=True):
-        if a.grad is not None and b.grad is not None:
-            assert torch.allclose(a.grad, b.grad, atol=1e-5), name
-            largest = max(largest, float(a.grad.abs().max()))
-    assert largest > 1e-2
+def test_chunks_give_the_gradient_of_the_whole_batch(build: Build, chunks_equal_whole: Law) -> None:
+    chunks_equal_whole(build(dropout=0.0), build(dropout=0.0))
 
 
-def test_neither_padding_nor_the_order_of_the_batch_matters(tiny: Path) -> None:
+def test_neither_padding_nor_the_order_of_the_batch_matters(build: Build, batched: Batched) -> None:
     rows = [
         ("the chef bakes", "bread"),
         ("the sailor", "steers the boat across the windy bay with anchor and mast"),
         ("salt", "soup"),
     ]
-    method = build(tiny, dropout=0.0)
-    found, alone = (method.represent(batch_of(method, rows, places)) for places in (range(3), range(1)))
+    method = build(rows, dropout=0.0)
+    found, alone = (method.represent(batched(method, places)) for places in (range(3), range(1)))
     assert torch.allclose(found["keys"][:1], alone["keys"], atol=1e-5)
-    batches = batch_of(method, rows, range(3)), batch_of(method, rows, range(2, -1, -1))
-    losses = [float(method.loss(method.represent(batch), batch)["contrastive"].detach()) for batch in batches]
+    batches = batched(method, range(3)), batched(method, range(2, -1, -1))
+    losses = [
+        float(method.loss(method.represent(batch), batch.generator())["contrastive"].detach()) for batch in batches
+    ]
     assert losses[0] == pytest.approx(losses[1], abs=1e-5)
 
 
-@unjudged
 def test_resume_equals_an_uninterrupted_run_and_the_query_encoder_is_kept(
-    tiny: Path, pairs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    pairs: Path, tmp_path: Path, resume_agrees: Law
 ) -> None:
-    common = {**SHORT, "model": tiny, "max_steps": 6, "eval_steps": 3}
-    run = isotrope.train("cert", pairs, output=tmp_path / "whole", **common)
-    assert len(run.encoder.parts) == 0
-    steps = iter(range(1, 10))
-    push = CERT.after_step
-
-    def fall_at_four(self: CERT, representations: dict[str, torch.Tensor]) -> None:
-        if next(steps) == 4:
-            raise RuntimeError("the power fails")
-        push(self, representations)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(CERT, "after_step", fall_at_four)
-        with pytest.raises(RuntimeError, match="the power fails"):
-            isotrope.train("cert", pairs, output=tmp_path / "cut", **common)
-    isotrope.train("cert", pairs, output=tmp_path / "cut", resume=True, **common)
-    first, second = (
-        load_file(tmp_path / name / "checkpoints" / "step-6" / "weights.safetensors") for name in ("whole", "cut")
-    )
-    assert {"queue", "place"} <= first.keys()
-    assert all(torch.equal(first[name], second[name]) for name in first)
-    saved = load_file(run.folder / "model" / "model.safetensors")
+    weights = resume_agrees("cert", pairs, **SMALL)
+    assert {name.rsplit(".", 1)[-1] for name in weights if ".queue." in name} == {"keys", "place"}
+    saved = load_file(tmp_path / "whole" / "model" / "model.safetensors")
     assert not any("head" in name or "queue" in name for name in saved)
+    assert len(isotrope.load(tmp_path / "whole" / "model").after) == 0
 
 
 @unjudged
@@ -181,6 +148,6 @@ def test_single_sentences_and_a_short_queue_are_refused(tiny: Path, sentences: P
     with pytest.raises(InputError, match="pairs were asked for"):
         isotrope.train("cert", sentences, model=tiny, output=tmp_path / "a", **SHORT)
     with pytest.raises(InputError, match="must be larger than batch_size"):
-        CERT.check_batch(CERT.Settings(queue=8), 16)
+        CERTSettings(queue=8).check_batch(16)
     with pytest.raises(InputError, match="momentum"):
-        CERT.check(CERT.Settings(momentum=-0.1))
+        check(CERT.Settings(momentum=-0.1))

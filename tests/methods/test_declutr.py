@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,45 +14,30 @@ import torch
 from torch.nn.functional import cosine_similarity
 
 import isotrope
-from isotrope.data.corpus import Corpus, Records, open_corpus
-from isotrope.encoders.modes import set_dropout
 from isotrope.errors import InputError
-from isotrope.methods.declutr import DeCLUTR
-from isotrope.methods.frame.auxiliary import Beside
-from isotrope.methods.frame.method import Batch, Method
-from isotrope.methods.mlm import MaskedLanguageModel, MLMSettings
+from isotrope.methods.declutr import DeCLUTR, DeCLUTRSettings
+from isotrope.methods.frame.batch import Batch
+from isotrope.methods.frame.combined import Combined
+from isotrope.methods.frame.method import Method
+from isotrope.methods.frame.settings import check
 from isotrope.objectives import nt_xent
-from isotrope.training.loop import TrainingWarning, make_accelerator
-from isotrope.training.loop_settings import LoopSettings
-from isotrope.training.step import _represent, compute_gradient
+from isotrope.training.state import TrainingWarning
 
+Build = Callable[..., Any]
+Batched = Callable[..., Batch]
+Law = Callable[..., Any]
 SHORT = {"batch_size": 8, "learning_rate": 1e-3, "logging_steps": 1, "held_out": 40, "max_length": 32}
 FIRST_ROWS = range(0, 64, 8)  # of eight documents
 
 
-def build(folder: Path, mlm: float = 0.0, max_length: int = 64, dropout: float = 0.0, **settings: object) -> Method:
-    torch.manual_seed(0)
-    encoder = isotrope.load(folder, device="cpu", language_head=mlm > 0)
-    set_dropout(encoder.backbone, dropout)
-    chosen = DeCLUTR.Settings(**settings)  # type: ignore[arg-type]
-    DeCLUTR.check(chosen)
-    method: Method = DeCLUTR(chosen, encoder, max_length)
-    if mlm:
-        method = Beside(method, MaskedLanguageModel(MLMSettings(), encoder, max_length), mlm)
-    return method.train()
-
-
-def corpus_of(method: Method, source: Path) -> Corpus:
-    tokenizer = method.encoder.text_tokenizer
-    return open_corpus(source, ("documents",), tokenizer)
-
-
-def batch_of(method: Method, source: Path, rows: range = FIRST_ROWS) -> Batch:
-    return Batch(method.views(Records(corpus_of(method, source), list(rows)), np.random.default_rng(0)), len(rows), 0)
+@pytest.fixture
+def build(built: Build, sentences: Path) -> Build:
+    """Dropout is off unless it is asked for."""
+    return lambda data=sentences, **settings: built("declutr", data, **{"backbone_dropout": 0.0, **settings})
 
 
 def loss_of(method: Method, batch: Batch) -> float:
-    return float(method.loss(method.represent(batch), batch)["contrastive"].detach())
+    return float(method.loss(method.represent(batch), batch.generator())["contrastive"].detach())
 
 
 def naive_loss(anchors: torch.Tensor, positives: torch.Tensor, temperature: float) -> float:
@@ -67,9 +53,9 @@ def naive_loss(anchors: torch.Tensor, positives: torch.Tensor, temperature: floa
 
 
 def test_the_card_and_the_papers_settings() -> None:
-    card = DeCLUTR.card()
+    card = DeCLUTR.card
     assert (card.name, card.needs, card.year, DeCLUTR.batches) == ("declutr", "documents", 2021, "by-document")
-    settings = DeCLUTR.Settings()
+    settings = DeCLUTRSettings()
     assert (settings.temperature, settings.anchors, settings.positives, settings.place) == (0.05, 2, 2, "any")
     papers = settings.spans(510)
     assert (papers.shortest, papers.longest, papers.anchor_shape, papers.positive_shape) == (
@@ -80,17 +66,17 @@ def test_the_card_and_the_papers_settings() -> None:
     )
 
 
-def test_span_lengths_scale_with_the_room(tiny: Path) -> None:
-    assert [(spans.shortest, spans.longest) for spans in map(DeCLUTR.Settings().spans, (126, 62, 1))] == [
+def test_span_lengths_scale_with_the_room(build: Build) -> None:
+    assert [(spans.shortest, spans.longest) for spans in map(DeCLUTRSettings().spans, (126, 62, 1))] == [
         (8, 126),
         (4, 62),
         (1, 1),
     ]
-    assert build(tiny).spans.longest == 62  # 64 positions, two special tokens
-    assert build(tiny, max_length=20).spans.longest == 18
-    assert build(tiny, max_length=500).spans.longest == 62
-    assert build(tiny, longest=400, shortest=5).spans.longest == 62
-    assert (build(tiny, longest=32).spans.shortest, build(tiny, longest=32).spans.longest) == (2, 32)
+    assert build().spans.longest == 62  # 64 positions, two special tokens
+    assert build(max_length=20).spans.longest == 18
+    assert build(max_length=500).spans.longest == 62
+    assert build(longest=400, shortest=5).spans.longest == 62
+    assert (build(longest=32).spans.shortest, build(longest=32).spans.longest) == (2, 32)
 
 
 class Numbered:
@@ -100,8 +86,8 @@ class Numbered:
         return [1000 * number + np.arange(300) for number in range(8)]
 
 
-def test_spans_are_parts_of_their_own_document_positives_near_their_anchor(tiny: Path) -> None:
-    views = build(tiny, anchors=2, positives=3).views(Numbered(), np.random.default_rng(0))  # type: ignore[arg-type]
+def test_spans_are_parts_of_their_own_document_positives_near_their_anchor(build: Build) -> None:
+    views = build(anchors=2, positives=3).views(Numbered(), np.random.default_rng(0))  # type: ignore[arg-type]
 
     def places(view: Any) -> list[range]:
         spans = [row[1 : length - 1].tolist() for row, length in zip(view.ids, view.lengths, strict=True)]
@@ -120,9 +106,9 @@ def test_spans_are_parts_of_their_own_document_positives_near_their_anchor(tiny:
     assert len({len(anchor) for anchor in anchors}) > 5
 
 
-def test_positives_are_averaged_and_all_other_spans_are_negatives(tiny: Path, sentences: Path) -> None:
-    method = build(tiny, temperature=0.2, anchors=2, positives=3)
-    batch = batch_of(method, sentences)
+def test_positives_are_averaged_and_all_other_spans_are_negatives(build: Build, batched: Batched) -> None:
+    method = build(temperature=0.2, anchors=2, positives=3)
+    batch = batched(method, FIRST_ROWS)
     found = method.represent(batch)
     width = method.encoder.dimension
     assert found["anchors"].shape == found["positives"].shape == (8, 2, width)
@@ -134,115 +120,81 @@ def test_positives_are_averaged_and_all_other_spans_are_negatives(tiny: Path, se
     assert method.candidates(found) == 31
 
 
-def test_one_span_of_each_kind_is_plain_nt_xent(tiny: Path, sentences: Path) -> None:
-    method = build(tiny, anchors=1, positives=1)
-    batch = batch_of(method, sentences)
+def test_one_span_of_each_kind_is_plain_nt_xent(build: Build, batched: Batched) -> None:
+    method = build(anchors=1, positives=1)
+    batch = batched(method, FIRST_ROWS)
     assert loss_of(method, batch) == pytest.approx(
         float(nt_xent(*method.encoder.embed(batch["anchors"], batch["positives"]), 0.05).detach())
     )
 
 
-def test_a_boundless_temperature_leaves_a_guess_among_all_others(tiny: Path, sentences: Path) -> None:
-    method = build(tiny, temperature=1e6)
-    assert loss_of(method, batch_of(method, sentences)) == pytest.approx(math.log(2 * 2 * 8 - 1), abs=1e-4)
+def test_a_boundless_temperature_leaves_a_guess_among_all_others(build: Build, batched: Batched) -> None:
+    method = build(temperature=1e6)
+    assert loss_of(method, batched(method, FIRST_ROWS)) == pytest.approx(math.log(2 * 2 * 8 - 1), abs=1e-4)
 
 
-def test_spans_of_the_same_document_are_negatives() -> None:
+def test_spans_of_the_same_document_are_negatives(build: Build) -> None:
     directions = torch.eye(6)
     anchors = torch.stack([directions[0:2], directions[2:4]])
     alike = anchors.clone()
     alike[0, 1] = directions[0] + directions[1]  # the second anchor of a document comes closer to the first
-    method = DeCLUTR.__new__(DeCLUTR)
-    torch.nn.Module.__init__(method)
-    method.settings = DeCLUTR.Settings(temperature=1.0)
-    batch = Batch({}, 2, 0)
-    assert method.loss({"anchors": anchors, "positives": anchors}, batch)["contrastive"] == pytest.approx(
-        math.log(1 + 6 * math.exp(-1)), abs=1e-6
+    method = build(temperature=1.0)
+    apart, close = (
+        float(method.loss({"anchors": each, "positives": each}, torch.Generator())["contrastive"])
+        for each in (anchors, alike)
     )
-    assert (
-        float(method.loss({"anchors": alike, "positives": alike}, batch)["contrastive"])
-        > math.log(1 + 6 * math.exp(-1)) + 0.01
-    )
+    assert apart == pytest.approx(math.log(1 + 6 * math.exp(-1)), abs=1e-6)
+    assert close > apart + 0.01
 
 
-def test_neither_the_order_of_documents_nor_padding_nor_chunks_matter(tiny: Path, sentences: Path) -> None:
-    method = build(tiny)
-    batch = batch_of(method, sentences)
+def test_neither_the_order_of_documents_nor_padding_nor_chunks_matter(build: Build, batched: Batched) -> None:
+    method = build()
+    batch = batched(method, FIRST_ROWS)
     found = method.represent(batch)
     parts = [method.represent(chunk) for chunk in batch.chunks(3)]  # other rows, other padding
     for name, whole in found.items():
         assert torch.allclose(torch.cat([part[name] for part in parts]), whole, atol=1e-5)
         assert [len(part[name]) for part in parts] == [3, 3, 2]
     backwards = {name: tensor.flip(0) for name, tensor in found.items()}
-    terms = [float(method.loss(each, batch)["contrastive"]) for each in (found, backwards)]
+    terms = [float(method.loss(each, batch.generator())["contrastive"]) for each in (found, backwards)]
     assert terms[0] == pytest.approx(terms[1], abs=1e-5)
 
 
 @pytest.mark.parametrize("mlm", [0.0, 1.0])
-def test_chunks_give_the_gradient_of_the_whole_batch_with_dropout_on(tiny: Path, sentences: Path, mlm: float) -> None:
-    accelerator = make_accelerator(LoopSettings())
-    key = (42, 3, 0)
-    cached, plain = (build(tiny, mlm=mlm, dropout=0.1) for _ in range(2))
-    outcome = compute_gradient(cached, batch_of(cached, sentences), accelerator, key, chunk_size=3)
-    batch = batch_of(plain, sentences)
-    parts = [_represent(plain, chunk, accelerator, (*key, number)) for number, chunk in enumerate(batch.chunks(3))]
-    loss = plain.total(plain.loss({name: torch.cat([part[name] for part in parts]) for name in parts[0]}, batch))
-    loss.backward()
-    assert float(outcome.loss) == pytest.approx(float(loss.detach()), abs=1e-5)
-    for (name, first), second in zip(cached.named_parameters(), plain.parameters(), strict=True):
-        assert (first.grad is None) == (second.grad is None), name
-        if first.grad is not None and second.grad is not None:
-            assert torch.allclose(first.grad, second.grad, atol=1e-5), name
-    assert max(float(p.grad.abs().max()) for p in plain.parameters() if p.grad is not None) > 1e-3
+def test_chunks_give_the_gradient_of_the_whole_batch_with_dropout_on(
+    build: Build, with_mlm: Law, chunks_agree: Law, mlm: float
+) -> None:
+    cached, plain = (build(backbone_dropout=0.1, language_head=True) for _ in range(2))
+    if mlm:
+        cached, plain = with_mlm(cached, mlm), with_mlm(plain, mlm)
+    chunks_agree(cached, plain, FIRST_ROWS, 3)
 
 
-def test_language_modelling_asks_for_tokens_of_anchors_only_and_counts_once(tiny: Path, sentences: Path) -> None:
-    method = build(tiny, mlm=1.0)
-    batch = batch_of(method, sentences)
-    assert set(batch.views) == {"anchors", "positives", "masked anchors"}
-    masked = batch["masked anchors"]
+def test_language_modelling_asks_for_tokens_of_anchors_only_and_counts_once(
+    build: Build, batched: Batched, with_mlm: Law
+) -> None:
+    combined = with_mlm(build(language_head=True), 1.0)
+    batch = batched(combined, FIRST_ROWS)
+    assert set(batch.views) == {"anchors", "positives", "mlm:masked:anchors"}
+    masked = batch["mlm:masked:anchors"]
     assert torch.equal(torch.where(masked.labels >= 0, masked.labels, batch["anchors"].ids), batch["anchors"].ids)
-    terms = method.loss(method.represent(batch), batch)
+    terms = combined.loss(combined.represent(batch), batch.generator())
     assert set(terms) == {"contrastive", "mlm"}
-    assert float(method.total(terms)) == pytest.approx(float(terms["contrastive"] + terms["mlm"]), rel=1e-6)
+    assert float(combined.total(terms)) == pytest.approx(float(terms["contrastive"] + terms["mlm"]), rel=1e-6)
     assert len(masked) == len(batch["anchors"]) == 16
 
 
-def test_the_encoder_alone_is_kept(tiny: Path, sentences: Path) -> None:
-    method = build(tiny)
+def test_the_encoder_alone_is_kept(build: Build, batched: Batched, tiny: Path) -> None:
+    method = build()
     assert np.array_equal(method.export().encode("the chef bakes"), isotrope.load(tiny).encode("the chef bakes"))
-    batch = batch_of(method, sentences)
-    method.total(method.loss(method.represent(batch), batch)).backward()
+    batch = batched(method, FIRST_ROWS)
+    Combined(method).total(method.loss(method.represent(batch), batch.generator())).backward()
     assert {name.split(".")[0] for name, p in method.named_parameters() if p.grad is not None} == {"encoder"}
 
 
-@pytest.mark.filterwarnings("ignore:Training did not improve")
 @pytest.mark.filterwarnings("ignore:.*their spans are shorter")
-def test_resume_equals_uninterrupted(
-    tiny: Path, sentences: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    whole = isotrope.train(
-        "declutr", sentences, tiny, tmp_path / "whole", max_steps=6, eval_steps=3, mlm_weight=1.0, **SHORT
-    )
-    real = compute_gradient
-    steps = []
-
-    def fail_at_fourth(*given: object) -> object:
-        steps.append(given)
-        if len(steps) == 4:
-            raise RuntimeError("stopped")
-        return real(*given)  # type: ignore[arg-type]
-
-    monkeypatch.setattr("isotrope.training.loop.compute_gradient", fail_at_fourth)
-    with pytest.raises(RuntimeError, match="stopped"):
-        isotrope.train("declutr", sentences, tiny, tmp_path / "cut", max_steps=6, eval_steps=3, mlm_weight=1.0, **SHORT)
-    monkeypatch.undo()
-    again = isotrope.train(
-        "declutr", sentences, tiny, tmp_path / "cut", max_steps=6, eval_steps=3, mlm_weight=1.0, resume=True, **SHORT
-    )
-    for (name, first), second in zip(whole.encoder.named_parameters(), again.encoder.parameters(), strict=True):
-        assert torch.equal(first, second), name
-    assert [line.get("loss") for line in whole.history] == [line.get("loss") for line in again.history]
+def test_resume_equals_uninterrupted(sentences: Path, resume_agrees: Law) -> None:
+    resume_agrees("declutr", sentences, mlm_weight=1.0, max_length=32)
 
 
 @pytest.mark.filterwarnings("ignore:.*their spans are shorter")
@@ -268,13 +220,15 @@ def uneven(tmp_path: Path, topics: list[str]) -> Path:
 
 
 @pytest.mark.filterwarnings("ignore:Training did not improve")
-def test_short_documents_are_used_as_far_as_they_go_and_counted(tiny: Path, uneven: Path, tmp_path: Path) -> None:
-    method = build(tiny)
-    corpus = corpus_of(method, uneven)
+def test_short_documents_are_used_as_far_as_they_go_and_counted(
+    build: Build, tiny: Path, uneven: Path, tmp_path: Path
+) -> None:
+    method = build(uneven)
+    corpus = method.corpus
     tokens = corpus.document_tokens()
     assert tokens.tolist() == [len(corpus.joined(int(row))) for row in corpus.starts]
     assert sorted(tokens)[:2] == [0, 1]
-    kept = DeCLUTR.usable(DeCLUTR.Settings(), corpus, np.arange(len(corpus)))
+    kept = method.prepared.select(np.arange(len(corpus)))
     assert len(kept) == len(corpus) - 2
     assert set(corpus.documents[kept]) == set(range(26)) - {3, 25}
     with warnings.catch_warnings(record=True) as said:
@@ -287,9 +241,12 @@ def test_short_documents_are_used_as_far_as_they_go_and_counted(tiny: Path, unev
     assert all(math.isfinite(line["loss"]) for line in run.history if "loss" in line)
 
 
-def test_a_cap_is_said(tiny: Path) -> None:
-    assert build(tiny).remarks() == []
-    assert build(tiny, mlm=1.0, longest=400).remarks() == ["longest is 400, and 62 tokens fit: spans have at most 62."]
+@pytest.mark.parametrize(
+    ("longest", "said"), [(None, []), (400, ["longest is 400, and 62 tokens fit: spans have at most 62."])]
+)
+def test_a_cap_is_said(build: Build, longest: int | None, said: list[str]) -> None:
+    remarks = build(longest=longest).prepared.remarks
+    assert [remark for remark in remarks if "longest" in remark] == said
 
 
 @pytest.mark.parametrize(
@@ -307,13 +264,13 @@ def test_a_cap_is_said(tiny: Path) -> None:
 )
 def test_settings_that_cannot_work_are_refused(bad: dict[str, float], named: str) -> None:
     with pytest.raises(InputError, match=named):
-        DeCLUTR.check(DeCLUTR.Settings(**bad))  # type: ignore[arg-type]
+        check(DeCLUTR.Settings(**bad))  # type: ignore[arg-type]
 
 
-def test_spans_that_do_not_fit_the_encoder_are_refused(tiny: Path, triples: Path) -> None:
+def test_spans_that_do_not_fit_the_encoder_are_refused(build: Build, tiny: Path, triples: Path) -> None:
     with pytest.raises(InputError, match="shortest is 100, and 62 tokens fit"):
-        build(tiny, shortest=100)
+        build(shortest=100)
     with pytest.raises(InputError, match="max_length 2 leaves no room"):
-        build(tiny, max_length=2)
+        build(max_length=2)
     with pytest.raises(InputError, match="columns found"):
         isotrope.train("declutr", triples, tiny)

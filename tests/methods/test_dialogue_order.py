@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,41 +13,26 @@ import pytest
 import torch
 
 import isotrope
-from isotrope.data.corpus import Corpus, Records, open_corpus
-from isotrope.encoders.modes import set_dropout
+from isotrope.data.corpus import Records
 from isotrope.errors import InputError
 from isotrope.methods.dialogue_order import FORMS, DialogueOrder
-from isotrope.methods.frame.auxiliary import Beside
-from isotrope.methods.frame.method import Batch, Method
-from isotrope.methods.mlm import MaskedLanguageModel, MLMSettings
+from isotrope.methods.frame.batch import Batch
+from isotrope.methods.frame.combined import Combined
+from isotrope.methods.frame.settings import check
 from isotrope.objectives import info_nce
-from isotrope.training.loop import TrainingWarning, make_accelerator
-from isotrope.training.loop_settings import LoopSettings
-from isotrope.training.step import _represent, compute_gradient
+from isotrope.training.state import TrainingWarning
 
+Build = Callable[..., Any]
+Batched = Callable[..., Batch]
+Law = Callable[..., Any]
 SHORT = {"batch_size": 8, "learning_rate": 1e-3, "logging_steps": 1, "held_out": 40}
 FIRST_ROWS = range(0, 64, 8)  # of eight dialogues
 
 
-def build(folder: Path, dropout: float = 0.0, mlm: float = 0.0, **settings: object) -> Any:
-    torch.manual_seed(0)
-    encoder = isotrope.load(folder, device="cpu", language_head=mlm > 0)
-    set_dropout(encoder.backbone, dropout)
-    chosen = DialogueOrder.Settings(**settings)  # type: ignore[arg-type]
-    DialogueOrder.check(chosen)
-    method: Method = DialogueOrder(chosen, encoder, 64)
-    if mlm:
-        method = Beside(method, MaskedLanguageModel(MLMSettings(), encoder, 64), mlm)
-    return method.train()
-
-
-def corpus_of(method: Method, source: Path) -> Corpus:
-    tokenizer = method.encoder.text_tokenizer
-    return open_corpus(source, ("dialogues",), tokenizer)
-
-
-def batch_of(method: Method, source: Path, rows: range = FIRST_ROWS) -> Batch:
-    return Batch(method.views(Records(corpus_of(method, source), list(rows)), np.random.default_rng(0)), len(rows), 0)
+@pytest.fixture
+def build(built: Build, sentences: Path) -> Build:
+    """Dropout is off unless it is asked for."""
+    return lambda data=sentences, **settings: built("dialogue-order", data, **{"backbone_dropout": 0.0, **settings})
 
 
 @pytest.fixture
@@ -61,7 +47,7 @@ def uneven(tmp_path: Path, topics: list[str]) -> Path:
 
 
 def test_the_card() -> None:
-    card = DialogueOrder.card()
+    card = DialogueOrder.card
     assert (card.name, card.needs, card.year, DialogueOrder.batches) == (
         "dialogue-order",
         "dialogues",
@@ -73,23 +59,22 @@ def test_the_card() -> None:
 
 @pytest.mark.parametrize(("form", "kept"), [("classifier", {1, 2, 3, 4, 6}), ("contrastive", {2, 3, 4})])
 def test_dialogues_without_an_order_are_left_out_and_counted(
-    tiny: Path, uneven: Path, form: str, kept: set[int]
+    build: Build, uneven: Path, form: str, kept: set[int]
 ) -> None:
-    method = build(tiny, form=form)
-    method.corpus = corpus_of(method, uneven)
-    rows = DialogueOrder.usable(method.settings, method.corpus, np.arange(len(method.corpus)))
+    method = build(uneven, form=form)
+    rows = method.prepared.select(np.arange(len(method.corpus)))
     assert set(method.corpus.documents[rows].tolist()) == kept
-    (said,) = method.remarks()
+    (said,) = method.prepared.remarks
     assert said.startswith(f"{7 - len(kept)} of 7 dialogues have fewer than {2 if form == 'classifier' else 3} turns")
-    for document in kept:  # each of these gives its views, whatever the chance
+    for document in kept:  # each of these gives its views, whatever is drawn
         for seed in range(5):
             method.views(Records(method.corpus, [int(method.corpus.starts[document])]), np.random.default_rng(seed))
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_both_orders_hold_the_same_turns_of_one_dialogue(tiny: Path, uneven: Path, form: str) -> None:
-    method = build(tiny, form=form)
-    corpus = corpus_of(method, uneven)
+def test_both_orders_hold_the_same_turns_of_one_dialogue(build: Build, uneven: Path, form: str) -> None:
+    method = build(uneven, form=form)
+    corpus = method.corpus
     starts = [int(corpus.starts[document]) for document in ((1, 2, 3, 4) if form == "classifier" else (2, 3, 4))]
     views = method.views(Records(corpus, starts), np.random.default_rng(0))
     assert len(views["turns"]) == 5 * len(starts)
@@ -111,9 +96,9 @@ def test_both_orders_hold_the_same_turns_of_one_dialogue(tiny: Path, uneven: Pat
         assert all(len(tokens[5 * number + i]) == 0 for i in range(total, 5))
 
 
-def test_the_classifier_judges_both_orders_alike_often(tiny: Path, sentences: Path) -> None:
-    method = build(tiny)
-    batch = batch_of(method, sentences)
+def test_the_classifier_judges_both_orders_alike_often(build: Build, batched: Batched) -> None:
+    method = build()
+    batch = batched(method, FIRST_ROWS)
     found = method.represent(batch)
     right, wrong = found["right"].detach().double(), found["wrong"].detach().double()
     assert right.shape == wrong.shape == (8,)
@@ -124,12 +109,12 @@ def test_the_classifier_judges_both_orders_alike_often(tiny: Path, sentences: Pa
         )
         / 16
     )
-    terms = method.loss(found, batch)
+    terms = method.loss(found, batch.generator())
     assert set(terms) == {"order"}
     assert float(terms["order"].detach()) == pytest.approx(expected, abs=1e-6)
     assert method.candidates(found) == 0
     zeros = {name: torch.zeros(8) for name in found}
-    assert float(method.loss(zeros, batch)["order"]) == pytest.approx(math.log(2))
+    assert float(method.loss(zeros, batch.generator())["order"]) == pytest.approx(math.log(2))
 
 
 def naive_state(method: Any, batch: Batch, record: int, places: list[int]) -> torch.Tensor:
@@ -138,13 +123,13 @@ def naive_state(method: Any, batch: Batch, record: int, places: list[int]) -> to
         method.encoder.embed(batch["turns"].rows(slice(i, i + 1)))[0]
         for i in (method.settings.turns * record + p for p in places)
     ]
-    return method.role["reader"](torch.stack(turns, dim=1))[0][0, -1]
+    return method.tower["reader"](torch.stack(turns, dim=1))[0][0, -1]
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_the_reader_sees_the_turns_in_their_order_and_no_padding(tiny: Path, uneven: Path, form: str) -> None:
-    method = build(tiny, form=form)
-    corpus = corpus_of(method, uneven)
+def test_the_reader_sees_the_turns_in_their_order_and_no_padding(build: Build, uneven: Path, form: str) -> None:
+    method = build(uneven, form=form)
+    corpus = method.corpus
     rows = [int(corpus.starts[document]) for document in (2, 3, 4)]
     batch = Batch(method.views(Records(corpus, rows), np.random.default_rng(3)), 3, 0)
     found = method.represent(batch)
@@ -152,7 +137,7 @@ def test_the_reader_sees_the_turns_in_their_order_and_no_padding(tiny: Path, une
         fixed, size = batch["sizes"].values[record].tolist()
         for name in ("right", "wrong"):
             state = naive_state(method, batch, record, batch[name].values[record, :size].tolist())
-            expected = method.role["judge"](state).squeeze() if form == "classifier" else state
+            expected = method.tower["judge"](state).squeeze() if form == "classifier" else state
             assert torch.allclose(found[name][record], expected, atol=1e-5)
         if form == "contrastive":
             assert torch.allclose(
@@ -160,85 +145,63 @@ def test_the_reader_sees_the_turns_in_their_order_and_no_padding(tiny: Path, une
             )
 
 
-def test_the_contrastive_form_has_the_wrong_orders_as_hard_negatives(tiny: Path, sentences: Path) -> None:
-    method = build(tiny, form="contrastive", temperature=0.3)
-    batch = batch_of(method, sentences)
+def test_the_contrastive_form_has_the_wrong_orders_as_hard_negatives(build: Build, batched: Batched) -> None:
+    method = build(form="contrastive", temperature=0.3)
+    batch = batched(method, FIRST_ROWS)
     found = method.represent(batch)
     expected = info_nce(found["context"], found["right"], 0.3, found["wrong"])
-    assert float(method.loss(found, batch)["contrastive"].detach()) == pytest.approx(float(expected.detach()))
+    assert float(method.loss(found, batch.generator())["contrastive"].detach()) == pytest.approx(
+        float(expected.detach())
+    )
     assert method.candidates(found) == 16
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_the_encoder_learns_through_the_heads_and_they_are_dropped(tiny: Path, sentences: Path, form: str) -> None:
-    method = build(tiny, form=form)
-    batch = batch_of(method, sentences)
-    method.total(method.loss(method.represent(batch), batch)).backward()
+def test_the_encoder_learns_through_the_heads_and_they_are_dropped(
+    build: Build, batched: Batched, tiny: Path, form: str
+) -> None:
+    method = build(form=form)
+    batch = batched(method, FIRST_ROWS)
+    Combined(method).total(method.loss(method.represent(batch), batch.generator())).backward()
     learned = {
         name.split(".")[0] for name, p in method.named_parameters() if p.grad is not None and p.grad.abs().sum() > 0
     }
-    assert learned == {"encoder", "role"}
-    assert set(method.role) == ({"reader", "judge"} if form == "classifier" else {"reader"})
+    assert learned == {"encoder", "tower"}
+    assert set(method.tower) == ({"reader", "judge"} if form == "classifier" else {"reader"})
     exported = method.export()
     assert np.array_equal(exported.encode("the chef bakes"), isotrope.load(tiny).encode("the chef bakes"))
-    assert len(exported.parts) == 0
+    assert len(exported.after) == 0
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_neither_the_order_of_dialogues_nor_padding_nor_chunks_matter(tiny: Path, sentences: Path, form: str) -> None:
-    method = build(tiny, form=form)
-    batch = batch_of(method, sentences)
+def test_neither_the_order_of_dialogues_nor_padding_nor_chunks_matter(
+    build: Build, batched: Batched, form: str
+) -> None:
+    method = build(form=form)
+    batch = batched(method, FIRST_ROWS)
     found = method.represent(batch)
     parts = [method.represent(chunk) for chunk in batch.chunks(3)]
     for name, whole in found.items():
         assert torch.allclose(torch.cat([part[name] for part in parts]), whole, atol=1e-5)
     backwards = {name: tensor.flip(0) for name, tensor in found.items()}
-    first, second = (float(method.total(method.loss(each, batch)).detach()) for each in (found, backwards))
+    first, second = (
+        float(Combined(method).total(method.loss(each, batch.generator())).detach()) for each in (found, backwards)
+    )
     assert first == pytest.approx(second, abs=1e-5)
 
 
 @pytest.mark.parametrize(("form", "mlm"), [("classifier", 0.0), ("contrastive", 0.5)])
 def test_chunks_give_the_gradient_of_the_whole_batch_with_dropout_on(
-    tiny: Path, sentences: Path, form: str, mlm: float
+    build: Build, with_mlm: Law, chunks_agree: Law, form: str, mlm: float
 ) -> None:
-    accelerator = make_accelerator(LoopSettings())
-    key = (42, 3, 0)
-    cached, plain = (build(tiny, dropout=0.1, form=form, mlm=mlm) for _ in range(2))
-    outcome = compute_gradient(cached, batch_of(cached, sentences), accelerator, key, chunk_size=3)
-    batch = batch_of(plain, sentences)
-    parts = [_represent(plain, chunk, accelerator, (*key, number)) for number, chunk in enumerate(batch.chunks(3))]
-    loss = plain.total(plain.loss({name: torch.cat([part[name] for part in parts]) for name in parts[0]}, batch))
-    loss.backward()
-    assert float(outcome.loss) == pytest.approx(float(loss.detach()), abs=1e-5)
-    for (name, one), other in zip(cached.named_parameters(), plain.parameters(), strict=True):
-        assert (one.grad is None) == (other.grad is None), name
-        if one.grad is not None:
-            assert torch.allclose(one.grad, other.grad, atol=1e-5), name
-    assert max(float(p.grad.abs().max()) for p in plain.parameters() if p.grad is not None) > 1e-3
+    cached, plain = (build(backbone_dropout=0.1, language_head=True, form=form) for _ in range(2))
+    if mlm:
+        cached, plain = with_mlm(cached, mlm), with_mlm(plain, mlm)
+    chunks_agree(cached, plain, FIRST_ROWS, 3)
 
 
-@pytest.mark.filterwarnings("ignore:Training did not improve")
-def test_resume_equals_uninterrupted(
-    tiny: Path, sentences: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    settings = {"max_steps": 6, "eval_steps": 3, **SHORT}
-    whole = isotrope.train("dialogue-order", sentences, tiny, tmp_path / "whole", **settings)
-    steps = []
-
-    def fail_at_fourth(*given: object) -> object:
-        steps.append(given)
-        if len(steps) == 4:
-            raise RuntimeError("stopped")
-        return compute_gradient(*given)  # type: ignore[arg-type]
-
-    monkeypatch.setattr("isotrope.training.loop.compute_gradient", fail_at_fourth)
-    with pytest.raises(RuntimeError, match="stopped"):
-        isotrope.train("dialogue-order", sentences, tiny, tmp_path / "cut", **settings)
-    monkeypatch.undo()
-    again = isotrope.train("dialogue-order", sentences, tiny, tmp_path / "cut", resume=True, **settings)
-    for (name, one), other in zip(whole.encoder.named_parameters(), again.encoder.parameters(), strict=True):
-        assert torch.equal(one, other), name
-    assert [line.get("loss") for line in whole.history] == [line.get("loss") for line in again.history]
+def test_resume_equals_uninterrupted(sentences: Path, resume_agrees: Law) -> None:
+    resume_agrees("dialogue-order", sentences)
 
 
 @pytest.mark.filterwarnings("ignore:Training did not improve")
@@ -263,11 +226,11 @@ def test_an_order_that_words_tell_is_learned(tiny: Path, tmp_path: Path) -> None
     [
         ({"form": "sort"}, "form is one of classifier, contrastive"),
         ({"misorder": "reverse"}, "misorder is one of shuffle, swap"),
-        ({"turns": 1}, "turns must be at least 2 for the form classifier"),
+        ({"turns": 1}, "turns must be at least 2"),
         ({"turns": 2, "form": "contrastive"}, "turns must be at least 3 for the form contrastive"),
         ({"temperature": 0.0}, "temperature"),
     ],
 )
 def test_settings_that_cannot_work_are_refused(bad: dict[str, Any], named: str) -> None:
     with pytest.raises(InputError, match=named):
-        DialogueOrder.check(DialogueOrder.Settings(**bad))
+        check(DialogueOrder.Settings(**bad))

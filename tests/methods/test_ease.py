@@ -15,11 +15,14 @@ import isotrope
 from isotrope.data.corpus import Records
 from isotrope.errors import InputError
 from isotrope.methods.ease import EASE
-from isotrope.methods.frame.method import Batch, Method
+from isotrope.methods.frame.batch import Batch
+from isotrope.methods.frame.combined import Combined
+from isotrope.methods.frame.method import Method
+from isotrope.methods.frame.settings import check
 from isotrope.objectives import entity_contrast, info_nce
 from isotrope.towers.keeping import Trained
 
-Built = Callable[..., Method]
+Built = Callable[..., Any]
 Batched = Callable[..., Batch]
 WHO = ["chef", "sailor", "pianist", "farmer", "pilot", "baker"]
 OFF = {"dropout": 0.0}
@@ -52,10 +55,10 @@ def typed() -> list[dict[str, Any]]:
 
 
 def table_of(method: Method) -> torch.nn.Embedding:
-    role = method.role["entities"]
-    assert isinstance(role, Trained)
-    assert isinstance(role.module, torch.nn.Embedding)
-    return role.module
+    tower = method.tower["entities"]
+    assert isinstance(tower, Trained)
+    assert isinstance(tower.module, torch.nn.Embedding)
+    return tower.module
 
 
 def entities_of(batch: Batch) -> list[int]:
@@ -80,7 +83,7 @@ def test_golden_values_through_the_method(built: Built, linked: Any, weight: flo
         "links": torch.tensor([[0, -1], [1, -1]]),
         "hard": torch.tensor([2, 3]),
     }
-    assert float(method.loss(found, Batch({}, 2, 0))["entity"]) == pytest.approx(expected, abs=1e-6)
+    assert float(method.loss(found, torch.Generator())["entity"]) == pytest.approx(expected, abs=1e-6)
 
 
 def test_the_sentence_term_is_simcse_and_no_weight_leaves_nothing_else(
@@ -89,15 +92,15 @@ def test_the_sentence_term_is_simcse_and_no_weight_leaves_nothing_else(
     method = built("ease", linked, entity_weight=0.0, **OFF)
     batch = batched(method, range(12))
     found = method.represent(batch)
-    terms = method.loss(found, batch)
+    terms = method.loss(found, batch.generator())
     simcse = info_nce(found["first"], found["second"], 0.05)
     terms = {name: term.detach() for name, term in terms.items()}
     assert float(terms["contrastive"]) == pytest.approx(float(simcse.detach()))
-    assert float(method.total(terms)) == pytest.approx(float(simcse.detach()))
+    assert float(Combined(method).total(terms)) == pytest.approx(float(simcse.detach()))
     assert float(terms["entity"]) > 0
     assert method.candidates(found) == 12
     weighted = built("ease", linked, entity_weight=0.5, **OFF)
-    assert float(weighted.total(terms)) == pytest.approx(float(simcse.detach() + 0.5 * terms["entity"]))
+    assert float(Combined(weighted).total(terms)) == pytest.approx(float(simcse.detach() + 0.5 * terms["entity"]))
 
 
 def test_a_naive_loop_over_what_may_be_compared(built: Built, batched: Batched, linked: Any) -> None:
@@ -120,15 +123,15 @@ def test_a_naive_loop_over_what_may_be_compared(built: Built, batched: Batched, 
                 weight = 3.0 if i == j else 1.0
                 bottom += weight * math.exp(float(cosine(found["first"][i], found["hard_entities"][j], dim=0)) / 0.2)
         total -= math.log(math.exp(float(cosine(found["first"][i], found["entities"][i], dim=0)) / 0.2) / bottom)
-    assert float(method.loss(found, batch)["entity"]) == pytest.approx(total / 12, abs=1e-5)
+    assert float(method.loss(found, batch.generator())["entity"]) == pytest.approx(total / 12, abs=1e-5)
 
 
 def test_sentences_of_one_entity_are_not_each_others_negatives(built: Built, batched: Batched, linked: Any) -> None:
-    """A batch of one entity alone has nothing to be told apart: the entity term is 0."""
+    """A batch of one entity alone has nothing to distinguish: the entity term is 0."""
     method = built("ease", [{k: row[k] for k in ("sentence", "entity")} for row in linked], **OFF)
     batch = batched(method, range(0, 60, 6))
     assert len(set(entities_of(batch))) == 1
-    assert float(method.loss(method.represent(batch), batch)["entity"]) == pytest.approx(0.0, abs=1e-6)
+    assert float(method.loss(method.represent(batch), batch.generator())["entity"]) == pytest.approx(0.0, abs=1e-6)
 
 
 def test_what_a_sentence_links_to_elsewhere_is_no_negative_of_it(built: Built, batched: Batched) -> None:
@@ -145,7 +148,9 @@ def test_what_a_sentence_links_to_elsewhere_is_no_negative_of_it(built: Built, b
     cosines = torch.nn.functional.cosine_similarity(found["first"].unsqueeze(1), found["entities"], dim=2) / 0.2
     cosines[0, 1] = -math.inf
     expected = torch.nn.functional.cross_entropy(cosines, torch.arange(3))
-    assert float(method.loss(found, batch)["entity"].detach()) == pytest.approx(float(expected.detach()), abs=1e-5)
+    assert float(method.loss(found, batch.generator())["entity"].detach()) == pytest.approx(
+        float(expected.detach()), abs=1e-5
+    )
 
 
 def test_the_mask_of_the_objective() -> None:
@@ -225,7 +230,7 @@ def test_the_published_mentions(built: Built, batched: Batched, shared_data: Pat
     assert "person" in method.corpus.types
     batch = batched(method, range(0, 6400, 200))
     assert sum(number >= 0 for number in hard_of(batch)) > 28
-    assert torch.isfinite(method.loss(method.represent(batch), batch)["entity"])
+    assert torch.isfinite(method.loss(method.represent(batch), batch.generator())["entity"])
 
 
 # ---- the table and the map
@@ -234,12 +239,12 @@ def test_the_published_mentions(built: Built, batched: Batched, shared_data: Pat
 def test_the_gradient_reaches_the_rows_of_the_batch_and_no_others(built: Built, batched: Batched, linked: Any) -> None:
     method = built("ease", linked, **OFF)
     batch = batched(method, range(3))
-    method.loss(method.represent(batch), batch)["entity"].backward()
+    method.loss(method.represent(batch), batch.generator())["entity"].backward()
     moved = set(table_of(method).weight.grad.abs().sum(dim=1).nonzero().squeeze(1).tolist())  # type: ignore[union-attr]
     named = {number for number in entities_of(batch) + hard_of(batch) if number >= 0}
     assert moved == named
     assert len(named) < table_of(method).num_embeddings
-    assert method.role["map"].module.linear.weight.grad.abs().sum() > 0  # type: ignore[union-attr]
+    assert method.tower["map"].module.linear.weight.grad.abs().sum() > 0  # type: ignore[union-attr]
 
 
 def test_the_table_is_drawn_small_and_the_map_is_linear_or_tanh(built: Built, linked: Any) -> None:
@@ -248,7 +253,7 @@ def test_the_table_is_drawn_small_and_the_map_is_linear_or_tanh(built: Built, li
     assert weight.shape == (7, 32)  # the astronaut is only ever a hard entity
     assert 0.04 < float(weight.abs().max()) <= 0.05
     vectors = torch.randn(3, 32)
-    linear, tanh = method.role["map"], built("ease", linked, entity_map="tanh").role["map"]
+    linear, tanh = method.tower["map"], built("ease", linked, entity_map="tanh").tower["map"]
     assert torch.allclose(linear(2 * vectors), 2 * linear(vectors), atol=1e-5)
     assert tanh(100 * vectors).abs().max() <= 1
 
@@ -265,7 +270,7 @@ def test_given_vectors_begin_the_table(built: Built, batched: Batched, linked: A
     assert weight[corpus.entities.index("sailor")].tolist() == [-1, 0.5, 0]
     assert weight[corpus.entities.index("farmer")].abs().max() <= 0.05
     batch = batched(method)
-    assert torch.isfinite(method.total(method.loss(method.represent(batch), batch)))
+    assert torch.isfinite(Combined(method).total(method.loss(method.represent(batch), batch.generator())))
 
 
 @pytest.mark.parametrize(
@@ -312,7 +317,7 @@ def test_batch_order_does_not_matter(built: Built, linked: Any) -> None:
     losses = []
     for order in (range(12), range(11, -1, -1)):
         batch = Batch(method.views(Records(method.corpus, list(order)), np.random.default_rng(0)), 12, 0)
-        losses.append(float(method.loss(method.represent(batch), batch)["entity"]))
+        losses.append(float(method.loss(method.represent(batch), batch.generator())["entity"]))
     assert losses[0] == pytest.approx(losses[1], abs=1e-5)
 
 
@@ -366,9 +371,9 @@ def test_no_data_and_the_wrong_data(tiny: Path, sentences: Path, tmp_path: Path)
 )
 def test_settings_that_cannot_work_are_refused(bad: dict[str, Any]) -> None:
     with pytest.raises(InputError):
-        EASE.check(EASE.Settings(**bad))
+        check(EASE.Settings(**bad))
 
 
 def test_the_released_temperature_is_warned_of() -> None:
     with pytest.warns(UserWarning, match="hardly moves"):
-        EASE.check(EASE.Settings(entity_temperature=100.0))
+        check(EASE.Settings(entity_temperature=100.0))

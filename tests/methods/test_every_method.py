@@ -1,19 +1,16 @@
 """The laws of the frame, over the whole registry: a method is held to them by being there.
 
-A new method needs a line in OWN only where its defaults cannot work on a tiny encoder; a new kind of record needs a
-sample in tests/conftest.py.
+A new method needs a line in OWN only where its defaults cannot work on a tiny encoder; a new record type needs a sample
+in tests/conftest.py.
 """
 
 from __future__ import annotations
 
-import importlib.util
 import math
-import os
-import signal
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, fields
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
@@ -22,16 +19,20 @@ from safetensors.torch import load_file
 from torch import Tensor
 
 import isotrope
-from isotrope import trainer
 from isotrope.data.record_types import RECORD_TYPES
 from isotrope.errors import InputError
+from isotrope.methods.frame.from_scratch import FromScratch
 from isotrope.methods.frame.method import Method
 from isotrope.methods.frame.method_registry import find, registry
+from isotrope.methods.frame.settings import describe
 from isotrope.towers.keeping import Frozen, Momentum
-from isotrope.training.loop import Judgement
+from isotrope.training import run as training_run
+from isotrope.training.loop import Job
+from isotrope.training.run import Run
+from isotrope.training.state import Finished, Judge
 
 ROOT = Path(__file__).parents[2]
-NAMES = [name for name, method in registry().items() if method.kind == "training"]
+NAMES = [name for name, method in registry().items() if method.card.kind == "training"]
 LOOP = {
     "max_steps": 4,
     "batch_size": 24,
@@ -54,13 +55,17 @@ def settings_of(name: str, tiny: Path) -> dict[str, Any]:
     return {setting: value.format(tiny=tiny) for setting, value in OWN.get(name, {}).items()}
 
 
+def record_types(name: str) -> tuple[str, ...]:
+    return find(name).record_types(find(name).Settings())
+
+
 def sample_for(name: str, samples: dict[str, Path]) -> Path:
-    return next(samples[kind] for kind in find(name).record_types(find(name).Settings()) if kind in samples)
+    return next(samples[each] for each in record_types(name) if each in samples)
 
 
 def start_of(name: str, tiny: Path) -> str | Path:
-    """Methods that start anew take no model: only the default, which nobody asked for, passes."""
-    return "builtin-base" if find(name).starts_anew else tiny
+    """Methods that initialise their encoder from scratch take no model: only the default, which is not asked for."""
+    return "builtin-base" if issubclass(find(name), FromScratch) else tiny
 
 
 @dataclass(frozen=True)
@@ -68,36 +73,39 @@ class Trained:
     """A run of four steps, the method as the loop left it, and its backbone and frozen towers as they were before."""
 
     name: str
-    run: trainer.Run
-    method: Method
+    run: Run
+    method: Method[Any]
     before: dict[str, Tensor]
     frozen: dict[str, dict[str, Tensor]]
 
 
 @pytest.fixture(scope="module", params=NAMES)
 def trained(
-    request: pytest.FixtureRequest, tiny: Path, samples: dict[str, Path], tmp_path_factory: pytest.TempPathFactory
+    request: pytest.FixtureRequest,
+    tiny: Path,
+    samples: dict[str, Path],
+    tmp_path_factory: pytest.TempPathFactory,
+    rising_judge: Callable[..., Judge],
 ) -> Trained:
     name = request.param
     seen: dict[str, Any] = {}
-    loop = trainer.train_loop
+    loop = training_run.train_loop
 
-    def watched(method: Method, *rest: Any, **named: Any) -> Any:
+    def watched(job: Job, resume: bool = False) -> Finished:
+        method = job.combined.method
         towers = {
-            role: tower
-            for role, tower in method.role.items()
+            name: tower
+            for name, tower in method.tower.items()
             if isinstance(tower, Frozen) and not isinstance(tower, Momentum)
         }
-        seen["frozen"] = {
-            role: {key: value.clone() for key, value in tower.state_dict().items()} for role, tower in towers.items()
-        }
         seen["method"] = method
-        seen["before"] = {key: value.clone() for key, value in method.encoder.backbone.state_dict().items()}
-        return loop(method, *rest, **named)
+        seen["before"] = copied(method.encoder.backbone)
+        seen["frozen"] = {name: copied(tower) for name, tower in towers.items()}
+        return loop(job, resume)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(trainer, "train_loop", watched)
-        patch.setattr(trainer, "make_judge", rising)
+        patch.setattr(training_run, "train_loop", watched)
+        patch.setattr("isotrope.api.make_judge", rising_judge)
         folder = tmp_path_factory.mktemp(name) / "whole"
         run = isotrope.train(
             name, sample_for(name, samples), start_of(name, tiny), folder, **LOOP, **settings_of(name, tiny)
@@ -105,15 +113,13 @@ def trained(
     return Trained(name, run, **seen)
 
 
-def rising(*_: Any) -> Callable[[isotrope.Encoder], Judgement]:
-    """Scores that always improve: what a tiny model learns in four steps is nothing to these laws."""
-    count = iter(range(1000))
-    return lambda encoder: Judgement({"score": float(next(count))}, "score")
+def copied(module: torch.nn.Module) -> dict[str, Tensor]:
+    return {key: value.clone() for key, value in module.state_dict().items()}
 
 
-def test_every_kind_of_record_has_a_sample(samples: dict[str, Path]) -> None:
-    wanted = {kind for name in NAMES for kind in find(name).record_types(find(name).Settings())}
-    assert wanted <= set(samples), "put samples of the new kinds into SAMPLES of tests/conftest.py"
+def test_every_record_type_has_a_sample(samples: dict[str, Path]) -> None:
+    wanted = {each for name in NAMES for each in record_types(name)}
+    assert wanted <= set(samples), "put samples of the new record types into SAMPLES of tests/conftest.py"
     assert set(OWN) <= set(NAMES)
 
 
@@ -127,24 +133,18 @@ def test_it_trains_and_its_loss_is_a_number(trained: Trained) -> None:
 
 
 def test_resume_equals_an_uninterrupted_run(
-    trained: Trained, tiny: Path, samples: dict[str, Path], monkeypatch: pytest.MonkeyPatch
+    trained: Trained,
+    tiny: Path,
+    samples: dict[str, Path],
+    rising_scores: None,
+    interrupted: Callable[[int], AbstractContextManager[None]],
 ) -> None:
     """To the last bit, what only training sees included: heads, towers, queues."""
     folder = trained.run.folder.parent / "cut"
     data = sample_for(trained.name, samples)
     common = {**LOOP, **settings_of(trained.name, tiny)}
-    plain, taken = Method.finish_step, iter(range(1, 1000))
-
-    def interrupt(self: Method, representations: dict[str, Tensor]) -> None:
-        plain(self, representations)
-        if next(taken) == 2:
-            os.kill(os.getpid(), signal.SIGINT)  # as Ctrl-C does
-
-    monkeypatch.setattr(trainer, "make_judge", rising)
-    with monkeypatch.context() as patch:
-        patch.setattr(Method, "finish_step", interrupt)
-        with pytest.raises(KeyboardInterrupt, match="step 2"):
-            isotrope.train(trained.name, data, start_of(trained.name, tiny), folder, **common)
+    with interrupted(2), pytest.raises(KeyboardInterrupt, match="step 2"):
+        isotrope.train(trained.name, data, start_of(trained.name, tiny), folder, **common)
     resumed = isotrope.train(trained.name, data, start_of(trained.name, tiny), folder, resume=True, **common)
     first, second = (
         load_file(run.folder / "checkpoints" / "step-4" / "weights.safetensors") for run in (trained.run, resumed)
@@ -169,9 +169,9 @@ def test_what_only_training_needs_is_not_in_the_encoder(trained: Trained) -> Non
     """A tower that does not learn is never kept; a head that learns is kept whole or not at all."""
     kept = {id(parameter) for parameter in trained.run.encoder.parameters()}
     own = {id(parameter) for parameter in trained.method.encoder.parameters()}
-    for name, role in trained.method.role.items():
-        members = {id(parameter) for parameter in role.parameters()} - own
-        if isinstance(role, Frozen):
+    for name, tower in trained.method.tower.items():
+        members = {id(parameter) for parameter in tower.parameters()} - own
+        if isinstance(tower, Frozen):
             assert not members & kept, name
         else:
             assert members & kept in (set(), members), name
@@ -183,7 +183,7 @@ def test_what_only_training_needs_is_not_in_the_encoder(trained: Trained) -> Non
 
 def test_frozen_towers_do_not_move(trained: Trained) -> None:
     for name, before in trained.frozen.items():
-        tower = trained.method.role[name]
+        tower = trained.method.tower[name]
         after = tower.state_dict()
         assert [key for key, value in before.items() if not torch.equal(value, after[key])] == [], name
         assert not any(parameter.requires_grad for parameter in tower.parameters()), name
@@ -193,52 +193,38 @@ def test_frozen_towers_do_not_move(trained: Trained) -> None:
 
 @pytest.mark.parametrize("name", [name for name in NAMES if hasattr(find(name).Settings(), "learn_temperature")])
 def test_a_temperature_that_can_be_learned_moves(
-    name: str, tiny: Path, samples: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    name: str, tiny: Path, samples: dict[str, Path], tmp_path: Path, rising_scores: None
 ) -> None:
-    monkeypatch.setattr(trainer, "make_judge", rising)
     settings = {**LOOP, **settings_of(name, tiny), "max_steps": 2, "learn_temperature": True}
     run = isotrope.train(name, sample_for(name, samples), start_of(name, tiny), tmp_path / "run", **settings)
     first, second = [line["temperature"] for line in run.history if "loss" in line]
     assert first != second
 
 
-@pytest.fixture(scope="module")
-def build() -> ModuleType:
-    """docs/build.py, which no package holds."""
-    spec = importlib.util.spec_from_file_location("docs_build", ROOT / "docs" / "build.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 @every
-def test_every_setting_is_documented(name: str, build: ModuleType) -> None:
-    """On the page of all settings, and on the method's own page by its name."""
-    settings = [field.name for field in fields(find(name).Settings)]
-    table = build.table(find(name).Settings)
+def test_every_setting_is_explained(name: str) -> None:
+    """By its meaning in the code, which `isotrope methods` prints, and on the method's own page by its name."""
+    settings = describe(find(name).Settings)
     page = (ROOT / "docs" / "methods" / f"{find(name).__module__.rsplit('.', 1)[-1]}.md").read_text(encoding="utf-8")
-    assert [setting for setting in settings if f"| `{setting}` |" not in table] == []
-    assert [setting for setting in settings if f"`{setting}`" not in page] == []
+    assert [setting.name for setting in settings] == [field.name for field in fields(find(name).Settings)]
+    assert [setting.name for setting in settings if not setting.meaning] == []
+    assert [setting.name for setting in settings if f"`{setting.name}`" not in page] == []
 
 
 @every
-def test_the_wrong_kind_of_record_gets_a_sentence(
-    name: str, samples: dict[str, Path], tiny: Path, tmp_path: Path
-) -> None:
+def test_the_wrong_record_type_gets_a_sentence(name: str, samples: dict[str, Path], tiny: Path, tmp_path: Path) -> None:
     """It names what is needed and what was given, and nothing is left behind."""
-    kinds = find(name).record_types(find(name).Settings())
+    types = record_types(name)
     nobody = tmp_path / "nobody.tsv"
     nobody.write_text("left\tright\nx\ty\n", encoding="utf-8")
     wrong = {nobody: "'left', 'right'"}
-    if not any(RECORD_TYPES[kind].width == 1 for kind in kinds):
+    if not any(RECORD_TYPES[each].width == 1 for each in types):
         wrong[samples["sentences"]] = ".txt"
     for file, given in wrong.items():
         with pytest.raises(InputError) as caught:
             isotrope.train(name, file, start_of(name, tiny), tmp_path / "run", **LOOP, **settings_of(name, tiny))
         sentence = str(caught.value)
-        assert kinds[0] in sentence
+        assert types[0] in sentence
         assert given in sentence
         assert file.name in sentence
         assert "\n" not in sentence

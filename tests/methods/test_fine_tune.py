@@ -18,7 +18,9 @@ import isotrope
 from isotrope.data.corpus import Records
 from isotrope.errors import InputError
 from isotrope.measures.task_scores import agreement, correlations
-from isotrope.methods.frame.method import Batch, Method
+from isotrope.methods.frame.batch import Batch
+from isotrope.methods.frame.combined import Combined
+from isotrope.methods.frame.method import Method
 from isotrope.methods.frame.method_registry import find
 
 Build = Callable[..., Any]
@@ -66,7 +68,7 @@ FORMS = pytest.mark.parametrize("form", ["labelled", "pairs", "scored"])
 
 def test_the_card_and_the_kinds_that_a_form_takes() -> None:
     kind = find("fine-tune")
-    assert (kind.card().needs, kind.keeps, kind.scores_itself) == ("labelled", "last", True)
+    assert (kind.card.needs, kind.keeps, kind.chooses) == ("labelled", "last", True)
     assert kind.record_types(kind.Settings()) == ("labelled", "labelled-pairs", "scored-pairs")
     assert kind.record_types(kind.Settings(form="regression")) == ("scored-pairs", "labelled")  # type: ignore[call-arg]
 
@@ -95,7 +97,7 @@ def test_a_long_pair_loses_the_back_of_its_longer_side(built: Build, tmp_path: P
     assert len(kept) == 64
     assert kept[1 : 1 + method.room - len(second)] == first[: method.room - len(second)]
     assert kept[-1 - len(second) : -1] == second
-    assert method.remarks() == ["40 of 40 pairs are longer than max_length and are cut."]
+    assert method.prepared.remarks == ("40 of 40 pairs are longer than max_length and are cut.",)
 
 
 def test_the_loss_is_cross_entropy_and_a_guess_costs_the_log_of_the_classes(
@@ -107,9 +109,11 @@ def test_the_loss_is_cross_entropy_and_a_guess_costs_the_log_of_the_classes(
     assert found["outputs"].shape == (8, 5)
     lines = zip(found["outputs"].detach().double().tolist(), found["targets"].tolist(), strict=True)
     expected = sum(math.log(sum(map(math.exp, row))) - row[wanted] for row, wanted in lines)
-    assert float(method.loss(found, batch)["classification"].detach()) == pytest.approx(expected / 8, abs=1e-6)
+    assert float(method.loss(found, batch.generator())["classification"].detach()) == pytest.approx(
+        expected / 8, abs=1e-6
+    )
     guess = {"outputs": torch.zeros(8, 5), "targets": found["targets"]}
-    assert float(method.loss(guess, batch)["classification"]) == pytest.approx(math.log(5))
+    assert float(method.loss(guess, batch.generator())["classification"]) == pytest.approx(math.log(5))
 
 
 def test_scores_are_standard_scores_and_the_mean_costs_one(built: Build, scored: Path) -> None:
@@ -119,8 +123,15 @@ def test_scores_are_standard_scores_and_the_mean_costs_one(built: Build, scored:
     gold = Records(method.corpus, list(range(240))).scores()
     assert torch.allclose(wanted, torch.from_numpy((gold - gold.mean()) / gold.std()), atol=1e-6)
     mean = {"outputs": torch.zeros(240, 1), "targets": wanted.float()}
-    assert float(method.loss(mean, batch)["regression"]) == pytest.approx(1.0, abs=1e-5)
-    assert float(method.loss({"outputs": wanted[:, None].float(), "targets": wanted.float()}, batch)["regression"]) == 0
+    assert float(method.loss(mean, batch.generator())["regression"]) == pytest.approx(1.0, abs=1e-5)
+    assert (
+        float(
+            method.loss({"outputs": wanted[:, None].float(), "targets": wanted.float()}, batch.generator())[
+                "regression"
+            ]
+        )
+        == 0
+    )
 
 
 def test_numbers_of_single_texts_are_learned_by_regression(built: Build, tmp_path: Path, topics: list[str]) -> None:
@@ -145,9 +156,9 @@ def test_accuracy_f1_and_the_commonest_class() -> None:
 def test_correlations_are_scipys_and_a_constant_has_none() -> None:
     rng = np.random.default_rng(0)
     found, wanted = rng.normal(size=50), rng.integers(0, 5, size=50).astype(float)
-    told = correlations(torch.from_numpy(found), torch.from_numpy(wanted))
-    assert float(told["pearson"]) == pytest.approx(stats.pearsonr(found, wanted).statistic, abs=1e-6)
-    assert float(told["spearman"]) == pytest.approx(stats.spearmanr(found, wanted).statistic, abs=1e-6)
+    measured = correlations(torch.from_numpy(found), torch.from_numpy(wanted))
+    assert float(measured["pearson"]) == pytest.approx(stats.pearsonr(found, wanted).statistic, abs=1e-6)
+    assert float(measured["spearman"]) == pytest.approx(stats.spearmanr(found, wanted).statistic, abs=1e-6)
     flat = correlations(torch.ones(50), torch.from_numpy(wanted))
     assert (float(flat["pearson"]), float(flat["spearman"])) == (0.0, 0.0)
 
@@ -179,7 +190,7 @@ def test_the_head_is_dropped(built: Build, labelled: Path, tiny: Path) -> None:
     assert {key.split(".")[0] for key in method.export().state_dict()} == {"backbone"}
 
 
-def test_what_the_words_tell_is_learned_and_the_last_weights_are_kept(
+def test_what_the_words_say_is_learned_and_the_last_weights_are_kept(
     tiny: Path, labelled: Path, tmp_path: Path
 ) -> None:
     settings = {**SHORT, "max_steps": 60, "eval_steps": 60, "batch_size": 32, "learning_rate": 3e-3, "held_out": 30}
@@ -202,16 +213,16 @@ def test_every_record_of_the_test_file_counts_and_classes_are_known_by_name(
     assert measured[-1]["test_guess"] == pytest.approx(10 / 19)
     weights = load_file(run.folder / "checkpoints" / "step-4" / "weights.safetensors")
     method = find("fine-tune")(find("fine-tune").Settings(), run.encoder, 64, run.corpus).eval()
-    method.load_state_dict(weights, strict=False)  # the saved ones have the positions too
+    Combined(method).load_state_dict(weights, strict=False)  # the saved ones have the positions too
     vectors = torch.from_numpy(run.encoder.encode([topics[i] for i in range(36, 55)]))
-    found = method.role["head"](vectors).argmax(dim=1)
+    found = method.tower["head"](vectors).argmax(dim=1)
     wanted = torch.tensor([run.corpus.classes.index(("space", "music")[i % 2]) for i in range(36, 55)])
     share = float((found == wanted).float().mean())
     assert measured[-1]["test_accuracy"] == pytest.approx(share)
     assert json.loads((run.folder / "run.json").read_text())["settings"]["test"] == str(test)
 
 
-def test_mlm_beside_it_leaves_its_score_alone(tiny: Path, pairs: Path, tmp_path: Path) -> None:
+def test_an_auxiliary_loss_leaves_its_score_alone(tiny: Path, pairs: Path, tmp_path: Path) -> None:
     run = isotrope.train("fine-tune", pairs, tiny, tmp_path / "run", **{**SHORT, "held_out": 30}, mlm_weight=0.1)
     (line, *_) = (line for line in run.history if "evaluation" in line)
     assert (line["chosen_by"], "mlm_perplexity" in line["evaluation"]) == ("accuracy", True)

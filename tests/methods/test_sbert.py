@@ -13,12 +13,13 @@ from torch.nn.functional import cross_entropy
 
 import isotrope
 from isotrope.errors import InputError
-from isotrope.methods.frame.auxiliary import Beside
-from isotrope.methods.frame.method import Batch, Method
-from isotrope.methods.mlm import MaskedLanguageModel, MLMSettings
+from isotrope.methods.frame.batch import Batch
+from isotrope.methods.frame.combined import Combined
+from isotrope.methods.frame.method import Method
+from isotrope.methods.frame.settings import check
 from isotrope.methods.sbert import SBERT
 
-Built = Callable[..., Method]
+Built = Callable[..., Any]
 Batched = Callable[..., Batch]
 LABELS = ("entailment", "neutral", "contradiction")
 
@@ -53,7 +54,7 @@ def test_the_data_choose_the_form_and_a_setting_may_insist(
     for asked in ("auto", form):
         method = built("sbert", of_each[form], form=asked)
         batch = batched(method)
-        terms = method.loss(method.represent(batch), batch)
+        terms = method.loss(method.represent(batch), batch.generator())
         assert list(terms) == [form]
         assert torch.isfinite(terms[form])
         assert method.candidates({}) == 0
@@ -64,8 +65,8 @@ def test_the_data_choose_the_form_and_a_setting_may_insist(
 
 def test_a_column_called_label_holds_classes_or_scores_as_asked(built: Built, topics: list[str]) -> None:
     rows = [{"sentence1": topics[i], "sentence2": topics[i + 1], "label": i % 5} for i in range(20)]
-    assert built("sbert", rows).role["classifier"].module.out_features == 5  # type: ignore[union-attr]
-    assert "classifier" not in built("sbert", rows, form="regression").role
+    assert built("sbert", rows).tower["classifier"].module.out_features == 5  # type: ignore[union-attr]
+    assert "classifier" not in built("sbert", rows, form="regression").tower
     halves = [{**row, "label": row["label"] / 2} for row in rows]
     with pytest.raises(InputError, match=r"look like scores \('0.5'\); say form regression"):
         built("sbert", halves)
@@ -82,13 +83,13 @@ def test_classification_reads_u_v_and_their_distance(built: Built, batched: Batc
         torch.from_numpy(method.encoder.encode([row[side] for row in inferences[:8]]))
         for side in ("premise", "hypothesis")
     )
-    weight = method.role["classifier"].module.weight  # type: ignore[union-attr]
+    weight = method.tower["classifier"].module.weight  # type: ignore[union-attr]
     assert weight.shape == (3, 3 * method.encoder.dimension)
-    assert method.role["classifier"].module.bias is None  # type: ignore[union-attr]
+    assert method.tower["classifier"].module.bias is None  # type: ignore[union-attr]
     scores = u @ weight[:, :32].T + v @ weight[:, 32:64].T + (u - v).abs() @ weight[:, 64:].T
     wanted = torch.tensor([sorted(LABELS).index(row["label"]) for row in inferences[:8]])
     expected = cross_entropy(scores, wanted)
-    assert float(method.loss(method.represent(batch), batch)["classification"].detach()) == pytest.approx(
+    assert float(method.loss(method.represent(batch), batch.generator())["classification"].detach()) == pytest.approx(
         float(expected.detach()), abs=1e-5
     )
 
@@ -96,11 +97,11 @@ def test_classification_reads_u_v_and_their_distance(built: Built, batched: Batc
 def test_swapping_the_texts_leaves_the_distance_part(built: Built, inferences: Any) -> None:
     method = built("sbert", inferences)
     with torch.no_grad():
-        method.role["classifier"].module.weight[:, :64] = 0  # type: ignore[union-attr,index]
+        method.tower["classifier"].module.weight[:, :64] = 0  # type: ignore[union-attr,index]
     u, v = torch.randn(2, 6, 32, generator=torch.Generator().manual_seed(0))
     wanted = torch.tensor([0, 1, 2, 0, 1, 2])
     losses = [
-        method.loss({"first": a, "second": b, "wanted": wanted}, Batch({}, 6, 0))["classification"]
+        method.loss({"first": a, "second": b, "wanted": wanted}, torch.Generator())["classification"]
         for a, b in ((u, v), (v, u))
     ]
     assert float(losses[0].detach()) == pytest.approx(float(losses[1].detach()))
@@ -115,7 +116,7 @@ def test_regression_is_the_squared_error_of_the_cosine(built: Built, batched: Ba
     )
     cosines = (first * second).sum(axis=1)
     expected = np.mean((cosines - np.array([row["score"] for row in scored[:8]]) / 5.0) ** 2)  # the highest score is 5
-    assert float(method.loss(method.represent(batch), batch)["regression"].detach()) == pytest.approx(
+    assert float(method.loss(method.represent(batch), batch.generator())["regression"].detach()) == pytest.approx(
         float(expected), abs=1e-5
     )
     assert built("sbert", scored, highest_score=10.0).highest == 10.0
@@ -125,24 +126,24 @@ def test_regression_is_zero_where_the_cosine_is_the_score(built: Built, scored: 
     method = built("sbert", scored)
     u, v = torch.tensor([[1.0, 0.0], [3.0, 4.0]]), torch.tensor([[0.0, 2.0], [5.0, 0.0]])
     found = {"first": u, "second": v, "wanted": torch.tensor([0.0, 0.6])}
-    assert float(method.loss(found, Batch({}, 2, 0))["regression"]) == pytest.approx(0.0, abs=1e-7)
+    assert float(method.loss(found, torch.Generator())["regression"]) == pytest.approx(0.0, abs=1e-7)
 
 
 def test_the_golden_triplet_and_its_sign(built: Built, triples: Path) -> None:
     method = built("sbert", triples)
     u, near, far = torch.tensor([[0.0, 0.0]]), torch.tensor([[0.0, 2.0]]), torch.tensor([[3.0, 4.0]])
-    batch = Batch({}, 1, 0)
-    assert float(method.loss({"first": u, "second": far, "third": near}, batch)["triplet"]) == pytest.approx(4.0)
-    assert float(method.loss({"first": u, "second": near, "third": far}, batch)["triplet"]) == 0.0
+    generator = torch.Generator()
+    assert float(method.loss({"first": u, "second": far, "third": near}, generator)["triplet"]) == pytest.approx(4.0)
+    assert float(method.loss({"first": u, "second": near, "third": far}, generator)["triplet"]) == 0.0
     wide = built("sbert", triples, margin=5.0)
-    assert float(wide.loss({"first": u, "second": near, "third": far}, batch)["triplet"]) == pytest.approx(2.0)
+    assert float(wide.loss({"first": u, "second": near, "third": far}, generator)["triplet"]) == pytest.approx(2.0)
     cosine = built("sbert", triples, distance="cosine", margin=0.5)
     right = {
         "first": torch.tensor([[1.0, 0.0]]),
         "second": torch.tensor([[0.0, 1.0]]),
         "third": torch.tensor([[1.0, 0.0]]),
     }
-    assert float(cosine.loss(right, batch)["triplet"]) == pytest.approx(1.5)
+    assert float(cosine.loss(right, generator)["triplet"]) == pytest.approx(1.5)
 
 
 # ---- what is kept, and the laws
@@ -151,8 +152,8 @@ def test_the_golden_triplet_and_its_sign(built: Built, triples: Path) -> None:
 def test_the_classifier_learns_and_is_dropped(built: Built, batched: Batched, inferences: Any, tiny: Path) -> None:
     method = built("sbert", inferences)
     batch = batched(method)
-    method.total(method.loss(method.represent(batch), batch)).backward()
-    assert method.role["classifier"].module.weight.grad.abs().sum() > 0  # type: ignore[union-attr]
+    Combined(method).total(method.loss(method.represent(batch), batch.generator())).backward()
+    assert method.tower["classifier"].module.weight.grad.abs().sum() > 0  # type: ignore[union-attr]
     exported = method.export()
     raw = isotrope.load(tiny)
     assert {name for name, _ in exported.named_parameters()} == {name for name, _ in raw.named_parameters()}
@@ -174,24 +175,23 @@ def test_neither_the_order_of_a_batch_nor_its_padding_matters(
 ) -> None:
     method = still(built("sbert", of_each[form]))
     whole, turned = batched(method, range(8)), batched(method, range(7, -1, -1))
-    losses = [float(method.loss(method.represent(batch), batch)[form].detach()) for batch in (whole, turned)]
+    losses = [
+        float(method.loss(method.represent(batch), batch.generator())[form].detach()) for batch in (whole, turned)
+    ]
     single = [
-        float(method.loss(method.represent(batch), batch)[form].detach())
+        float(method.loss(method.represent(batch), batch.generator())[form].detach())
         for batch in (batched(method, [row]) for row in range(8))
     ]
     assert losses[0] == pytest.approx(losses[1], abs=1e-5)
     assert losses[0] == pytest.approx(np.mean(single), abs=1e-5)
 
 
-def test_masked_language_modelling_may_stand_beside_it(
-    tiny: Path, built: Built, batched: Batched, inferences: Any
+def test_masked_language_modelling_can_be_added(
+    built: Built, batched: Batched, with_mlm: Callable[..., Combined], inferences: Any
 ) -> None:
-    method = built("sbert", inferences)
-    encoder = isotrope.load(tiny, device="cpu", language_head=True)
-    method = SBERT(method.settings, encoder, 64, method.corpus).train()
-    both = Beside(method, MaskedLanguageModel(MLMSettings(), encoder, 64), 0.1)
-    batch = batched(both)
-    assert set(both.loss(both.represent(batch), batch)) == {"classification", "mlm"}
+    combined = with_mlm(built("sbert", inferences, language_head=True), 0.1)
+    batch = batched(combined)
+    assert set(combined.loss(combined.represent(batch), batch.generator())) == {"classification", "mlm"}
 
 
 @pytest.mark.filterwarnings("ignore:Training did not improve")
@@ -243,4 +243,4 @@ def test_data_that_teach_nothing(built: Built, inferences: Any, scored: Any, tin
 )
 def test_settings_that_cannot_work_are_refused(bad: dict[str, Any]) -> None:
     with pytest.raises(InputError):
-        SBERT.check(SBERT.Settings(**bad))
+        check(SBERT.Settings(**bad))

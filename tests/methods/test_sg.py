@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,18 +12,18 @@ import torch
 from torch import Tensor
 
 import isotrope
-from isotrope.data.corpus import Records, open_corpus
-from isotrope.encoders.modes import set_dropout
 from isotrope.errors import InputError
 from isotrope.methods import sg
-from isotrope.methods.frame.method import Batch
-from isotrope.methods.frame.method_registry import find
+from isotrope.methods.frame.batch import Batch
+from isotrope.methods.frame.combined import Combined
+from isotrope.methods.frame.settings import check
 from isotrope.methods.sg import SelfGuided, SelfGuidedOptimised
-from isotrope.training.loop import make_accelerator
 from isotrope.training.loop_settings import LoopSettings
 from isotrope.training.optimiser import build_optimiser
-from isotrope.training.step import compute_gradient
 
+Build = Callable[..., Any]
+Batched = Callable[..., Batch]
+Law = Callable[..., Any]
 # specs/1, section 2.8
 CLS = torch.tensor([[1, 0], [0.6, 0.8]])
 LAYERS = torch.tensor([[[0.8, 0.6], [0.96, 0.28]], [[-0.6, 0.8], [0.28, 0.96]]])
@@ -36,23 +37,12 @@ SHORT: dict[str, Any] = {
 }
 
 
-def build(name: str, folder: Path, pooling: str = "cls", dropout: float | None = None, **settings: Any) -> SelfGuided:
-    kind = find(name)
-    chosen = kind.Settings(**{"projection": 64, **settings})
-    kind.check(chosen)
-    torch.manual_seed(0)
-    method = kind(chosen, isotrope.load(folder, pooling=pooling, device="cpu"), 64).train()
-    if dropout is not None:
-        set_dropout(method.encoder.backbone, dropout)
-    assert isinstance(method, SelfGuided)
-    return method
+@pytest.fixture
+def build(built: Build, sentences: Path) -> Build:
+    def make(name: str, data: Any = sentences, pooling: str = "cls", **settings: Any) -> Any:
+        return built(name, data, pooling=pooling, **{"projection": 64, **settings})
 
-
-def batch_of(method: SelfGuided, source: Path, rows: list[int] | None = None, seed: int = 0) -> Batch:
-    rows = rows or list(range(8))
-    tokenizer = method.encoder.text_tokenizer
-    corpus = open_corpus(source, ("sentences",), tokenizer)
-    return Batch(method.views(Records(corpus, rows), np.random.default_rng(0)), len(rows), seed)
+    return make
 
 
 def embeddings(encoder: isotrope.Encoder) -> list[Tensor]:
@@ -64,7 +54,7 @@ def test_defaults_are_the_papers() -> None:
         settings = kind.Settings()
         assert (settings.temperature, settings.distance_weight, settings.projection) == (0.01, 0.1, 4096)  # type: ignore[attr-defined]
         assert (settings.variant, settings.layer_pooling) == (variant, "max")  # type: ignore[attr-defined]
-        assert kind.betas == (0.9, 0.9)
+        assert kind.defaults == {"adam_beta2": 0.9}
     cards = {card.name: card for card in isotrope.methods()}
     assert cards["sg"].needs == cards["sg-opt"].needs == "sentences"
 
@@ -73,22 +63,22 @@ def test_defaults_are_the_papers() -> None:
     ("variant", "depth", "expected"),
     [("base", 1, 0.991946), ("opt1", 1, 1.232310), ("opt2", 1, 0.823745), ("opt3", 2, 0.921917)],
 )
-def test_golden_values(tiny: Path, sentences: Path, variant: str, depth: int, expected: float) -> None:
-    method = build("sg", tiny, projection=0, temperature=0.5, variant=variant)
-    terms = method.loss({"tuned": CLS, "layers": LAYERS[:, :depth]}, batch_of(method, sentences))
+def test_golden_values(build: Build, batched: Batched, variant: str, depth: int, expected: float) -> None:
+    method = build("sg", projection=0, temperature=0.5, variant=variant)
+    terms = method.loss({"tuned": CLS, "layers": LAYERS[:, :depth]}, torch.Generator())
     assert float(terms["contrastive"]) == pytest.approx(expected, abs=1e-6)
     assert float(terms["distance"].detach()) == 0.0
 
 
 def test_one_layer_is_drawn_for_each_sentence_and_all_have_their_turn(
-    tiny: Path, sentences: Path, monkeypatch: pytest.MonkeyPatch
+    build: Build, batched: Batched, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    method = build("sg", tiny, projection=0)
+    method = build("sg", projection=0)
     seen: list[Tensor] = []
     monkeypatch.setattr(sg, "self_guided", lambda tuned, layers, *_: seen.append(layers) or tuned.sum())
     layers = torch.arange(3.0).view(1, 3, 1).expand(300, 3, 4)  # layer k holds k everywhere
     for seed in (1, 1, 2):
-        method.loss({"tuned": torch.zeros(300, 4), "layers": layers}, batch_of(method, sentences, seed=seed))
+        method.loss({"tuned": torch.zeros(300, 4), "layers": layers}, torch.Generator().manual_seed(seed))
     assert seen[0].shape == (300, 1, 4)
     counts = torch.bincount(seen[0][:, 0, 0].long(), minlength=3)
     assert set(seen[0].unique().tolist()) == {0.0, 1.0, 2.0}  # a draw, never a mean
@@ -97,12 +87,14 @@ def test_one_layer_is_drawn_for_each_sentence_and_all_have_their_turn(
     assert not torch.equal(seen[0], seen[2])
 
 
-def test_the_views_are_pooled_layers_of_the_model_as_it_was_given(tiny: Path, sentences: Path) -> None:
-    method = build("sg-opt", tiny)
+def test_the_views_are_pooled_layers_of_the_model_as_it_was_given(
+    build: Build, batched: Batched, tiny: Path, sentences: Path
+) -> None:
+    method = build("sg-opt")
     with torch.no_grad():
         for parameter in method.encoder.backbone.encoder.parameters():  # type: ignore[union-attr, operator]
             parameter.add_(0.1)  # as if it had learned
-    batch = batch_of(method, sentences, [0, 3, 9, 130])
+    batch = batched(method, [0, 3, 9, 130])
     found = method.represent(batch)
     start = isotrope.load(tiny, device="cpu")
     tokens = batch["sentences"]
@@ -116,13 +108,13 @@ def test_the_views_are_pooled_layers_of_the_model_as_it_was_given(tiny: Path, se
     again = method.represent(batch)
     assert torch.equal(found["layers"], again["layers"])  # no dropout in the frozen copy, though the method trains
     assert not torch.equal(found["tuned"], again["tuned"])
-    mean = build("sg-opt", tiny, layer_pooling="mean").represent(batch)["layers"]
+    mean = build("sg-opt", layer_pooling="mean").represent(batch)["layers"]
     assert torch.allclose(mean[0, 2], layers[2][0, : tokens.lengths[0]].mean(dim=0), atol=1e-5)
 
 
-def test_the_distance_is_a_sum_of_squares_over_what_learns(tiny: Path, sentences: Path) -> None:
-    method = build("sg-opt", tiny)
-    batch = batch_of(method, sentences)
+def test_the_distance_is_a_sum_of_squares_over_what_learns(build: Build, batched: Batched) -> None:
+    method = build("sg-opt")
+    batch = batched(method)
     distance = method.distance()
     distance.backward()
     learns = [p for p in method.encoder.parameters() if p.requires_grad]
@@ -133,31 +125,29 @@ def test_the_distance_is_a_sum_of_squares_over_what_learns(tiny: Path, sentences
         learns[1].sub_(2.0)
     expected = 0.25 * learns[0].numel() + 4.0 * learns[1].numel()
     assert float(method.distance().detach()) == pytest.approx(expected, rel=1e-4)
-    terms = method.loss(method.represent(batch), batch)
-    total = float(method.total(terms).detach())
+    terms = method.loss(method.represent(batch), batch.generator())
+    total = float(Combined(method).total(terms).detach())
     assert total == pytest.approx(float(terms["contrastive"].detach()) + 0.1 * expected, rel=1e-4)
 
 
-def test_the_gradient_reaches_head_and_layers_but_neither_copy_nor_embeddings(tiny: Path, sentences: Path) -> None:
-    method = build("sg-opt", tiny)
-    batch = batch_of(method, sentences)
-    method.total(method.loss(method.represent(batch), batch)).backward()
+def test_the_gradient_reaches_head_and_layers_but_neither_copy_nor_embeddings(build: Build, batched: Batched) -> None:
+    method = build("sg-opt")
+    batch = batched(method)
+    Combined(method).total(method.loss(method.represent(batch), batch.generator())).backward()
     reached = {name for name, p in method.named_parameters() if p.grad is not None and p.grad.abs().sum() > 0}
     assert any("head" in name for name in reached)
     assert any("encoder.layer.1" in name for name in reached)
     assert not any("frozen" in name or "embeddings" in name for name in reached)
     found = method.represent(batch)
     method.zero_grad()
-    method.loss({**found, "tuned": found["tuned"].detach()}, batch)["contrastive"].backward()
-    assert method.role["head"].module[0].weight.grad.abs().sum() > 0  # type: ignore[union-attr, index]  # the head learns from the layers too
+    method.loss({**found, "tuned": found["tuned"].detach()}, batch.generator())["contrastive"].backward()
+    assert method.tower["head"].module[0].weight.grad.abs().sum() > 0  # type: ignore[union-attr, index]  # the head learns from the layers too
 
 
 @pytest.mark.filterwarnings("ignore:Training did not improve")
 def test_training_lowers_the_loss_and_leaves_the_copy_and_the_embeddings_bit_for_bit(
-    tiny: Path, sentences: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tiny: Path, sentences: Path, tmp_path: Path, updated_methods: list[Any]
 ) -> None:
-    kept: list[SelfGuided] = []
-    monkeypatch.setattr(SelfGuidedOptimised, "after_step", lambda self, _: kept.append(self))
     # The [CLS] of random weights knows nothing of its sentence, so mean pooling.
     settings = {**SHORT, "temperature": 0.1, "max_steps": 25, "eval_steps": 25, "learning_rate": 3e-3}
     run = isotrope.train("sg-opt", sentences, tiny, tmp_path / "run", pooling="mean", **settings)
@@ -165,7 +155,7 @@ def test_training_lowers_the_loss_and_leaves_the_copy_and_the_embeddings_bit_for
     assert np.mean(losses[-3:]) < 0.85 * losses[0]
     assert {line["candidates"] for line in run.history if "candidates" in line} == {1 + 15 * 3}
     start = isotrope.load(tiny, pooling="mean", device="cpu")
-    method = kept[-1]
+    method = updated_methods[-1]
     assert method.frozen.fingerprint() == start.fingerprint()
     assert not any(module.training for module in method.frozen.modules())
     assert all(
@@ -177,70 +167,46 @@ def test_training_lowers_the_loss_and_leaves_the_copy_and_the_embeddings_bit_for
 
 
 @pytest.mark.parametrize("name", ["sg", "sg-opt"])
-@pytest.mark.filterwarnings("ignore:Training did not improve")
-def test_resume_equals_uninterrupted(
-    name: str, tiny: Path, sentences: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    common = {**SHORT, "model": tiny, "pooling": "cls", "max_steps": 6, "eval_steps": 3}
-    monkeypatch.setattr(find(name), "keeps", "last")
-    whole = isotrope.train(name, sentences, output=tmp_path / "whole", **common)
-    steps = iter(range(10))
-
-    def stop(self: SelfGuided, _: Any) -> None:
-        if next(steps) == 3:
-            raise KeyboardInterrupt
-
-    with monkeypatch.context() as patch:
-        patch.setattr(find(name), "after_step", stop)
-        with pytest.raises(KeyboardInterrupt):
-            isotrope.train(name, sentences, output=tmp_path / "cut", **common)
-    resumed = isotrope.train(name, sentences, output=tmp_path / "cut", resume=True, **common)
-    pairs = zip(whole.encoder.parameters(), resumed.encoder.parameters(), strict=True)
-    assert all(torch.equal(first, second) for first, second in pairs)
+def test_resume_equals_uninterrupted(name: str, sentences: Path, resume_agrees: Law) -> None:
+    resume_agrees(name, sentences, pooling="cls", projection=64)
 
 
 @pytest.mark.parametrize("name", ["sg", "sg-opt"])
-def test_chunks_give_the_gradient_of_the_whole_batch(name: str, tiny: Path, sentences: Path) -> None:
-    accelerator = make_accelerator(LoopSettings())
-    found = []
-    for chunk in (None, 3):
-        method = build(name, tiny, dropout=0.0, temperature=0.1)
-        compute_gradient(method, batch_of(method, sentences), accelerator, (1, 2, 0), chunk)
-        found.append({key: p.grad for key, p in method.named_parameters() if p.grad is not None})
-    assert found[0].keys() == found[1].keys()
-    assert max(float(gradient.abs().max()) for gradient in found[0].values()) > 1e-2
-    for key, gradient in found[0].items():
-        assert torch.allclose(gradient, found[1][key], atol=1e-5), key
+def test_chunks_give_the_gradient_of_the_whole_batch(build: Build, chunks_equal_whole: Law, name: str) -> None:
+    chunks_equal_whole(*(build(name, backbone_dropout=0.0, temperature=0.1) for _ in range(2)))
 
 
-def test_neither_order_nor_padding_matters(tiny: Path, sentences: Path, tmp_path: Path) -> None:
-    method = build("sg-opt", tiny, dropout=0.0)
-    forward, backward = batch_of(method, sentences), batch_of(method, sentences, list(range(7, -1, -1)))
-    first, second = (float(method.loss(method.represent(b), b)["contrastive"].detach()) for b in (forward, backward))
+def test_neither_order_nor_padding_matters(build: Build, batched: Batched, sentences: Path, tmp_path: Path) -> None:
+    method = build("sg-opt", backbone_dropout=0.0)
+    forward, backward = batched(method), batched(method, list(range(7, -1, -1)))
+    first, second = (
+        float(method.loss(method.represent(b), b.generator())["contrastive"].detach()) for b in (forward, backward)
+    )
     assert first == pytest.approx(second, abs=1e-4)
     mixed = tmp_path / "mixed.txt"
     mixed.write_text("the chef bakes\n" + sentences.read_text().splitlines()[0] + " and once more with salt and soup\n")
-    alone, beside = (method.represent(batch_of(method, mixed, rows)) for rows in ([0], [0, 1]))
-    assert torch.allclose(alone["layers"][0], beside["layers"][0], atol=1e-5)
+    method = build("sg-opt", mixed, backbone_dropout=0.0)
+    alone, together = (method.represent(batched(method, rows)) for rows in ([0], [0, 1]))
+    assert torch.allclose(alone["layers"][0], together["layers"][0], atol=1e-5)
 
 
 @pytest.mark.parametrize(("variant", "expected"), [("base", 15), ("opt1", 15), ("opt2", 8), ("opt3", 22)])
-def test_candidates_are_counted(tiny: Path, variant: str, expected: int) -> None:
-    method = build("sg", tiny, variant=variant)
+def test_candidates_are_counted(build: Build, variant: str, expected: int) -> None:
+    method = build("sg", variant=variant)
     assert method.candidates({"layers": torch.zeros(8, 3, 4)}) == expected
 
 
-def test_the_head_is_the_papers(tiny: Path) -> None:
-    head = build("sg", tiny, projection=512).role["head"].module
+def test_the_head_is_the_papers(build: Build) -> None:
+    head = build("sg", projection=512).tower["head"].module
     assert [type(part).__name__ for part in head] == ["Linear", "GELU", "Linear", "GELU"]  # type: ignore[union-attr, arg-type]
     assert head[2].weight.shape == (512, 512)  # type: ignore[index, union-attr]
     assert float(head[2].weight.std().detach()) == pytest.approx(0.02, rel=0.02)  # type: ignore[index, union-attr, operator]
     assert not head[2].bias.any()  # type: ignore[index, union-attr, operator]
 
 
-def test_the_optimiser_has_the_papers_betas_and_nothing_frozen(tiny: Path) -> None:
-    method = build("sg", tiny)
-    optimiser = build_optimiser(method, LoopSettings())
+def test_the_optimiser_has_the_papers_betas_and_nothing_frozen(build: Build) -> None:
+    method = build("sg")
+    optimiser = build_optimiser(Combined(method), LoopSettings(**SelfGuided.defaults))
     assert {group["betas"] for group in optimiser.param_groups} == {(0.9, 0.9)}
     listed = {id(p) for group in optimiser.param_groups for p in group["params"]}
     assert not listed & {id(p) for p in [*embeddings(method.encoder), *method.frozen.parameters()]}
@@ -259,11 +225,11 @@ def test_the_optimiser_has_the_papers_betas_and_nothing_frozen(tiny: Path) -> No
 )
 def test_settings_that_cannot_work_are_refused(bad: dict[str, Any], said: str) -> None:
     with pytest.raises(InputError, match=said):
-        SelfGuided.check(SelfGuided.Settings(**bad))
+        check(SelfGuided.Settings(**bad))
     with pytest.raises(InputError, match=said):
-        SelfGuidedOptimised.check(SelfGuidedOptimised.Settings(**bad))
+        check(SelfGuidedOptimised.Settings(**bad))
 
 
-def test_a_vector_wider_than_a_layer_is_refused(tiny: Path) -> None:
+def test_a_vector_wider_than_a_layer_is_refused(build: Build) -> None:
     with pytest.raises(InputError, match=r"64 dimensions.*layers of the model \(32\)"):
-        build("sg", tiny, pooling="cls+mean")
+        build("sg", pooling="cls+mean")

@@ -2,36 +2,38 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
 import isotrope
-from isotrope.data.corpus import Records, open_corpus
 from isotrope.encoders.encoder import Encoder
 from isotrope.encoders.parts.dense import Dense
 from isotrope.errors import InputError
-from isotrope.methods.frame.method import Batch, Method
-from isotrope.methods.frame.method_registry import find
+from isotrope.methods.frame.batch import Batch
+from isotrope.methods.frame.combined import Combined
+from isotrope.methods.frame.settings import check
 from isotrope.methods.simcse import SimCSE, SupervisedSimCSE
 from isotrope.objectives import info_nce
 
-
-def build(name: str, folder: Path, pooling: str = "cls", **settings: object) -> Method:
-    kind = find(name)
-    chosen = kind.Settings(**settings)  # type: ignore[arg-type]
-    kind.check(chosen)
-    torch.manual_seed(0)
-    return kind(chosen, isotrope.load(folder, pooling=pooling, device="cpu"), 64).train()
+Build = Callable[..., Any]
+Batched = Callable[..., Batch]
+Law = Callable[..., Any]
 
 
-def batch_of(method: Method, source: Path, rows: range = range(8)) -> Batch:
-    tokenizer = method.encoder.text_tokenizer
-    corpus = open_corpus(source, (method.needs, *method.accepts), tokenizer)
-    return Batch(method.views(Records(corpus, list(rows)), np.random.default_rng(0)), len(rows), 0)
+@pytest.fixture
+def build(built: Build, sentences: Path, triples: Path) -> Build:
+    texts = {"simcse": sentences, "simcse-supervised": triples}
+
+    def make(name: str, pooling: str = "cls", data: Path | None = None, **settings: Any) -> Any:
+        return built(name, data or texts[name], pooling=pooling, **settings)
+
+    return make
 
 
 def test_cards_carry_the_paper() -> None:
@@ -48,42 +50,42 @@ def test_defaults_are_the_papers() -> None:
     assert SupervisedSimCSE.Settings().hard_negative_weight == 1.0
 
 
-def test_the_two_views_differ_under_dropout_and_agree_without(tiny: Path, sentences: Path) -> None:
-    with_dropout = build("simcse", tiny)
-    found = with_dropout.represent(batch_of(with_dropout, sentences))
+def test_the_two_views_differ_under_dropout_and_agree_without(build: Build, batched: Batched) -> None:
+    with_dropout = build("simcse")
+    found = with_dropout.represent(batched(with_dropout))
     assert not torch.allclose(found["first"], found["second"], atol=1e-4)
-    without = build("simcse", tiny, dropout=0.0)
-    found = without.represent(batch_of(without, sentences))
+    without = build("simcse", dropout=0.0)
+    found = without.represent(batched(without))
     assert torch.allclose(found["first"], found["second"], atol=1e-6)
     cosines = torch.nn.functional.cosine_similarity(found["first"], found["second"])
     assert torch.allclose(cosines, torch.ones(8), atol=1e-5)
 
 
-def test_the_loss_is_one_way_info_nce_over_the_batch(tiny: Path, sentences: Path) -> None:
-    method = build("simcse", tiny, temperature=0.2)
-    batch = batch_of(method, sentences)
+def test_the_loss_is_one_way_info_nce_over_the_batch(build: Build, batched: Batched) -> None:
+    method = build("simcse", temperature=0.2)
+    batch = batched(method)
     found = method.represent(batch)
-    assert float(method.loss(found, batch)["contrastive"]) == pytest.approx(
+    assert float(method.loss(found, batch.generator())["contrastive"]) == pytest.approx(
         float(info_nce(found["first"], found["second"], 0.2))
     )
     assert method.candidates(found) == 8
 
 
-def test_the_unsupervised_head_trains_and_is_dropped(tiny: Path, sentences: Path) -> None:
-    method = build("simcse", tiny)
-    batch = batch_of(method, sentences)
-    method.total(method.loss(method.represent(batch), batch)).backward()
-    assert method.role["head"].module.linear.weight.grad.abs().sum() > 0  # type: ignore[union-attr]
+def test_the_unsupervised_head_trains_and_is_dropped(build: Build, batched: Batched, tiny: Path) -> None:
+    method = build("simcse")
+    batch = batched(method)
+    Combined(method).total(method.loss(method.represent(batch), batch.generator())).backward()
+    assert method.tower["head"].module.linear.weight.grad.abs().sum() > 0  # type: ignore[union-attr]
     exported = method.export()
-    assert len(exported.parts) == 0
+    assert len(exported.after) == 0
     raw = isotrope.load(tiny, pooling="cls").encode("the chef bakes")
     assert np.allclose(exported.encode("the chef bakes"), raw, atol=1e-6)
 
 
-def test_the_supervised_head_is_kept(tiny: Path, tmp_path: Path) -> None:
-    method = build("simcse-supervised", tiny)
+def test_the_supervised_head_is_kept(build: Build, tmp_path: Path) -> None:
+    method = build("simcse-supervised")
     exported = method.export()
-    assert isinstance(exported.parts[0], Dense)
+    assert isinstance(exported.after[0], Dense)
     exported.save(tmp_path / "model")
     again = isotrope.load(tmp_path / "model")
     assert np.allclose(again.encode("the chef bakes"), exported.encode("the chef bakes"), atol=1e-5)
@@ -93,39 +95,41 @@ def test_the_supervised_head_is_kept(tiny: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("pooling", "head", "expected"), [("mean", "auto", 0), ("mean", "kept", 1), ("cls", "none", 0), ("cls", "kept", 1)]
 )
-def test_head_policy(tiny: Path, pooling: str, head: str, expected: int) -> None:
-    assert len(build("simcse", tiny, pooling, head=head).export().parts) == expected
+def test_head_policy(build: Build, pooling: str, head: str, expected: int) -> None:
+    assert len(build("simcse", pooling, head=head).export().after) == expected
 
 
-def test_hard_negatives_are_candidates_of_every_row_and_alpha_weighs_the_own_one(tiny: Path, triples: Path) -> None:
-    method = build("simcse-supervised", tiny, hard_negative_weight=4.0)
-    batch = batch_of(method, triples)
+def test_hard_negatives_are_candidates_of_every_row_and_alpha_weighs_the_own_one(
+    build: Build, batched: Batched, triples: Path
+) -> None:
+    method = build("simcse-supervised", hard_negative_weight=4.0)
+    batch = batched(method)
     found = method.represent(batch)
     assert set(found) == {"anchor", "positive", "negative"}
     assert method.candidates(found) == 16
     expected = info_nce(found["anchor"], found["positive"], 0.05, found["negative"], 4.0)
-    assert float(method.loss(found, batch)["contrastive"]) == pytest.approx(float(expected))
+    assert float(method.loss(found, batch.generator())["contrastive"]) == pytest.approx(float(expected))
 
 
-def test_pairs_will_do_for_supervised(tiny: Path, tmp_path: Path) -> None:
+def test_pairs_will_do_for_supervised(build: Build, batched: Batched, tmp_path: Path) -> None:
     file = tmp_path / "pairs.csv"
     file.write_text("premise,entailment\n" + "\n".join(f"text {i},same text {i}" for i in range(8)), encoding="utf-8")
-    method = build("simcse-supervised", tiny)
-    batch = batch_of(method, file)
+    method = build("simcse-supervised", data=file)
+    batch = batched(method)
     found = method.represent(batch)
     assert method.candidates(found) == 8
-    assert torch.isfinite(method.loss(found, batch)["contrastive"])
+    assert torch.isfinite(method.loss(found, batch.generator())["contrastive"])
 
 
-def test_batch_order_does_not_matter(tiny: Path, triples: Path) -> None:
-    method = build("simcse-supervised", tiny, dropout=0.0)
-    forward, backward = batch_of(method, triples), batch_of(method, triples, range(7, -1, -1))
-    first, second = (method.loss(method.represent(b), b)["contrastive"] for b in (forward, backward))
+def test_batch_order_does_not_matter(build: Build, batched: Batched, triples: Path) -> None:
+    method = build("simcse-supervised", dropout=0.0)
+    forward, backward = batched(method), batched(method, range(7, -1, -1))
+    first, second = (method.loss(method.represent(b), b.generator())["contrastive"] for b in (forward, backward))
     assert float(first) == pytest.approx(float(second), abs=1e-5)
 
 
-def test_dropout_is_set_in_attention_too(tiny: Path) -> None:
-    method = build("simcse", tiny, dropout=0.37)
+def test_dropout_is_set_in_attention_too(build: Build) -> None:
+    method = build("simcse", dropout=0.37)
     rates = {module.p for module in method.encoder.backbone.modules() if isinstance(module, torch.nn.Dropout)}
     assert rates == {0.37}
 
@@ -136,29 +140,29 @@ def test_dropout_is_set_in_attention_too(tiny: Path) -> None:
 )
 def test_settings_that_cannot_work_are_refused(bad: dict[str, float]) -> None:
     with pytest.raises(InputError):
-        SimCSE.check(SimCSE.Settings(**bad))  # type: ignore[arg-type]
+        check(SimCSE.Settings(**bad))  # type: ignore[arg-type]
     with pytest.raises(InputError):
-        SupervisedSimCSE.check(replace(SupervisedSimCSE.Settings(), hard_negative_weight=-1.0))
+        check(replace(SupervisedSimCSE.Settings(), hard_negative_weight=-1.0))
 
 
-def test_export_shares_no_mode_with_training(tiny: Path) -> None:
-    method = build("simcse", tiny)
+def test_export_shares_no_mode_with_training(build: Build) -> None:
+    method = build("simcse")
     exported: Encoder = method.export()
     first, second = exported.encode("the chef bakes"), exported.encode("the chef bakes")
     assert np.array_equal(first, second)  # dropout was off inside
     assert method.encoder.backbone.training  # and is on again outside
 
 
-def test_a_fixed_mask_makes_the_views_equal_under_dropout(tiny: Path, sentences: Path) -> None:
-    method = build("simcse", tiny, fixed_mask=True)
-    batch = batch_of(method, sentences)
+def test_a_fixed_mask_makes_the_views_equal_under_dropout(build: Build, batched: Batched) -> None:
+    method = build("simcse", fixed_mask=True)
+    batch = batched(method)
     found, again = method.represent(batch), method.represent(batch)
     assert torch.equal(found["first"], found["second"])
     assert not torch.allclose(found["first"], again["first"], atol=1e-4)  # dropout is on
 
 
-def test_only_the_second_view_is_edited(tiny: Path, sentences: Path) -> None:
-    plain, edited = (batch_of(build("simcse", tiny, second_edits=edits), sentences) for edits in ("none", "crop:0.5"))
+def test_only_the_second_view_is_edited(batched: Batched, build: Build) -> None:
+    plain, edited = (batched(build("simcse", second_edits=edits)) for edits in ("none", "crop:0.5"))
     assert torch.equal(plain["first"].ids, edited["first"].ids)
     assert torch.equal(plain["second"].ids, plain["first"].ids)
     assert edited["second"].lengths.sum() < edited["first"].lengths.sum()
@@ -170,4 +174,4 @@ def test_only_the_second_view_is_edited(tiny: Path, sentences: Path) -> None:
 )
 def test_views_that_cannot_be_are_refused(settings: dict[str, object], sentence: str) -> None:
     with pytest.raises(InputError, match=sentence):
-        SimCSE.check(SimCSE.Settings(**settings))  # type: ignore[arg-type]
+        check(SimCSE.Settings(**settings))  # type: ignore[arg-type]

@@ -17,11 +17,14 @@ from isotrope.data.batches import batches
 from isotrope.data.corpus import Records
 from isotrope.errors import InputError
 from isotrope.evaluation.linear import linear_accuracy
-from isotrope.methods.frame.method import Batch, Method
+from isotrope.methods.frame.batch import Batch
+from isotrope.methods.frame.combined import Combined
+from isotrope.methods.frame.method import Method
+from isotrope.methods.frame.settings import check
 from isotrope.methods.supcon import SupCon
 from isotrope.objectives import nt_xent, supervised_contrast
 
-Built = Callable[..., Method]
+Built = Callable[..., Any]
 Batched = Callable[..., Batch]
 JOINT = {"temperature": 0.3, "projection": 0, "number_of_views": 1, "cross_entropy_weight": 0.1}
 
@@ -36,7 +39,9 @@ def labelled(topics: list[str]) -> list[dict[str, Any]]:
 
 
 def loss_of(method: Method, batch: Batch) -> dict[str, float]:
-    return {name: float(term.detach()) for name, term in method.loss(method.represent(batch), batch).items()}
+    return {
+        name: float(term.detach()) for name, term in method.loss(method.represent(batch), batch.generator()).items()
+    }
 
 
 # ---- the loss
@@ -46,9 +51,9 @@ def test_golden_values_through_the_method(built: Built, labelled: Any) -> None:
     method = built("supcon", labelled, number_of_views=1, temperature=0.5)
     vectors = torch.tensor([[1.0, 0], [0.8, 0.6], [0, 1], [0.6, 0.8], [-1, 0]]).unsqueeze(1)
     found = {"vectors": vectors, "labels": torch.tensor([0, 0, 0, 1, 1])}
-    assert float(method.loss(found, Batch({}, 5, 0))["contrastive"]) == pytest.approx(2.025307, abs=1e-5)
+    assert float(method.loss(found, torch.Generator())["contrastive"]) == pytest.approx(2.025307, abs=1e-5)
     inner = built("supcon", labelled, number_of_views=1, temperature=0.5, form="in")
-    assert float(inner.loss(found, Batch({}, 5, 0))["contrastive"]) == pytest.approx(1.929156, abs=1e-5)
+    assert float(inner.loss(found, torch.Generator())["contrastive"]) == pytest.approx(1.929156, abs=1e-5)
 
 
 def test_classes_that_fell_together(built: Built, labelled: Any) -> None:
@@ -59,7 +64,7 @@ def test_classes_that_fell_together(built: Built, labelled: Any) -> None:
         "labels": torch.arange(3).repeat_interleave(4),
     }
     expected = math.log(7 + 8 * 2 * math.exp(-2))
-    assert float(method.loss(found, Batch({}, 12, 0))["contrastive"]) == pytest.approx(expected, abs=1e-5)
+    assert float(method.loss(found, torch.Generator())["contrastive"]) == pytest.approx(expected, abs=1e-5)
 
 
 def test_labels_of_their_own_make_it_nt_xent(built: Built, batched: Batched, topics: list[str]) -> None:
@@ -69,7 +74,9 @@ def test_labels_of_their_own_make_it_nt_xent(built: Built, batched: Batched, top
     assert found["vectors"].shape == (8, 2, 128)
     assert not torch.allclose(found["vectors"][:, 0], found["vectors"][:, 1], atol=1e-4)  # dropout makes the views
     expected = nt_xent(found["vectors"][:, 0], found["vectors"][:, 1], 0.1)
-    assert float(method.loss(found, batch)["contrastive"].detach()) == pytest.approx(float(expected.detach()), abs=1e-5)
+    assert float(method.loss(found, batch.generator())["contrastive"].detach()) == pytest.approx(
+        float(expected.detach()), abs=1e-5
+    )
     assert method.candidates(found) == 15
 
 
@@ -83,7 +90,9 @@ def test_two_views_of_a_text_are_two_rows_of_its_label(built: Built, batched: Ba
         [["cooking", "sailing", "music", "space", "garden"].index(labelled[row]["label"]) for row in rows]
     )
     expected = supervised_contrast(both, torch.cat([labels, labels]), 0.1)
-    assert float(method.loss(found, batch)["contrastive"].detach()) == pytest.approx(float(expected.detach()), abs=1e-5)
+    assert float(method.loss(found, batch.generator())["contrastive"].detach()) == pytest.approx(
+        float(expected.detach()), abs=1e-5
+    )
 
 
 def test_names_of_labels_mean_nothing(built: Built, batched: Batched, labelled: Any) -> None:
@@ -101,17 +110,17 @@ def test_the_joint_form_weighs_contrast_and_cross_entropy(built: Built, batched:
     found = method.represent(batch)
     assert found["vectors"].shape == (8, 1, 32)  # the encoder's own, once
     assert method.candidates(found) == 7
-    terms = method.loss(found, batch)
-    assert float(method.total(terms).detach()) == pytest.approx(
+    terms = method.loss(found, batch.generator())
+    assert float(Combined(method).total(terms).detach()) == pytest.approx(
         0.9 * float(terms["contrastive"]) + 0.1 * float(terms["classification"])
     )
-    scores = method.role["classifier"](found["vectors"][:, 0])
+    scores = method.tower["classifier"](found["vectors"][:, 0])
     labels = torch.tensor([sorted({row["label"] for row in labelled}).index(row["label"]) for row in labelled[:8]])
     assert float(terms["classification"].detach()) == pytest.approx(
         float(cross_entropy(scores, labels).detach()), abs=1e-6
     )
     twice = built("supcon", labelled, dropout=0.0, **{**JOINT, "number_of_views": 2})
-    twice.role["classifier"].load_state_dict(method.role["classifier"].state_dict())
+    twice.tower["classifier"].load_state_dict(method.tower["classifier"].state_dict())
     assert loss_of(twice, batched(twice))["classification"] == pytest.approx(
         float(terms["classification"].detach()), abs=1e-5
     )
@@ -133,10 +142,10 @@ def test_batches_bring_positives(built: Built, labelled: Any) -> None:
 def test_head_and_classifier_learn_and_are_dropped(built: Built, batched: Batched, labelled: Any, tiny: Path) -> None:
     method = built("supcon", labelled, cross_entropy_weight=0.5)
     batch = batched(method)
-    method.total(method.loss(method.represent(batch), batch)).backward()
-    assert set(method.role) == {"head", "classifier"}
-    for role in method.role.values():
-        assert all(p.grad is not None and p.grad.abs().sum() > 0 for p in role.parameters())
+    Combined(method).total(method.loss(method.represent(batch), batch.generator())).backward()
+    assert set(method.tower) == {"head", "classifier"}
+    for tower in method.tower.values():
+        assert all(p.grad is not None and p.grad.abs().sum() > 0 for p in tower.parameters())
     exported, raw = method.export(), isotrope.load(tiny)
     assert {name for name, _ in exported.named_parameters()} == {name for name, _ in raw.named_parameters()}
     assert np.allclose(exported.encode("the chef bakes"), raw.encode("the chef bakes"), atol=1e-6)
@@ -264,4 +273,4 @@ def test_data_that_cannot_work(built: Built, labelled: Any, sentences: Path, tin
 )
 def test_settings_that_cannot_work_are_refused(bad: dict[str, Any]) -> None:
     with pytest.raises(InputError):
-        SupCon.check(SupCon.Settings(**bad))
+        check(SupCon.Settings(**bad))

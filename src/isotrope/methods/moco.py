@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Annotated, TypeVar, cast
 
@@ -10,12 +10,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from isotrope.data.corpus import Records
+from isotrope.data.corpus import Corpus, Records
 from isotrope.encoders.encoder import Encoder
 from isotrope.encoders.modes import set_dropout
 from isotrope.errors import InputError
 from isotrope.methods.frame.batch import Batch, View
-from isotrope.methods.frame.method import Card, Method
+from isotrope.methods.frame.method import Card, Method, Prepared
 from isotrope.methods.frame.settings import (
     ClosedShare,
     Count,
@@ -49,15 +49,15 @@ class QueueSettings(Settings):
     dropout: DropoutSetting = None
 
     def check_batch(self, batch_size: int) -> None:
-        if self.queue is not None:
-            check_longer(self.queue, batch_size)
+        if self.queue is not None and batch_size >= self.queue:
+            raise InputError(
+                f"queue ({self.queue:,}) must be larger than batch_size ({batch_size:,}); "
+                "raise the one or lower the other."
+            )
 
-
-def check_longer(queue: int, batch_size: int) -> None:
-    if batch_size >= queue:
-        raise InputError(
-            f"queue ({queue:,}) must be larger than batch_size ({batch_size:,}); raise the one or lower the other."
-        )
+    def length(self, records: int) -> int:
+        """Keys of the queue on so many records."""
+        return min(LONGEST, max(records // 8, SHORTEST), records) if self.queue is None else self.queue
 
 
 Q = TypeVar("Q", bound=QueueSettings)
@@ -68,23 +68,23 @@ class QueueContrast(Method[Q]):
 
     shared_views = ("first", "second")
 
+    def prepare(self, corpus: Corpus) -> Prepared:
+        # A default length is known only now; settings that hold it can be checked against the batch size.
+        self.settings = replace(self.settings, queue=self.settings.length(len(corpus)))
+        return Prepared()
+
     def towers(self, encoder: Encoder) -> dict[str, Tower]:
         settings = self.settings
         if settings.dropout is not None:
             set_dropout(encoder.backbone, settings.dropout)
         head = projection_head(encoder.dimension, settings.projection, settings.head_layers).to(encoder.device)
+        width = settings.projection if settings.head_layers else encoder.dimension
         return {
             "head": Trained(head),
             "key": Momentum(encoder, settings.momentum),
             "key_head": Momentum(head, settings.momentum),
-            "queue": KeyQueue(self._length(), settings.projection if settings.head_layers else encoder.dimension),
+            "queue": KeyQueue(settings.queue or LONGEST, width),
         }
-
-    def _length(self) -> int:
-        if self.settings.queue is not None:
-            return self.settings.queue
-        records = 8 * LONGEST if self.corpus is None else len(self.corpus)
-        return min(LONGEST, max(records // 8, SHORTEST), records)
 
     def represent(self, batch: Batch) -> dict[str, Tensor]:
         (queries,) = self.encoder.embed(batch["first"])
@@ -94,7 +94,6 @@ class QueueContrast(Method[Q]):
 
     def loss(self, representations: dict[str, Tensor], generator: torch.Generator) -> dict[str, Tensor]:
         queries, keys, queue = representations["queries"], representations["keys"], self.tower["queue"]()
-        check_longer(len(queue), len(keys))  # a default length is known only with the data
         return {"contrastive": queue_nce(queries, keys, queue, self.settings.temperature)}
 
     def candidates(self, representations: dict[str, Tensor]) -> int:

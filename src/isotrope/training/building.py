@@ -55,7 +55,7 @@ def build(plan: Plan, opened: Opened, accelerator: Accelerator) -> Built:
     combined = _combine(plan, opened, settings)
     usable, held_usable = (combined.method.prepared.select(rows) for rows in (train, held))
     _check_size(corpus, order, usable, held, settings)
-    plan.settings.check_batch(settings.batch_size)
+    combined.method.settings.check_batch(settings.batch_size)
     if settings.batch_size % accelerator.num_processes:
         raise InputError(f"batch_size {settings.batch_size} cannot be shared by {accelerator.num_processes} processes.")
     tests = _test_sets(plan, opened, combined)

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-from torch import Tensor
 
 import isotrope
 from isotrope.errors import InputError
-from isotrope.methods.frame.method_registry import find
+from isotrope.methods.frame.combined import Combined
+from isotrope.methods.frame.settings import check
 from isotrope.methods.frame.temperature import HIGHEST, LOWEST, Temperature, temperature_of
+from isotrope.methods.simcse import SimCSE, SimCSESettings
 from isotrope.training.loop_settings import LoopSettings
 from isotrope.training.optimiser import build_optimiser
 
@@ -29,7 +32,7 @@ LEARN = {"learn_temperature": True, "temperature": 0.2}
 unjudged = pytest.mark.filterwarnings("ignore:Training did not improve")
 
 
-def test_it_starts_where_it_is_told_and_a_step_is_a_share_of_it() -> None:
+def test_it_starts_where_it_is_set_and_a_step_is_a_share_of_it() -> None:
     temperature = Temperature(0.05)
     assert float(temperature().detach()) == pytest.approx(0.05, rel=1e-6)
     optimiser = torch.optim.SGD(temperature.parameters(), lr=0.1)
@@ -60,21 +63,19 @@ def test_used_twice_in_one_loss_the_gradient_is_still_whole() -> None:
     assert float(temperature.log_scale.grad) == pytest.approx(-1.0)  # type: ignore[arg-type]
 
 
-def test_without_the_setting_nothing_is_learned(tiny: Path) -> None:
-    kind = find("simcse")
-    method = kind(kind.Settings(), isotrope.load(tiny), 64)
-    assert "temperature" not in method.role
+def test_without_the_setting_nothing_is_learned(built: Callable[..., Any]) -> None:
+    method = built("simcse")
+    assert "temperature" not in method.tower
     assert temperature_of(method) == 0.05
     assert method.measures({}) == {}
 
 
-def test_it_has_a_rate_of_its_own_and_no_decay(tiny: Path) -> None:
-    kind = find("simcse")
-    method = kind(kind.Settings(**LEARN), isotrope.load(tiny), 64)
+def test_it_has_a_rate_of_its_own_and_no_decay(built: Callable[..., Any]) -> None:
+    method = built("simcse", **LEARN)
     (group,) = [
         group
-        for group in build_optimiser(method, LoopSettings(weight_decay=0.3)).param_groups
-        if any(parameter is method.role["temperature"].module.log_scale for parameter in group["params"])  # type: ignore[union-attr]
+        for group in build_optimiser(Combined(method), LoopSettings(weight_decay=0.3)).param_groups
+        if any(parameter is method.tower["temperature"].module.log_scale for parameter in group["params"])
     ]
     assert group["lr"] > LoopSettings().learning_rate
     assert group["weight_decay"] == 0
@@ -97,21 +98,12 @@ def test_it_is_learned_logged_and_left_out_of_the_model(
 
 @unjudged
 def test_resume_equals_an_uninterrupted_run(
-    tiny: Path, sentences: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tiny: Path, sentences: Path, tmp_path: Path, interrupted: Callable[[int], AbstractContextManager[None]]
 ) -> None:
     common = {**SHORT, **LEARN, "model": tiny, "max_steps": 6, "eval_steps": 3}
     whole = isotrope.train("simcse", sentences, output=tmp_path / "whole", **common)
-    kind = find("simcse")
-    calls = iter(range(100))
-
-    def stop(self: Any, representations: dict[str, Tensor]) -> None:
-        if next(calls) == 4:
-            raise KeyboardInterrupt
-
-    with monkeypatch.context() as patch:
-        patch.setattr(kind, "after_step", stop)
-        with pytest.raises(KeyboardInterrupt):
-            isotrope.train("simcse", sentences, output=tmp_path / "cut", **common)
+    with interrupted(4), pytest.raises(KeyboardInterrupt):
+        isotrope.train("simcse", sentences, output=tmp_path / "cut", **common)
     resumed = isotrope.train("simcse", sentences, output=tmp_path / "cut", resume=True, **common)
     assert [line["temperature"] for line in whole.history if "loss" in line] == [
         line["temperature"] for line in resumed.history if "loss" in line
@@ -154,7 +146,7 @@ def test_a_queue_that_is_empty_at_first_has_no_information_yet(
     tiny: Path, sentences: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     counts = iter([0, 4, 16, 16])
-    monkeypatch.setattr(find("simcse"), "candidates", lambda self, representations: next(counts))
+    monkeypatch.setattr(SimCSE, "candidates", lambda self, representations: next(counts))
     settings = {**SHORT, "logging_steps": 2}
     run = isotrope.train("simcse", sentences, model=tiny, output=tmp_path / "run", max_steps=4, **settings)
     assert all("information" in line for line in run.history if "loss" in line)
@@ -162,6 +154,5 @@ def test_a_queue_that_is_empty_at_first_has_no_information_yet(
 
 @pytest.mark.parametrize("bad", [0.001, 2.0, 0.0, -1.0])
 def test_a_start_outside_the_bounds_is_refused(bad: float) -> None:
-    kind = find("simcse")
     with pytest.raises(InputError, match="temperature"):
-        kind.check(kind.Settings(temperature=bad, learn_temperature=True))
+        check(SimCSESettings(temperature=bad, learn_temperature=True))
