@@ -275,7 +275,7 @@ def test_a_table_can_be_mapped_searched_and_trained_on(run: isotrope.api.Run, tm
         ({"threshold": float("nan")}, "threshold must be a finite number"),
         ({"mlm_weight": 0.1}, "mlm_weight needs a transformer"),
         ({"pooling": "cls"}, "read out by their mean"),
-        ({"model": "builtin"}, "leave the model out"),
+        ({"model": "builtin"}, "leave model out"),
         ({"min_count": 10_000}, "No word stands 10000 times"),
     ],
 )
