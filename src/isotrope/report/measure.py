@@ -14,7 +14,8 @@ from isotrope.data.leaks import protect
 from isotrope.encoders.encoder import Encoder
 from isotrope.errors import InputError
 from isotrope.evaluation.benchmark_files import find_task
-from isotrope.evaluation.geometry_description import describe_encoded, describe_pairs
+from isotrope.evaluation.geometry_description import describe_encoded
+from isotrope.evaluation.geometry_pairs import describe_pairs
 from isotrope.evaluation.label_free import Pairs, measures_of, partner_ranks
 from isotrope.evaluation.scored_pairs import POSITIVE_ABOVE, read_pairs
 from isotrope.evaluation.sts import TASKS, evaluate_sts
