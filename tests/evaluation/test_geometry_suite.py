@@ -18,10 +18,11 @@ from scipy.integrate import trapezoid
 import isotrope
 from isotrope.errors import InputError
 from isotrope.evaluation import geometry_words
+from isotrope.evaluation.edit_distance import edit_distance
 from isotrope.evaluation.geometry import alignment, uniformity
-from isotrope.evaluation.geometry_description import describe, describe_pairs, describe_vectors, trail
+from isotrope.evaluation.geometry_description import describe, describe_vectors, trail
 from isotrope.evaluation.geometry_layers import LayerCosines, LayerSums, WordStates
-from isotrope.evaluation.geometry_pairs import density, edit_distance
+from isotrope.evaluation.geometry_pairs import density, describe_pairs
 from isotrope.evaluation.geometry_words import by_frequency, frequency_table
 
 Encoder = isotrope.Encoder

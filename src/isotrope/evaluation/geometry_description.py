@@ -1,11 +1,10 @@
-"""What the space of an encoder looks like on any text, and on scored pairs.
+"""What the space of an encoder looks like on any text; ``geometry_pairs`` has the same for scored pairs.
 
 One encoding pass over the text gives everything that is said of it; the arithmetic afterwards goes in blocks.
 """
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,18 +13,13 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 import torch
-from torch.nn.functional import normalize
 
 from isotrope.encoders.encoder import Encoder, Vectors
 from isotrope.errors import InputError
-from isotrope.evaluation.geometry import EXACT, alignment, check_spread, cloud, hubness, top_shares
+from isotrope.evaluation.geometry import EXACT, check_spread, cloud, hubness, top_shares
 from isotrope.evaluation.geometry_layers import LayerCosines, LayerSums, WordStates, watching
-from isotrope.evaluation.geometry_pairs import GoldBin, density, edit_distance
 from isotrope.evaluation.geometry_words import FrequencyBin, by_frequency, frequency_table
-from isotrope.evaluation.scored_pairs import POSITIVE_ABOVE
-from isotrope.evaluation.text_vectors import TextVectors
 from isotrope.measures import isotropy
-from isotrope.measures.correlation import spearman
 from isotrope.progress import bar
 from isotrope.training.checkpoints import RunFolder
 
@@ -62,28 +56,6 @@ class TextGeometry(CloudGeometry):
 
     layers: list[LayerCosines]
     words: WordTables
-
-
-@dataclass(frozen=True)
-class Lexical:
-    """Spearman × 100 of the edit distance with the cosine and with the gold score; none where one side is constant."""
-
-    unit: str
-    edit_cosine: float | None
-    edit_gold: float | None
-
-
-@dataclass(frozen=True)
-class PairGeometry:
-    """Of pairs that people scored from 0 to 5; ``spearman`` is × 100."""
-
-    pairs: int
-    positive_pairs: int
-    alignment: float
-    uniformity: float
-    spearman: float | None
-    density: list[GoldBin]
-    lexical: Lexical
 
 
 def describe(encoder: Encoder, texts: Sequence[str], *, seed: int = 42) -> TextGeometry:
@@ -142,43 +114,6 @@ def describe_vectors(vectors: npt.ArrayLike, seed: int = 42) -> CloudGeometry:
     )
 
 
-def describe_pairs(
-    encoder: Encoder, first: Sequence[str], second: Sequence[str], scores: Sequence[float]
-) -> PairGeometry:
-    """What the space does with pairs that people scored from 0 to 5."""
-    texts = list(dict.fromkeys([*first, *second]))
-    vectors = encoder.encode(texts) if texts else np.empty((0, 1), np.float32)
-    return describe_scored(vectors, texts, first, second, scores)
-
-
-def describe_scored(
-    vectors: Vectors,
-    texts: Sequence[str],
-    first: Sequence[str],
-    second: Sequence[str],
-    scores: Sequence[float],
-    unit: str = "words",
-) -> PairGeometry:
-    """As ``describe_pairs``, where row i of ``vectors`` is the vector of ``texts[i]``."""
-    gold = np.asarray(scores, dtype=np.float64)
-    _check_pairs(first, second, gold)
-    everything = cloud(TextVectors(texts, vectors).of([*first, *second]), 2)
-    check_spread(everything)
-    a, b = normalize(everything, dim=-1).split(len(gold))
-    cosine = (a * b).sum(dim=1).double().numpy()
-    edits = edit_distance(first, second, unit)
-    positive = gold > POSITIVE_ABOVE
-    return PairGeometry(
-        pairs=len(gold),
-        positive_pairs=int(positive.sum()),
-        alignment=alignment(a[positive], b[positive]),
-        uniformity=float(isotropy.uniformity(everything)),
-        spearman=_percent(spearman(cosine, gold)),
-        density=density(cosine, gold),
-        lexical=Lexical(unit, _percent(spearman(edits, cosine)), _percent(spearman(edits, gold))),
-    )
-
-
 def trail(run: str | os.PathLike[str]) -> list[dict[str, float]]:
     """Step, alignment, uniformity and the other measures of a run at each of its evaluations, from its own history:
     nothing is encoded again.
@@ -195,20 +130,3 @@ def trail(run: str | os.PathLike[str]) -> list[dict[str, float]]:
     return [
         {"step": line["step"], **{name: float(value) for name, value in line["evaluation"].items()}} for line in lines
     ]
-
-
-def _percent(correlation: float) -> float | None:
-    return None if math.isnan(correlation) else 100 * correlation
-
-
-def _check_pairs(first: Sequence[str], second: Sequence[str], gold: npt.NDArray[np.float64]) -> None:
-    if not len(first) == len(second) == len(gold):
-        raise InputError(f"Pairs and scores differ in number: {len(first)}, {len(second)} and {len(gold)}.")
-    if len(gold) < 2:
-        raise InputError(f"At least two scored pairs were expected; {len(gold)} given.")
-    if not ((gold >= 0) & (gold <= 5)).all():
-        raise InputError("Gold scores from 0 to 5 were expected; scale them to that range.")
-    if not (gold > POSITIVE_ABOVE).any():
-        raise InputError(
-            "No pair has a gold score above 4, so there are no positive pairs to align; scores run from 0 to 5."
-        )

@@ -12,15 +12,8 @@ from isotrope.data.sentence_files import Texts, read_sentence_file
 from isotrope.encoders.encoder import Encoder
 from isotrope.errors import InputError
 from isotrope.evaluation.benchmark_files import data_folder, has_data, optional_task
-from isotrope.evaluation.geometry_description import (
-    MOST_PAIRS,
-    PairGeometry,
-    TextGeometry,
-    describe_encoded,
-    describe_pairs,
-    describe_scored,
-    trail,
-)
+from isotrope.evaluation.geometry_description import MOST_PAIRS, TextGeometry, describe_encoded, trail
+from isotrope.evaluation.geometry_pairs import PairGeometry, describe_pairs, describe_scored
 from isotrope.evaluation.geometry_table import COLUMNS, overview, sections
 from isotrope.evaluation.results import Results, read_out
 from isotrope.evaluation.scored_pairs import STSB_SPLITS, joined, read_pairs

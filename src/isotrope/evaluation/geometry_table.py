@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from isotrope.evaluation.geometry_description import PairGeometry, TextGeometry
+from isotrope.evaluation.geometry_description import TextGeometry
 from isotrope.evaluation.geometry_layers import LayerCosines
-from isotrope.evaluation.geometry_pairs import GoldBin
+from isotrope.evaluation.geometry_pairs import GoldBin, PairGeometry
 from isotrope.evaluation.geometry_words import NEIGHBOURS, FrequencyBin
 from isotrope.evaluation.results import Section
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from isotrope.evaluation.geometry_description import PairGeometry, TextGeometry
+from isotrope.evaluation.geometry_description import TextGeometry
+from isotrope.evaluation.geometry_pairs import PairGeometry
 from isotrope.report.alarms import Alarm
 from isotrope.report.subjects import Checkpoint
 

@@ -13,7 +13,8 @@ from isotrope.data.leaks import protect
 from isotrope.encoders.encoder import Encoder
 from isotrope.errors import InputError
 from isotrope.evaluation.benchmark_files import find_task
-from isotrope.evaluation.geometry_description import PairGeometry, TextGeometry, describe_encoded, describe_pairs
+from isotrope.evaluation.geometry_description import TextGeometry, describe_encoded
+from isotrope.evaluation.geometry_pairs import PairGeometry, describe_pairs
 from isotrope.evaluation.label_free import Pairs, measures_of, partner_ranks
 from isotrope.evaluation.results import Results
 from isotrope.evaluation.scored_pairs import read_pairs

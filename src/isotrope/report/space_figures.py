@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from isotrope.evaluation.geometry_description import PairGeometry
-from isotrope.evaluation.geometry_pairs import GoldBin
+from isotrope.evaluation.geometry_pairs import GoldBin, PairGeometry
 from isotrope.report.figure_parts import Axis, Figure, Panel, Series, Style
 from isotrope.report.findings import Findings
 from isotrope.report.subject_styles import BIN_COLOURS, GROUP_COLOURS, styles

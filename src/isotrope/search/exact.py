@@ -80,7 +80,7 @@ class ExactIndex:
 
 
 def index_file(encoder: Encoder, path: str | os.PathLike[str], columns: list[str] | None = None) -> ExactIndex:
-    """The index of a file's sentences, from the cache beside it where that still fits."""
+    """The index of a file's sentences, from the cache next to it where that still fits."""
     source = check_file(path)
     found = some_sentences(source, columns)
     key = digest(file_digest(source), encoder.fingerprint(), ",".join(columns or ()))
@@ -92,7 +92,7 @@ def index_file(encoder: Encoder, path: str | os.PathLike[str], columns: list[str
 
 
 def _places(source: Path) -> list[Path]:
-    """Beside the text; in the user's cache where that folder cannot be written."""
+    """Next to the text; in the user's cache where that folder cannot be written."""
     return [
         source.with_name(source.name + ".isotrope.npz"),
         cache_folder() / "vectors" / f"{digest(str(source.resolve()))}.npz",

@@ -24,7 +24,7 @@ class SBERTWKSettings(Settings):
 
 
 class SBERTWK(Space):
-    """Layers weigh by how new they are beside their neighbours, tokens by how much they move; see ``LayerWalk`` for the
+    """Layers weigh by how they differ from their neighbours, tokens by how much they move; see ``LayerWalk`` for the
     equations.
     """
 

@@ -55,7 +55,7 @@ class SIF(Space):
     def change(self, encoder: Encoder, texts: Sequence[str]) -> None:
         if encoder.pooling.modes != ("mean",):
             raise InputError(
-                f"sif weighs the tokens of a mean; this model pools by '{encoder.pooling.name}'; "
+                f"sif weighs the tokens of a mean; this model's pooling is '{encoder.pooling.name}'; "
                 "load it with mean pooling."
             )
         frequency = token_frequencies(encoder, texts)

@@ -14,7 +14,7 @@ from isotrope.measures.principal import principal_axes
 from isotrope.methods.frame.settings import Settings
 from isotrope.spaces.space import Floats, LinearMap, Space, SpaceWarning, check_vectors, space_card
 
-CONSTANT = 1e-9  # of the largest variance: what float32 vectors cannot tell from none
+CONSTANT = 1e-9  # of the largest variance: what float32 vectors cannot distinguish from 0
 
 
 @dataclass(frozen=True)
