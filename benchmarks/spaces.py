@@ -26,7 +26,7 @@ from isotrope.evaluation.scored_pairs import ScoredPairs, read_pairs
 from isotrope.evaluation.sts import TASKS
 from isotrope.evaluation.sts_scores import YEARS, correlate
 from isotrope.spaces.space_registry import find
-from isotrope.training.settings import resolve
+from isotrope.methods.frame.settings import resolve
 
 SPACES: dict[str, tuple[str, dict[str, Any]]] = {
     "standardise": ("standardise", {}),
