@@ -526,7 +526,7 @@ def _loaded(encoder: Encoder | Place, pooling: str | None = None) -> Encoder:
     return encoder
 
 
-def _space(name: str, settings: Mapping[str, Any]) -> Space:
+def _space(name: str, settings: Mapping[str, Any]) -> Space[Any]:
     from isotrope.methods.frame.settings import check, resolve
     from isotrope.spaces.space_registry import find
 
