@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits, softplus
 
+from isotrope.errors import InputError
 from isotrope.objectives.vectors import check_shapes, wide
 
 
@@ -45,5 +46,5 @@ def synonym_antonym_released(original: Tensor, synonym: Tensor, antonym: Tensor,
 
 def _check(original: Tensor, synonym: Tensor, antonym: Tensor, reduction: str) -> None:
     if reduction not in ("mean", "none"):
-        raise ValueError(f"reduction is 'mean' or 'none', not {reduction!r}")
+        raise InputError(f"reduction is one of mean, none; '{reduction}' was given.")
     check_shapes(original=(original, "N d"), synonym=(synonym, "N d"), antonym=(antonym, "N d"))

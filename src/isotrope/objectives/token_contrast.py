@@ -7,6 +7,7 @@ import math
 import torch
 from torch import Tensor
 
+from isotrope.errors import InputError
 from isotrope.objectives.contrast import contrast
 from isotrope.objectives.vectors import check_shapes, check_temperature, unit
 
@@ -31,7 +32,7 @@ def token_contrast(
     ``info_nce`` does the same for whole sentences.
     """
     if reduction not in ("mean", "none"):
-        raise ValueError(f"reduction is 'mean' or 'none', not {reduction!r}")
+        raise InputError(f"reduction is one of mean, none; '{reduction}' was given.")
     check_temperature(temperature)
     check_shapes(student=(student, "b n d"), teacher=(teacher, "b n d"), valid=(valid, "b n"), anchors=(anchors, "b n"))
     asked = anchors & valid
