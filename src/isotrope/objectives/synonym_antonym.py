@@ -18,8 +18,8 @@ def synonym_antonym(original: Tensor, synonym: Tensor, antonym: Tensor, reductio
     ``reduction``: "mean" over sentences, or "none": [N].
 
     Use it where small edits that change the meaning must move a vector. One positive, one negative and raw dot
-    products: no cosine, no temperature, no other sentence of the batch, so nothing keeps sentences apart from each
-    other. ``synonym_antonym_released`` is what the released code computes.
+    products: no cosine, no temperature, no other sentence of the batch, so nothing spreads different sentences
+    out. ``synonym_antonym_released`` is what the released code computes.
     """
     _check(original, synonym, antonym, reduction)
     wider = wide(original)

@@ -27,7 +27,7 @@ def token_contrast(
     ``student``, ``teacher`` [b, n, d]; ``valid`` [b, n] is False at padding, ``anchors`` [b, n] is True at the masked
     tokens. ``reduction``: "mean" over all anchors of the batch (0 where there is none), or "none": [b, n], 0 elsewhere.
 
-    Use it to keep the tokens of a sequence from becoming alike, together with MLM. Other sequences are no candidates.
+    Use it to keep the tokens of a sequence from becoming alike, together with MLM. Other sequences are not candidates.
     The released code counts padding among the candidates, so that its loss depends on the padding; here it never does.
     ``info_nce`` does the same for whole sentences.
     """
