@@ -15,8 +15,8 @@ import torch
 from safetensors.torch import load_file
 
 import isotrope
-from isotrope.evaluation import checkpoint_judge
 from isotrope.errors import InputError
+from isotrope.evaluation import checkpoint_judge
 from isotrope.methods.frame.combined import Combined
 from isotrope.methods.simcse import SimCSE
 from isotrope.training.checkpoints import RunFolder
