@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import signal
 from collections.abc import Callable, Iterator, Sequence
@@ -166,12 +167,12 @@ def uniform() -> Callable[[int], torch.nn.Module]:
 @pytest.fixture(scope="session")
 def rising_judge() -> Callable[..., Judge]:
     """Scores that always improve: what a tiny model learns in a few steps is nothing to the laws of the frame."""
+    count = itertools.count()  # a resumed run goes on, so it must not count from the start
 
-    def make(*_: Any) -> Judge:
-        count = iter(range(1000))
-        return lambda encoder: Judgement({"score": float(next(count))}, "score")
+    def judge(encoder: isotrope.Encoder) -> Judgement:
+        return Judgement({"score": float(next(count))}, "score")
 
-    return make
+    return lambda *_: judge
 
 
 @pytest.fixture

@@ -109,7 +109,7 @@ def test_resume_equals_an_uninterrupted_run_and_the_query_encoder_is_kept(
     assert {name.rsplit(".", 1)[-1] for name in weights if ".queue." in name} == {"keys", "place"}
     saved = load_file(tmp_path / "whole" / "model" / "model.safetensors")
     assert not any("head" in name or "queue" in name for name in saved)
-    assert len(isotrope.load(tmp_path / "whole" / "model").after) == 0
+    assert len(isotrope.load(tmp_path / "whole" / "model").parts) == 0
 
 
 @unjudged

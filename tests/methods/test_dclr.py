@@ -184,7 +184,7 @@ def test_training_lowers_the_loss_leaves_the_complement_and_drops_what_is_its_ow
     assert method.complement.fingerprint() == isotrope.load(foreign).fingerprint()
     assert not method.complement.training
     assert "head" in method.tower
-    assert len(run.encoder.after) == 0
+    assert len(run.encoder.parts) == 0
     assert run.encoder.dimension == 32
     assert not any("complement" in name for name, _ in run.encoder.named_parameters())
 

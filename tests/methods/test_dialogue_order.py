@@ -170,7 +170,7 @@ def test_the_encoder_learns_through_the_heads_and_they_are_dropped(
     assert set(method.tower) == ({"reader", "judge"} if form == "classifier" else {"reader"})
     exported = method.export()
     assert np.array_equal(exported.encode("the chef bakes"), isotrope.load(tiny).encode("the chef bakes"))
-    assert len(exported.after) == 0
+    assert len(exported.parts) == 0
 
 
 @pytest.mark.parametrize("form", FORMS)

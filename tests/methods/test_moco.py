@@ -242,7 +242,7 @@ def test_the_query_encoder_is_what_is_kept(tiny: Path, sentences: Path, tmp_path
     assert not torch.equal(online, key)
     assert not any("head" in other or "queue" in other for other in saved)
     again = isotrope.load(run.folder / "model")
-    assert len(again.after) == 0
+    assert len(again.parts) == 0
     assert np.allclose(again.encode("the chef bakes"), run.encoder.encode("the chef bakes"), atol=1e-5)
     assert {line["candidates"] for line in run.history if "loss" in line} == {41}
 

@@ -127,7 +127,7 @@ def test_the_head_trains_both_views_get_gradient_and_the_head_is_dropped(
         float(p.grad.abs().sum()) > 0 for p in method.tower["head"].parameters() if p.grad is not None and p.dim() > 1
     )
     exported = method.export()
-    assert len(exported.after) == 0
+    assert len(exported.parts) == 0
     assert np.allclose(exported.encode("the chef bakes"), isotrope.load(tiny).encode("the chef bakes"), atol=1e-6)
     exported.save(tmp_path / "model")
     assert np.allclose(

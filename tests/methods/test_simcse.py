@@ -77,7 +77,7 @@ def test_the_unsupervised_head_trains_and_is_dropped(build: Build, batched: Batc
     Combined(method).total(method.loss(method.represent(batch), batch.generator())).backward()
     assert method.tower["head"].module.linear.weight.grad.abs().sum() > 0  # type: ignore[union-attr]
     exported = method.export()
-    assert len(exported.after) == 0
+    assert len(exported.parts) == 0
     raw = isotrope.load(tiny, pooling="cls").encode("the chef bakes")
     assert np.allclose(exported.encode("the chef bakes"), raw, atol=1e-6)
 
@@ -85,7 +85,7 @@ def test_the_unsupervised_head_trains_and_is_dropped(build: Build, batched: Batc
 def test_the_supervised_head_is_kept(build: Build, tmp_path: Path) -> None:
     method = build("simcse-supervised")
     exported = method.export()
-    assert isinstance(exported.after[0], Dense)
+    assert isinstance(exported.parts[0], Dense)
     exported.save(tmp_path / "model")
     again = isotrope.load(tmp_path / "model")
     assert np.allclose(again.encode("the chef bakes"), exported.encode("the chef bakes"), atol=1e-5)
@@ -96,7 +96,7 @@ def test_the_supervised_head_is_kept(build: Build, tmp_path: Path) -> None:
     ("pooling", "head", "expected"), [("mean", "auto", 0), ("mean", "kept", 1), ("cls", "none", 0), ("cls", "kept", 1)]
 )
 def test_head_policy(build: Build, pooling: str, head: str, expected: int) -> None:
-    assert len(build("simcse", pooling, head=head).export().after) == expected
+    assert len(build("simcse", pooling, head=head).export().parts) == expected
 
 
 def test_hard_negatives_are_candidates_of_every_row_and_alpha_weighs_the_own_one(

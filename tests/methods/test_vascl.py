@@ -158,7 +158,7 @@ def test_training_lowers_the_loss_and_drops_the_head(tiny: Path, sentences: Path
     assert np.mean(losses[-3:]) < 0.8 * losses[0]
     assert {line["candidates"] for line in run.history if "candidates" in line} == {31}
     assert run.encoder.dimension == 32
-    assert len(run.encoder.after) == 0
+    assert len(run.encoder.parts) == 0
     assert not any("head" in name for name, _ in run.encoder.named_parameters())
     again = isotrope.load(run.folder / "model", device="cpu")
     assert np.allclose(again.encode("the chef bakes"), run.encoder.encode("the chef bakes"), atol=1e-5)
