@@ -23,7 +23,7 @@ import torch
 
 import isotrope
 from isotrope import trainer
-from isotrope.api import sentences_of
+from isotrope.data.sentence_files import sentences_of
 from isotrope.encoders.encoder import Encoder
 from isotrope.encoders.word_vectors import StaticVectors
 from isotrope.evaluation.sts import spearman_of_file

@@ -127,7 +127,7 @@
     box.svg.addEventListener("pointerdown", move);
     box.svg.addEventListener("pointerleave", out);
   };
-  const tell = (box, points) => {
+  const describe = (box, points) => {
     let ring = null;
     listen(
       box,
@@ -140,12 +140,12 @@
     );
   };
 
-  // ---- kinds of figures ----
+  // ---- charts ----
   const lines = (holder, figure, panel, series, width) => {
     const height = Math.round(Math.min(300, Math.max(220, width * 0.62)));
-    const label = { ...figure.y, ...panel.y }.label;
+    const label = figure.y.label;
     const box = frame(holder, width, height, { left: label ? 64 : 40, right: 14, top: 12, bottom: 46 }, panel.title || figure.title);
-    const y0 = { ...figure.y, ...panel.y };
+    const y0 = figure.y;
     const x0 = figure.x;
     const xs = extent(series.flatMap((one) => one.x));
     const ys = extent(series.flatMap((one) => one.y));
@@ -167,7 +167,7 @@
       if (one.chosen !== undefined)
         make("circle", { cx: x(one.x[one.chosen]), cy: y(one.y[one.chosen]), r: 8, fill: "none", stroke: one.colour, "stroke-width": 2 }, box.svg);
     }
-    tell(box, points);
+    describe(box, points);
   };
 
   // A name beside its mark: right of it, or left, or above where neither has room; higher while another name is there.
@@ -206,7 +206,7 @@
       points.push({ x: px, y: py, hover: one.hover[0], large: true });
       labels.push(label(box, one.name, px, py, labels));
     }
-    tell(box, points);
+    describe(box, points);
   };
 
   const intervals = (holder, figure, panel, series, width) => {
@@ -231,7 +231,7 @@
         points.push({ x: x(one.x[i]), y, hover: one.hover[i] });
       });
     });
-    tell(box, points);
+    describe(box, points);
   };
 
   const ridges = (holder, figure, panel, series, width) => {
@@ -251,11 +251,11 @@
       make("text", { x: box.left - 8, y: base - 1, "text-anchor": "end" }, box.svg, one.name);
       if (one.median !== undefined) {
         make("line", { x1: x(one.median), x2: x(one.median), y1: base, y2: base - 12, stroke: "#1b1f24", "stroke-width": 2 }, box.svg);
-        for (let up = 4; up < row; up += 8) points.push({ x: x(one.median), y: base - up, hover: one.hover });
+        for (let up = 4; up < row; up += 8) points.push({ x: x(one.median), y: base - up, hover: one.hover[0] });
       }
     });
     make("text", { x: 0, y: 14 }, box.svg, figure.y.label);
-    tell(box, points);
+    describe(box, points);
   };
 
   const map = (holder, figure, panel, series, width) => {
@@ -302,7 +302,7 @@
   };
 
   // ---- the page ----
-  const KINDS = { lines, plane, intervals, ridges, map };
+  const CHARTS = { lines, plane, intervals, ridges, map };
   const draw = () => {
     maps.length = 0;
     tip.hidden = true;
@@ -311,12 +311,12 @@
       const panels = [...holder.querySelectorAll(".panel")];
       panels.forEach((panel, i) => {
         const values = figure.panels[i];
-        const bySubject = figure.kind !== "map" && figure.kind !== "ridges";
+        const bySubject = figure.chart !== "map" && figure.chart !== "ridges";
         const series = values.series.filter((one) => !bySubject || !hidden.has(one.name));
         for (const old of panel.querySelectorAll("svg.chart, .chart svg")) old.remove();
         const chart = panel.querySelector(".chart");
         chart.replaceChildren();
-        if (series.length) KINDS[figure.kind](chart, figure, values, series, Math.max(260, Math.round(chart.clientWidth)));
+        if (series.length) CHARTS[figure.chart](chart, figure, values, series, Math.max(260, Math.round(chart.clientWidth)));
       });
     }
   };
