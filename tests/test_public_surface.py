@@ -71,11 +71,12 @@ def test_a_command_takes_free_settings_where_its_function_does(command: str) -> 
 
 
 def test_a_verb_that_passes_its_parameters_on_has_those_of_its_room() -> None:
+    from isotrope.trainer import train
+
     from isotrope.comparison.compare import compare
     from isotrope.encoders.loading import load
     from isotrope.report.build import make_report
     from isotrope.search.mining import mine
-    from isotrope.trainer import train
 
     for public, own in ((api.train, train), (api.report, make_report), (api.mine, mine), (api.load, load)):
         here, there = parameters(public), parameters(own)

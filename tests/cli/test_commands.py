@@ -108,17 +108,16 @@ def test_the_shipped_recipes_name_known_methods_and_settings() -> None:
     import yaml
 
     from isotrope.methods.frame.method_registry import find
-    from isotrope.methods.frame.settings import resolve
-from isotrope.training.loop_settings import LoopSettings
+    from isotrope.methods.frame.settings import check, resolve
+    from isotrope.training.plan import setting_classes
 
     recipes = sorted((Path(__file__).parents[2] / "recipes").glob("*.yaml"))
     assert len(recipes) >= 8
     for path in recipes:
         recipe = yaml.safe_load(path.read_text(encoding="utf-8"))
         kind = find(recipe["method"])
-        own, loop = resolve(recipe["settings"], kind.Settings, LoopSettings)
-        kind.check(own)
-        loop.check()
+        for settings in resolve(recipe["settings"], *setting_classes(kind)):
+            check(settings)
 
 
 def test_doctor_survives_the_bfloat16_probe(capsys: pytest.CaptureFixture[str]) -> None:

@@ -209,11 +209,11 @@ def test_a_method_that_fails_is_reported_and_the_others_go_on(
 
 def test_processes_do_what_one_does(short: Short, sentences: Path, tmp_path: Path) -> None:
     alone = isotrope.compare(sentences, "simcse", tmp_path / "alone", **short)
-    beside = isotrope.compare(sentences, "simcse", tmp_path / "beside", parallel=2, **short)
-    assert not beside.failures
-    first, second = ({run.seed: run.measures["alignment"] for run in found.runs} for found in (alone, beside))
+    parallel = isotrope.compare(sentences, "simcse", tmp_path / "parallel", parallel=2, **short)
+    assert not parallel.failures
+    first, second = ({run.seed: run.measures["alignment"] for run in found.runs} for found in (alone, parallel))
     assert first == pytest.approx(second, rel=1e-3)  # threads are shared out, so sums may be taken in another order
-    told = json.loads((tmp_path / "beside" / "comparison.json").read_text(encoding="utf-8"))
+    told = json.loads((tmp_path / "parallel" / "comparison.json").read_text(encoding="utf-8"))
     assert told["rows"][1]["measures"]["alignment"]["values"] == [second[42], second[43]]
 
 

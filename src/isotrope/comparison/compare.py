@@ -71,7 +71,7 @@ def compare(
 
 
 def _run_missing(begun: Comparison, tasks: Sequence[Task], parallel: int) -> Comparison:
-    """The comparison with the outcome of every task; its file is written anew after each."""
+    """The comparison with the outcome of every task; its file is written again after each."""
     found = begun
     there = {(run.name, run.seed) for run in begun.runs}
     missing = [task for task in tasks if (task.label, task.seed) not in there]

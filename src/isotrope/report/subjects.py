@@ -144,7 +144,7 @@ def _subject(name: str, place: Path | str | Encoder) -> Subject:
 def _history(run: RunFolder) -> list[dict[str, Any]]:
     try:
         return run.history()
-    except ValueError as error:
+    except json.JSONDecodeError as error:
         raise InputError(f"{run.folder / 'metrics.jsonl'}: a line is not JSON; was it cut short?") from error
 
 
