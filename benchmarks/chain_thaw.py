@@ -21,7 +21,7 @@ from scipy.stats import t
 
 import isotrope
 from isotrope.data.readers import column
-from isotrope.training.loop import TrainingWarning
+from isotrope.training.state import TrainingWarning
 
 SETS = ("psychexp", "scv1", "scv2gen", "ss_twitter", "ss_youtube", "tweeteval_emotion", "tweeteval_irony")
 MEASURES = ("test_accuracy", "test_f1")

@@ -28,7 +28,7 @@ def main() -> None:
     import torch
 
     from isotrope.evaluation.geometry import uniformity
-    from isotrope.evaluation.geometry_suite import describe_vectors
+    from isotrope.evaluation.geometry_description import describe_vectors
 
     torch.set_num_threads(chosen.threads)
     rng = np.random.default_rng(0)
@@ -46,7 +46,7 @@ def main() -> None:
         "processor seconds": round(time.process_time() - busy, 1),
         "peak MB before": before,
         "peak MB": _peak(),
-        "uniformity": found["uniformity"],
+        "uniformity": found.uniformity,
     }
     if chosen.exact:
         start = time.perf_counter()

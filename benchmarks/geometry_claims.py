@@ -15,9 +15,24 @@ from pathlib import Path
 from safetensors.torch import load_file
 
 import isotrope
-from isotrope.evaluation.geometry_suite import describe_scored, describe_vectors
-from isotrope.evaluation.sts import find_task, read_pairs
+from isotrope.evaluation.benchmark_files import find_task
+from isotrope.evaluation.geometry_description import describe_vectors
+from isotrope.evaluation.geometry_pairs import describe_scored
+from isotrope.evaluation.scored_pairs import joined, read_pairs
 from isotrope.training.checkpoints import RunFolder
+
+COLUMNS = (
+    "model",
+    "alignment",
+    "uniformity",
+    "Spearman",
+    "mean cosine",
+    "effective rank",
+    "σ₂, σ₁₀, σ₁₀₀",
+    "top 1, 10",
+    "hubness",
+    "edits",
+)
 
 
 def last(run: Path) -> isotrope.Encoder:
@@ -35,11 +50,9 @@ def main() -> None:
     options.add_argument("--splits", default="train,dev,test")
     options.add_argument("--model", default="builtin-base")
     chosen = options.parse_args()
-    first, second, gold = [], [], []
-    for split in chosen.splits.split(","):
-        left, right, scores, _ = read_pairs(find_task(chosen.data_dir / "sts", f"stsb.{split}"))
-        first, second, gold = [*first, *left], [*second, *right], [*gold, *scores.tolist()]
-    texts = list(dict.fromkeys([*first, *second]))
+    folder = chosen.data_dir / "sts"
+    stsb = joined([read_pairs(find_task(folder, f"stsb.{split}")) for split in chosen.splits.split(",")])
+    texts = list(dict.fromkeys(stsb.texts))
     models = {
         f"{chosen.model}, {pooling}": lambda pooling=pooling: isotrope.load(chosen.model, pooling=pooling)
         for pooling in ("cls", "mean")
@@ -48,23 +61,29 @@ def main() -> None:
         is_run = (given / "run.json").is_file()
         label = f"{given.name}, step {RunFolder(given).history()[-1]['step']}" if is_run else given.name
         models[label] = (lambda given=given: last(given)) if is_run else (lambda given=given: isotrope.load(given))
-    print(
-        "| model | alignment | uniformity | Spearman | mean cosine | effective rank | σ₂, σ₁₀, σ₁₀₀ | top 1, 10 | hubness | edits |"
-    )
-    print("|---|---|---|---|---|---|---|---|---|---|")
+    print(f"| {' | '.join(COLUMNS)} |")
+    print("|" + "---|" * len(COLUMNS))
     for name, make in models.items():
         vectors = make().encode(texts)
-        space, pairs = describe_vectors(vectors), describe_scored(vectors, texts, first, second, gold)
-        spectrum = ", ".join(f"{space['spectrum'][place - 1]:.3f}" for place in (2, 10, 100))
-        shares = ", ".join(f"{100 * space['top_shares'][count]:.1f} %" for count in ("1", "10"))
-        print(
-            f"| {name} | {pairs['alignment']:.3f} | {pairs['uniformity']:.3f} | {pairs['spearman']:.2f} | {space['mean_cosine']:.3f} "
-            f"| {space['effective_rank']:.1f} | {spectrum} | {shares} | {space['hubness']:.2f} | {pairs['lexical']['edit_cosine']:.2f} |",
-            flush=True,
-        )
-    print(
-        f"\nSTS-B {chosen.splits}: {len(gold):,} pairs, {len(texts):,} sentences; edits and gold {pairs['lexical']['edit_gold']:.2f}"
-    )
+        space = describe_vectors(vectors)
+        pairs = describe_scored(vectors, texts, stsb.first, stsb.second, stsb.gold.tolist())
+        spectrum = ", ".join(f"{space.spectrum[place - 1]:.3f}" for place in (2, 10, 100))
+        shares = ", ".join(f"{100 * space.top_shares[count]:.1f} %" for count in ("1", "10"))
+        cells = [
+            name,
+            f"{pairs.alignment:.3f}",
+            f"{pairs.uniformity:.3f}",
+            f"{pairs.spearman:.2f}",
+            f"{space.mean_cosine:.3f}",
+            f"{space.effective_rank:.1f}",
+            spectrum,
+            shares,
+            f"{space.hubness:.2f}",
+            f"{pairs.lexical.edit_cosine:.2f}",
+        ]
+        print(f"| {' | '.join(cells)} |", flush=True)
+    print(f"\nSTS-B {chosen.splits}: {pairs.pairs:,} pairs, {len(texts):,} sentences; ", end="")
+    print(f"edits and gold {pairs.lexical.edit_gold:.2f}")
 
 
 if __name__ == "__main__":

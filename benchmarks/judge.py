@@ -46,11 +46,10 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as place:
         encoder.save(Path(place) / "model")
         theirs = by_hand(str(Path(place) / "model"), options.data_dir)
-    print(f"{'task':8} {'isotrope':>9} {'by hand':>9} {'apart':>8}")
+    print(f"{'task':8} {'isotrope':>9} {'by hand':>9} {'gap':>8}")
     for task in TASKS:
-        print(
-            f"{task:8} {ours[task]['spearman']:9.3f} {theirs[task]:9.3f} {abs(ours[task]['spearman'] - theirs[task]):8.4f}"
-        )
+        own = ours[task]["spearman"]
+        print(f"{task:8} {own:9.3f} {theirs[task]:9.3f} {abs(own - theirs[task]):8.4f}")
     print(f"{'average':8} {ours['average']['spearman']:9.3f} {np.mean(list(theirs.values())):9.3f}")
 
 

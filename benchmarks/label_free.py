@@ -17,9 +17,9 @@ import warnings
 from pathlib import Path
 
 import numpy as np
-from scipy.stats import spearmanr
 
 import isotrope
+from isotrope.measures.correlation import spearman
 
 CHOOSER, JUDGES = "stsb.dev", ("sts12.train", "sick.train")
 
@@ -34,7 +34,7 @@ def figures(history: list[dict]) -> list[float]:
     }
     judged = np.mean([by[name] for name in JUDGES], axis=0)
     chosen = [judged[int(np.argmax(scores))] for scores in (free, by[CHOOSER], judged)]
-    return [judged[0], judged[-1], *chosen, spearmanr(free, judged).statistic]
+    return [judged[0], judged[-1], *chosen, spearman(np.array(free), judged)]
 
 
 def main() -> None:
@@ -50,9 +50,8 @@ def main() -> None:
     settings = dict(zip((name.lstrip("-") for name in rest[::2]), rest[1::2], strict=True))
     warnings.simplefilter("ignore")
     files = [chosen.data_dir / "sts" / f"{name}.tsv.gz" for name in (CHOOSER, *JUDGES)]
-    print(
-        "| method | before | last | chosen without labels | chosen by STS-B dev | best | rank correlation |\n|---|---|---|---|---|---|---|"
-    )
+    print("| method | before | last | chosen without labels | chosen by STS-B dev | best | rank correlation |")
+    print("|---|---|---|---|---|---|---|")
     with tempfile.TemporaryDirectory() as folder:
         for method in chosen.methods.split(","):
             rows = []

@@ -16,7 +16,8 @@ import torch
 import isotrope
 from isotrope.encoders.encoder import plan
 from isotrope.encoders.parts.layer_walk import LayerWalk, bend, layer_weights, share
-from isotrope.evaluation.sts import correlate, read_pairs
+from isotrope.evaluation.scored_pairs import read_pairs
+from isotrope.evaluation.sts_scores import correlate
 
 SETS = ("stsb.dev", "sick.train")
 LAYERS = ("the last", "equal", "SBERT-WK's")

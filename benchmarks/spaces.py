@@ -19,11 +19,14 @@ import numpy as np
 import torch
 
 import isotrope
-from isotrope.api import sentences_of
+from isotrope.data.sentence_files import sentences_of
 from isotrope.encoders.encoder import Encoder
-from isotrope.evaluation.sts import TASKS, YEARS, correlate, find_task, read_pairs
+from isotrope.evaluation.benchmark_files import find_task, optional_task
+from isotrope.evaluation.scored_pairs import ScoredPairs, read_pairs
+from isotrope.evaluation.sts import TASKS
+from isotrope.evaluation.sts_scores import YEARS, correlate
 from isotrope.spaces.space_registry import find
-from isotrope.training.settings import resolve
+from isotrope.methods.frame.settings import resolve
 
 SPACES: dict[str, tuple[str, dict[str, Any]]] = {
     "standardise": ("standardise", {}),
@@ -57,7 +60,7 @@ def fitted(name: str, settings: dict[str, Any], vectors: Any) -> torch.nn.Module
 
 
 def scores(
-    tasks: dict[str, Any], vectors: Vectors, maps: dict[str, torch.nn.Module | None]
+    tasks: dict[str, ScoredPairs], vectors: Vectors, maps: dict[str, torch.nn.Module | None]
 ) -> dict[str, dict[str, float]]:
     found: dict[str, dict[str, float]] = {"all": {}, "wmean": {}}
     for task, (first, second, gold, subsets) in tasks.items():
@@ -94,11 +97,9 @@ def main() -> None:
     general = sentences_of(options.general)[: options.lines]
     target: dict[str, list[str]] = {}
     for task, name in TASKS.items():
-        parts = [
-            find_task(folder, f"{name.split('.')[0]}.{part}", needed=part == "test")
-            for part in ("train", "trial", "dev", "test")
-        ]
-        target[task] = [text for file in parts if file for side in read_pairs(file)[:2] for text in side]
+        stem = name.split(".")[0]
+        parts = [optional_task(folder, f"{stem}.{part}") for part in ("train", "trial", "dev", "test")]
+        target[task] = [text for file in parts if file for text in read_pairs(file).texts]
     print(
         f"model {options.model}, {len(general):,} general lines; target sentences",
         {task: len(texts) for task, texts in target.items()},
@@ -121,7 +122,7 @@ def main() -> None:
     for name in () if options.quick else POOLED:
         pooled = Vectors(
             isotrope.fit_space(name, encoder, general),
-            {t for first, second, *_ in tasks.values() for t in (*first, *second)},
+            {text for pairs in tasks.values() for text in pairs.texts},
         )
         rows[name, "general"] = scores(tasks, pooled, dict.fromkeys(tasks))
         show(name, "general", rows[name, "general"])

@@ -22,12 +22,12 @@ import torch
 
 import isotrope
 from isotrope.encoders.encoder import plan
-from isotrope.evaluation.geometry_layers import LayerSums
+from isotrope.evaluation.geometry_layers import LayerCosines, LayerSums
 
 MEASURED = 1000  # sentences at most
 
 
-def curve(encoder: isotrope.Encoder, texts: list[str]) -> list[dict[str, float]]:
+def curve(encoder: isotrope.Encoder, texts: list[str]) -> list[LayerCosines]:
     """Self-similarity of each layer, the embeddings first."""
     sums, tokens = LayerSums(), encoder.tokenize(texts)
     with torch.inference_mode():
@@ -74,7 +74,7 @@ def main() -> None:
     )
     print("| layer | " + " | ".join(curves) + " |\n|---" + "|---" * len(curves) + "|")
     for layer in range(len(curves["before"])):
-        cells = [f"{rows[layer]['self_similarity']:.3f} ({rows[layer]['adjusted']:.3f})" for rows in curves.values()]
+        cells = [f"{rows[layer].self_similarity:.3f} ({rows[layer].adjusted:.3f})" for rows in curves.values()]
         print(f"| {layer} | " + " | ".join(cells) + " |")
 
 

@@ -57,7 +57,7 @@ def isotrope(folder: str):
     from accelerate import Accelerator
 
     from isotrope.encoders.loading import load
-    from isotrope.methods.frame.method import Batch
+    from isotrope.methods.frame.batch import Batch
     from isotrope.methods.simcse import SimCSE, SimCSESettings
     from isotrope.training.step import compute_gradient
 

@@ -22,16 +22,16 @@ import numpy as np
 import torch
 
 import isotrope
-from isotrope import trainer
-from isotrope.api import sentences_of
+from isotrope.data.sentence_files import sentences_of
 from isotrope.encoders.encoder import Encoder
 from isotrope.encoders.word_vectors import StaticVectors
 from isotrope.evaluation.sts import spearman_of_file
 from isotrope.tokens.word_vocabulary import SPECIALS
+from isotrope.training import run as training_run
 
 
 def ours(texts: list[str], form: str, epochs: float, device_rate: dict[str, float]) -> Encoder:
-    loop = trainer.train_loop
+    loop = training_run.train_loop
 
     def timed(*given: Any, **named: Any) -> Any:
         start = time.process_time(), time.perf_counter()
@@ -39,13 +39,13 @@ def ours(texts: list[str], form: str, epochs: float, device_rate: dict[str, floa
         device_rate["cpu"], device_rate["wall"] = time.process_time() - start[0], time.perf_counter() - start[1]
         return finished
 
-    trainer.train_loop = timed
+    training_run.train_loop = timed
     try:
         with tempfile.TemporaryDirectory() as folder:
             common = {"form": form, "epochs": epochs, "eval_steps": 1 << 30, "logging_steps": 100}
             return isotrope.train("word2vec", texts, output=Path(folder) / "run", **common).encoder
     finally:
-        trainer.train_loop = loop
+        training_run.train_loop = loop
 
 
 def main() -> None:

@@ -16,7 +16,7 @@ from pathlib import Path
 from isotrope.methods.frame.method_registry import registry
 from isotrope.spaces.space_registry import registry as spaces
 from isotrope.training.pretrain_settings import PretrainSettings
-from isotrope.training.settings import LoopSettings
+from isotrope.training.loop_settings import LoopSettings
 
 DOCS = Path(__file__).parent
 ROOT = DOCS.parent

@@ -12,7 +12,16 @@ from pathlib import Path
 import pytest
 
 from isotrope.errors import InputError
-from isotrope.files import cache_folder, digest, explained, file_digest, write_json, written_file, written_folder
+from isotrope.files import (
+    cache_folder,
+    check_run_folder,
+    digest,
+    explained,
+    file_digest,
+    write_json,
+    written_file,
+    written_folder,
+)
 
 
 class Failure(Exception):
@@ -203,6 +212,35 @@ def test_a_refusal_while_writing_is_one_sentence_and_leaves_nothing(
 def test_other_troubles_are_not_explained_away(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError), explained(tmp_path):
         open(tmp_path / "none")  # noqa: SIM115
+
+
+# ---- where a run can begin
+
+
+def test_a_run_begins_in_a_new_or_an_empty_folder_and_is_resumed_where_one_is(tmp_path: Path) -> None:
+    check_run_folder(tmp_path / "new", resume=False)
+    check_run_folder(tmp_path, resume=False)
+    (tmp_path / "run.json").write_text("{}")
+    check_run_folder(tmp_path, resume=True)
+
+
+@pytest.mark.parametrize(
+    ("file", "place", "resume", "sentence"),
+    [
+        ("run.json", ".", False, "a run is here already; continue it with resume, or choose another output"),
+        ("thesis.txt", ".", False, r"holds something else \(thesis.txt\)"),
+        ("thesis.txt", "thesis.txt", False, "a file stands where the run's folder should be"),
+        ("thesis.txt", ".", True, "no run to resume here"),
+        ("thesis.txt", "new", True, "no run to resume here"),
+    ],
+)
+def test_a_place_where_no_run_can_begin_is_refused(
+    tmp_path: Path, file: str, place: str, resume: bool, sentence: str
+) -> None:
+    (tmp_path / file).write_text("years of work")
+    with pytest.raises(InputError, match=sentence):
+        check_run_folder(tmp_path / place, resume)
+    assert names_in(tmp_path) == [file]
 
 
 # ---- names

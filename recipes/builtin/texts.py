@@ -16,10 +16,10 @@ from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
-from isotrope.api import protected_files
 from isotrope.data.leaks import Protected, protect
 from isotrope.data.readers import column, read
 from isotrope.data.record_types import record_type_named
+from isotrope.evaluation.benchmark_files import protected_files
 
 CONVERSATIONAL = ("captions", "forum_docs", "wikinews_docs")  # nearest to everyday sentences: all of them
 PERMITTED = ("snli", "mnli", "cad_snli", "joci", "wikinli")  # LingNLI states no licence

@@ -15,10 +15,10 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from isotrope.api import protected_files
 from isotrope.data.leaks import protect
 from isotrope.data.readers import column, read
 from isotrope.data.record_types import record_type_named
+from isotrope.evaluation.benchmark_files import protected_files
 
 RUNNING = ("wikinews_docs", "wiki2_docs", "forum_docs")
 LINES = 40_000  # of each

@@ -4,7 +4,8 @@
     run = isotrope.train("simcse", "sentences.txt", model="folder")
     isotrope.evaluate(run.encoder, suite="sts", data_dir="data").table()
 
-Heavy libraries are imported when they are needed, not here.
+Every command of the command line is a function here, with the same name and the same parameters. Heavy libraries are
+imported when they are needed, not here.
 """
 
 from __future__ import annotations
@@ -14,44 +15,54 @@ from typing import TYPE_CHECKING, Any
 
 from isotrope.version import __version__
 
-_PLACES = {
-    "load": "isotrope.api",
-    "train": "isotrope.api",
-    "pretrain": "isotrope.api",
-    "evaluate": "isotrope.api",
-    "fit_space": "isotrope.api",
-    "compare": "isotrope.comparison.compare",
-    "mine": "isotrope.search.mining",
+_VERBS = (
+    "compare",
+    "complete",
+    "doctor",
+    "encode",
+    "evaluate",
+    "fit_space",
+    "leaks",
+    "load",
+    "mine",
+    "paraphrase",
+    "pretrain",
+    "train",
+)
+_CALLABLE_ROOMS = ("methods", "report", "search")  # verbs as well: see isotrope.callable_room
+_TYPES = {
     "Encoder": "isotrope.encoders.encoder",
     "InputError": "isotrope.errors",
+    "Results": "isotrope.evaluation.results",
+    "Run": "isotrope.training.run",
 }
+_PLACES = {**dict.fromkeys(_VERBS, "isotrope.api"), **_TYPES}
 _ROOMS = (
-    "data",
-    "views",
-    "encoders",
-    "objectives",
-    "methods",
-    "training",
-    "spaces",
-    "evaluation",
-    "search",
-    "report",
-    "comparison",
+    *("data", "tokens", "lexicon", "views", "encoders", "towers", "objectives", "measures"),
+    *("training", "spaces", "evaluation", "comparison", *_CALLABLE_ROOMS),
 )
-__all__ = ["__version__", "methods", "report", *_PLACES]
+__all__ = ["__version__", *_VERBS, *_CALLABLE_ROOMS, *_TYPES]
 
 if TYPE_CHECKING:
-    from isotrope import methods as methods
-    from isotrope import report as report
+    from isotrope.api import compare as compare
+    from isotrope.api import complete as complete
+    from isotrope.api import doctor as doctor
+    from isotrope.api import encode as encode
     from isotrope.api import evaluate as evaluate
     from isotrope.api import fit_space as fit_space
+    from isotrope.api import leaks as leaks
     from isotrope.api import load as load
+    from isotrope.api import methods as methods
+    from isotrope.api import mine as mine
+    from isotrope.api import paraphrase as paraphrase
     from isotrope.api import pretrain as pretrain
+    from isotrope.api import report as report
+    from isotrope.api import search as search
     from isotrope.api import train as train
-    from isotrope.comparison.compare import compare as compare
     from isotrope.encoders.encoder import Encoder as Encoder
     from isotrope.errors import InputError as InputError
-    from isotrope.search.mining import mine as mine
+    from isotrope.evaluation.results import Results as Results
+    from isotrope.training.run import Run as Run
 
 
 def __getattr__(name: str) -> Any:
@@ -60,3 +71,7 @@ def __getattr__(name: str) -> Any:
     if name in _ROOMS:
         return importlib.import_module(f"isotrope.{name}")
     raise AttributeError(f"module 'isotrope' has no attribute '{name}'")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__, *_ROOMS})

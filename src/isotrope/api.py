@@ -1,63 +1,110 @@
-"""The public functions: each joins the rooms for one job."""
+"""Every public verb: each is a short function that joins rooms, and a command of the same name prints what it returns.
+
+A room is imported inside the verb that needs it. A call that cannot work is therefore refused before torch is imported
+wherever names and files alone say so: a missing data file, an unknown suite, an output in the way.
+"""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, overload
 
-from isotrope.data.leaks import LeakReport, find_leaks, protect
+from isotrope.answers import (
+    EncodedFile,
+    FittedSpace,
+    MethodDescription,
+    ParaphrasedFile,
+)
+from isotrope.catalogue import all_cards, check_trainable, describe_settings
 from isotrope.data.readers import read
-from isotrope.data.record_types import record_type_named
-from isotrope.encoders.completion import Completion
-from isotrope.encoders.completion import complete as find_completions
-from isotrope.encoders.encoder import Encoder
-from isotrope.encoders.loading import load as load
-from isotrope.encoders.paraphrase import Paraphraser
-from isotrope.encoders.saving import check_target
+from isotrope.data.record_types import RECORD_TYPES, record_type_named
+from isotrope.data.sentence_files import sentences_of
+from isotrope.data.tables import check_file
 from isotrope.errors import InputError, nearest
-from isotrope.evaluation.checkpoint_judge import make_judge, mean_spearman
-from isotrope.evaluation.counterfactual import evaluate_counterfactual
-from isotrope.evaluation.geometry_judge import evaluate_geometry, run_of
-from isotrope.evaluation.results import Results
-from isotrope.evaluation.sts import data_folder, evaluate_sts
-from isotrope.evaluation.transfer import evaluate_transfer
-from isotrope.files import written_file
-from isotrope.methods.frame.settings import check, resolve
+from isotrope.files import check_run_folder, written_file
 from isotrope.progress import bar
-from isotrope.search.exact import Hit, index_file
-from isotrope.spaces.flat_maps import Map, check_table, write_points
-from isotrope.spaces.space import Space
-from isotrope.spaces.space_registry import find as find_space
-from isotrope.training.plan import DEFAULT_MODEL, Files, Place, files_of, make_plan
-from isotrope.training.pretrain_run import run_pretrain
-from isotrope.training.pretrain_settings import PretrainSettings
-from isotrope.training.run import Run as Run
-from isotrope.training.run import run_plan
 
-SUITES = ("sts", "transfer", "geometry", "counterfactual")
+if TYPE_CHECKING:
+    import torch
+
+    from isotrope.comparison.comparison_table import Comparison
+    from isotrope.data.leaks import LeakReport
+    from isotrope.encoders.completion import Completion
+    from isotrope.encoders.encoder import Encoder
+    from isotrope.evaluation.results import Results
+    from isotrope.machine import Machine
+    from isotrope.methods.frame.method import Card
+    from isotrope.report.build import Report
+    from isotrope.search.exact import Hit
+    from isotrope.search.mining import Mined
+    from isotrope.spaces.space import Space
+    from isotrope.training.pretrain_run import Pretrained
+    from isotrope.training.run import Run
+
+Place = str | os.PathLike[str]
+
+
+# ---- methods
+
+
+@overload
+def methods(name: None = None, needs: str | None = None, family: str | None = None) -> list[Card]: ...
+@overload
+def methods(name: str, needs: str | None = None, family: str | None = None) -> MethodDescription: ...
+def methods(
+    name: str | None = None, needs: str | None = None, family: str | None = None
+) -> list[Card] | MethodDescription:
+    """The cards of all methods, spaces and tactics, or one of them by ``name`` with its settings.
+
+    ``needs`` keeps those that train on a record type (sentences, pairs, …), ``family`` those of one family.
+    """
+    cards = all_cards()
+    if name is not None:
+        card = next((card for card in cards if card.name == name), None)
+        if card is None:
+            raise InputError(f"No method is called '{name}'{nearest(name, [card.name for card in cards])}")
+        return MethodDescription(card, describe_settings(name))
+    record_types, families = {card.needs for card in cards}, {getattr(card, "family", "") for card in cards}
+    if needs is not None and needs not in record_types:
+        raise InputError(f"No method needs '{needs}'{nearest(needs, record_types)}", setting="needs")
+    if family is not None and family not in families:
+        raise InputError(f"No family is called '{family}'{nearest(family, families - {''})}", setting="family")
+    return [card for card in cards if needs in (None, card.needs) and family in (None, getattr(card, "family", ""))]
+
+
+# ---- training
 
 
 def train(
     method: str,
     data: Place | Sequence[Any],
-    model: Place | Encoder = DEFAULT_MODEL,
+    model: Place | Encoder = "builtin-base",
     output: Place | None = None,
     *,
     pooling: str | None = None,
     columns: Sequence[str] | None = None,
     split: bool = False,
-    eval_data: Files | None = None,
+    eval_data: Place | Sequence[Place] | None = None,
     resume: bool = False,
     **settings: Any,
 ) -> Run:
     """Train an encoder with a method on a file of text (or a list of records).
 
-    ``settings`` are those of the method, the loop, the auxiliary losses and the tactics, by name (``isotrope methods
-    NAME`` lists them). Checkpoints are chosen by Spearman on ``eval_data`` (a file of scored pairs, or the mean over
-    several) where it is given, otherwise without labels: how well held-out texts find their natural partner.
+    ``settings`` are those of the method and of the loop, by name; ``isotrope.methods(method)`` lists them. A checkpoint
+    is selected by its Spearman correlation on ``eval_data`` (a file of scored pairs, or the mean over several) where
+    that is given, otherwise without labels: by how well held-out texts retrieve their natural partner.
     """
+    if isinstance(data, str | os.PathLike):
+        check_file(data)
+    _check_files(eval_data)
+    _check_output(output, resume)
+    check_trainable(method)
+    from isotrope.evaluation.checkpoint_judge import make_judge
+    from isotrope.training.plan import make_plan
+    from isotrope.training.run import run_plan
+
     plan = make_plan(
         method,
         data,
@@ -78,177 +125,363 @@ def pretrain(
     output: Place,
     *,
     tokenizer: Place | None = None,
-    eval_data: Files | None = None,
+    eval_data: Place | Sequence[Place] | None = None,
     resume: bool = False,
     **settings: Any,
-) -> Run:
-    """A small encoder from text alone; ``complete`` is False when the minutes given ran out first (resume goes on).
+) -> Pretrained:
+    """Initialise a small encoder from scratch and pre-train it on text files.
 
-    The vocabulary is learned from the text, or taken from the model that ``tokenizer`` names.
+    The vocabulary is learned from the text, or taken from the model that ``tokenizer`` names. ``eval_data`` (scored
+    pairs) is measured along the way and changes nothing.
     """
+    for source in text:
+        check_file(source)
+    files = _check_files(eval_data)
+    _check_output(output, resume)
+    from isotrope.evaluation.checkpoint_judge import mean_spearman
+    from isotrope.methods.frame.settings import check, resolve
+    from isotrope.training.pretrain_run import run_pretrain
+    from isotrope.training.pretrain_settings import PretrainSettings
+
     (chosen,) = resolve(settings, PretrainSettings)
     check(chosen)
     vocabulary = None if tokenizer is None else load(tokenizer, device="cpu").tokenizer
 
     def measure(encoder: Encoder) -> dict[str, float]:
-        return mean_spearman(encoder, files_of(eval_data))
+        return mean_spearman(encoder, files)
 
     return run_pretrain([Path(source) for source in text], Path(output), chosen, measure, resume, vocabulary)
 
 
-def evaluate(
-    encoder: Encoder | str | os.PathLike[str],
-    suite: str = "sts",
-    data_dir: str | os.PathLike[str] | None = None,
-    seeds: int | Sequence[int] = 0,
-    aggregation: str = "all",
-    texts: str | os.PathLike[str] | Sequence[str] | None = None,
-    columns: Sequence[str] | None = None,
-) -> Results:
-    """Judge an encoder. The only chance in it, the bootstrap's for STS and the samples' for geometry, takes the first
-    of ``seeds``; transfer cuts its folds anew for each of them, and gives the mean.
-
-    ``texts`` (a file or a list) is what ``geometry`` looks at, and what ``counterfactual`` makes triples of; without
-    it, the sentences of STS-B and of the movie reviews.
-    """
-    if suite not in SUITES:
-        raise InputError(f"No suite is called '{suite}'{nearest(suite, SUITES)}")
-    subject = _loaded(encoder)
-    seed = seeds if isinstance(seeds, int) else next(iter(seeds), 0)
-    if suite == "geometry":
-        run = None if isinstance(encoder, Encoder) else run_of(encoder)
-        return evaluate_geometry(subject, texts, data_dir, seed, columns, run)
-    if suite == "counterfactual":
-        return evaluate_counterfactual(subject, texts, data_dir, seed, columns)
-    if texts is not None:
-        raise InputError(
-            f"Texts belong to the geometry suite; {suite} has its own. Add --suite geometry, or leave --text out."
-        )
-    if suite == "transfer":
-        return evaluate_transfer(subject, data_dir, [seeds] if isinstance(seeds, int) else list(seeds) or [0])
-    return evaluate_sts(subject, data_dir, aggregation, seed)
-
-
-def fit_space(
-    name: str, encoder: Encoder | str | os.PathLike[str], texts: str | os.PathLike[str] | Sequence[str], **settings: Any
-) -> Encoder:
-    """A copy of an encoder with a map behind it, fitted to the vectors of ``texts`` (a list, or a file of sentences),
-    without labels.
-
-    ``isotrope methods NAME`` lists the settings. The encoder given stays as it is.
-    """
-    space = _space(name, settings)
-    given = sentences_of(texts) if isinstance(texts, str | os.PathLike) else list(texts)
-    return space.fit(_loaded(encoder), given)
-
-
-def write_space(
-    name: str,
-    model: str | os.PathLike[str],
-    text: str | os.PathLike[str],
-    output: str | os.PathLike[str],
+def compare(
+    data: Place | Sequence[Place] | Mapping[str, Place],
+    methods: str | Sequence[str] = (),
+    output: Place | None = None,
+    *,
+    model: Place = "builtin-base",
     pooling: str | None = None,
-    columns: Sequence[str] | None = None,
+    seeds: int = 3,
+    eval_data: Place | Sequence[Place] | None = None,
+    data_dir: Place | None = None,
+    aggregation: str = "all",
+    suite: str | Sequence[str] | None = None,
+    parallel: int = 1,
+    own: Mapping[str, Mapping[str, Any]] | None = None,
     **settings: Any,
-) -> dict[str, Any]:
-    """Fit a space to a file and save the mapped model; of sne and t-sne, which have no map, the table of points.
+) -> Comparison:
+    """Train each method with each random seed from one start, for as many steps; select and judge all encoders alike.
 
-    Says what was written.
+    ``data``: a file, or several of different record types, of which each method takes the first that it can use (a
+    mapping from record type to file says which is which). ``methods``: names, or LABEL=NAME for a method that is
+    compared twice. ``suite``: sts, transfer, label-free or own (each method's own task), or several; by default STS
+    where ``data_dir`` (or ISOTROPE_DATA) has the tasks, else label-free. ``own``: settings of one method, by label;
+    ``settings`` are those of the loop, the same for all. The same call continues where an earlier one with the same
+    ``output`` was stopped. The ``comparison.json`` of a finished comparison, given as ``data`` without ``methods``, is
+    read back.
     """
-    space = _space(name, settings)
-    target = check_table(output) if isinstance(space, Map) else check_target(output)
-    texts = sentences_of(text, columns)
-    encoder = load(model, pooling)
-    if isinstance(space, Map):
-        write_points(target, texts, space.points(encoder, texts))
-        return {"space": name, "output": str(target), "texts": len(texts), "dimension": 2}
-    mapped = space.fit(encoder, texts)
-    mapped.save(target)
-    return {"space": name, "output": str(target), "texts": len(texts), "dimension": mapped.dimension}
+    names = [name for name in methods.split(",") if name] if isinstance(methods, str) else list(methods)
+    sources = [data] if isinstance(data, str | os.PathLike) else list(data)
+    if names and not isinstance(data, Mapping):
+        for source in sources:
+            prefix, equals, path = str(source).partition("=")
+            check_file(path if equals and prefix in RECORD_TYPES else source)
+    _check_files(eval_data)
+    from isotrope.comparison.comparison_table import FILE, Comparison
+
+    if not names and len(sources) == 1 and Path(sources[0]).name == FILE:
+        return Comparison.read(sources[0])
+    from isotrope.comparison.compare import compare as run_comparison
+
+    return run_comparison(
+        data,
+        names,
+        output,
+        model=model,
+        pooling=pooling,
+        seeds=seeds,
+        eval_data=eval_data,
+        data_dir=data_dir,
+        aggregation=aggregation,
+        suite=suite,
+        parallel=parallel,
+        own=own,
+        **settings,
+    )
 
 
-def _space(name: str, settings: Mapping[str, Any]) -> Space:
-    kind = find_space(name)
-    (chosen,) = resolve(settings, kind.Settings)
-    kind.check(chosen)
-    return kind(chosen)
+# ---- encoders
 
 
-def sentences_of(text: str | os.PathLike[str], columns: Sequence[str] | None = None) -> list[str]:
-    """The sentences of a file; empty lines are left out."""
-    found = [record.texts[0] for record in read(text, record_type_named("sentences"), columns) if record.texts[0]]
-    if not found:
-        raise InputError(f"{text}: no sentences found.")
-    return found
+def load(
+    name_or_path: Place = "builtin",
+    pooling: str | None = None,
+    device: str | torch.device | None = None,
+    language_head: bool = False,
+) -> Encoder:
+    """An encoder ready to use: "builtin", "builtin-base", a folder or a hub id.
+
+    ``pooling`` replaces the one stored with the model; a plain Hugging Face folder, which stores none, gets mean
+    pooling. ``language_head`` keeps the masked-language head, for methods that train it.
+    """
+    from isotrope.encoders.loading import load as load_encoder
+
+    return load_encoder(name_or_path, pooling, device, language_head)
 
 
-def encode_file(
-    encoder: Encoder | str | os.PathLike[str],
-    text: str | os.PathLike[str],
-    output: str | os.PathLike[str],
+def encode(
+    encoder: Encoder | Place,
+    text: Place,
+    output: Place,
     columns: Sequence[str] | None = None,
     normalize: bool = False,
-) -> dict[str, Any]:
-    """Write the vectors of a file's sentences, a row each, as .npy in float32. Says what was written."""
-    import numpy as np
+) -> EncodedFile:
+    """Write the vectors of a file's sentences, one row each, as .npy in float32; empty lines are left out.
 
+    For sentences in memory use ``Encoder.encode``.
+    """
     target = Path(output)
     if target.suffix != ".npy":
-        raise InputError(f"{target}: vectors are written as .npy.")
-    texts = [record.texts[0] for record in read(text, record_type_named("sentences"), columns)]
-    full = [sentence for sentence in texts if sentence]
-    if not full:
+        raise InputError(f"{target}: vectors are written as .npy.", setting="output")
+    texts = [record.texts[0] for record in read(check_file(text), record_type_named("sentences"), columns)]
+    sentences = [sentence for sentence in texts if sentence]
+    if not sentences:
         raise InputError(f"{text}: no sentences found.")
-    vectors = _loaded(encoder).encode(full, normalize_embeddings=normalize)
+    import numpy as np
+
+    vectors = _loaded(encoder).encode(sentences, normalize_embeddings=normalize)
     with written_file(target) as temporary, open(temporary, "wb") as file:
         np.save(file, vectors)
-    return {
-        "output": str(target),
-        "rows": len(vectors),
-        "dimension": vectors.shape[1],
-        "empty_left_out": len(texts) - len(full),
-    }
+    return EncodedFile(target, len(vectors), vectors.shape[1], len(texts) - len(sentences))
 
 
 def search(
-    encoder: Encoder | str | os.PathLike[str],
-    texts: str | os.PathLike[str],
-    query: str,
-    top: int = 5,
-    columns: list[str] | None = None,
+    encoder: Encoder | Place, text: Place, query: str, top: int = 5, columns: Sequence[str] | None = None
 ) -> list[Hit]:
-    """The sentences of a file that are nearest to a query."""
-    subject = _loaded(encoder)
-    return index_file(subject, texts, columns).search([query], top)[0]
+    """The ``top`` sentences of a file that are nearest to a query by cosine.
 
-
-def complete(encoder: Encoder | str | os.PathLike[str], concept: str, relation: str, top: int = 5) -> list[Completion]:
-    """The concepts that stand in ``relation`` to ``concept``, by a model that ``train("lre", …)`` made; the nearest
-    first.
+    The vectors are cached next to the file, and computed again when the text or the model changes.
     """
+    check_file(text)
+    from isotrope.search.exact import index_file
+
+    return index_file(_loaded(encoder), text, None if columns is None else list(columns)).search([query], top)[0]
+
+
+def complete(encoder: Encoder | Place, concept: str, relation: str, top: int = 5) -> list[Completion]:
+    """The ``top`` concepts that stand in ``relation`` to ``concept``, the nearest first.
+
+    The encoder is one that the method lre trained; no other knows relations.
+    """
+    from isotrope.encoders.completion import complete as find_completions
+
     return find_completions(_loaded(encoder), concept, relation, top)
 
 
+@overload
+def fit_space(
+    name: str,
+    encoder: Encoder | Place,
+    texts: Place | Sequence[str],
+    output: None = None,
+    *,
+    pooling: str | None = None,
+    columns: Sequence[str] | None = None,
+    **settings: Any,
+) -> Encoder: ...
+@overload
+def fit_space(
+    name: str,
+    encoder: Encoder | Place,
+    texts: Place | Sequence[str],
+    output: Place,
+    *,
+    pooling: str | None = None,
+    columns: Sequence[str] | None = None,
+    **settings: Any,
+) -> FittedSpace: ...
+def fit_space(
+    name: str,
+    encoder: Encoder | Place,
+    texts: Place | Sequence[str],
+    output: Place | None = None,
+    *,
+    pooling: str | None = None,
+    columns: Sequence[str] | None = None,
+    **settings: Any,
+) -> Encoder | FittedSpace:
+    """A copy of an encoder followed by a map, fitted without labels to the vectors of ``texts`` (a list or a file).
+
+    ``isotrope.methods(name)`` lists the settings. The encoder given stays as it is. With ``output`` the mapped model is
+    saved there, and the result says what was written. sne and t-sne have no map: they need an ``output``, a .tsv for
+    their points.
+    """
+    if isinstance(texts, str | os.PathLike):
+        check_file(texts)
+    space = _space(name, settings)
+    from isotrope.encoders.saving import check_target
+    from isotrope.spaces.flat_maps import Map, check_table, write_points
+
+    if output is None:
+        return space.fit(_loaded(encoder, pooling), _sentences(texts, columns))
+    target = check_table(output) if isinstance(space, Map) else check_target(output)
+    found = _sentences(texts, columns)
+    subject = _loaded(encoder, pooling)
+    if isinstance(space, Map):
+        write_points(target, found, space.points(subject, found))
+        return FittedSpace(name, target, len(found), dimension=2)
+    mapped = space.fit(subject, found)
+    mapped.save(target)
+    return FittedSpace(name, target, len(found), mapped.dimension, mapped)
+
+
+# ---- judging
+
+
+def evaluate(
+    encoder: Encoder | Place,
+    suite: str = "sts",
+    data_dir: Place | None = None,
+    seeds: int | Sequence[int] = 0,
+    aggregation: str = "all",
+    texts: Place | Sequence[str] | None = None,
+    columns: Sequence[str] | None = None,
+    pooling: str | None = None,
+) -> Results:
+    """Judge an encoder by a suite.
+
+    ``seeds`` are random seeds: transfer draws its folds again for each of them and gives the mean; the bootstrap of sts
+    and the samples of geometry and counterfactual take the first. ``texts`` (a file or a list) is what geometry
+    describes and what counterfactual makes triples of; by default the sentences of STS-B and of the movie reviews.
+    ``aggregation`` (all, mean or wmean) is how STS12–16 join their subsets.
+    """
+    drawn = (seeds,) if isinstance(seeds, int) else tuple(seeds) or (0,)
+    if isinstance(texts, str | os.PathLike):
+        check_file(texts)
+    from isotrope.evaluation.suite import Options, find_suite
+
+    place = encoder if isinstance(encoder, str | os.PathLike) and pooling is None else None
+    options = Options(data_dir, texts, columns, aggregation, drawn, model=place)
+    chosen = find_suite(suite)
+    chosen.check(options)
+    return chosen().run(_loaded(encoder, pooling), options)
+
+
+def report(
+    *subjects: Place | Encoder,
+    output: Place | None = None,
+    text: Place | None = None,
+    data_dir: Place | None = None,
+    format: str | None = None,
+    figure: str | None = None,
+    sentences: int = 1000,
+    queries: Sequence[str] = (),
+    columns: Sequence[str] | None = None,
+    seed: int = 42,
+) -> Report:
+    """Show runs and models next to each other, on one page or in a single figure of it.
+
+    ``text``: the sentences to look at, by default those of the first run. ``data_dir`` (or ISOTROPE_DATA) brings STS;
+    without it the score is label-free. ``sentences``: how many are sampled for the map. ``queries``: sentences whose
+    neighbours are shown.
+    """
+    if text is not None:
+        check_file(text)
+    from isotrope.report.build import make_report
+
+    return make_report(
+        *subjects,
+        output=output,
+        text=text,
+        data_dir=data_dir,
+        format=format,
+        figure=figure,
+        sentences=sentences,
+        queries=queries,
+        columns=columns,
+        seed=seed,
+    )
+
+
+def doctor() -> Machine:
+    """What this machine can do: threads, torch, bfloat16 (tried in a subprocess), built-in models, offline or not."""
+    from isotrope.machine import examine
+
+    return examine()
+
+
+# ---- data
+
+
+def leaks(
+    text: Sequence[Place],
+    against: Sequence[Place] | None = None,
+    data_dir: Place | None = None,
+    output: Place | None = None,
+) -> LeakReport:
+    """The lines of a training text that hold a sentence of the files ``against``.
+
+    By default the STS, SICK and transfer sets of ``data_dir`` (or ISOTROPE_DATA) are protected. With ``output`` each
+    text is written into that folder without its leaking lines.
+    """
+    for file in (*text, *(against or ())):
+        check_file(file)
+    from isotrope.data.leaks import find_leaks, protect
+
+    files = list(against or ())
+    if data_dir is not None or not files:
+        from isotrope.evaluation.benchmark_files import protected_files
+
+        files += protected_files(data_dir)
+    return find_leaks(text, protect(files), output)
+
+
+def mine(
+    pairs: Place | Sequence[Any],
+    model: Place | Encoder = "builtin",
+    output: Place | None = None,
+    *,
+    first: int | None = None,
+    last: int = 50,
+    margin: float | None = None,
+    seed: int = 42,
+    columns: Sequence[str] | None = None,
+) -> Mined:
+    """Find one hard negative for each pair among the positives of all pairs, by cosine under ``model``.
+
+    Candidates of an anchor are ranked from the nearest; the anchor itself, its positives and the anchors it is a
+    positive of are excluded. One of the ranks ``first`` to ``last`` is drawn at random. ``margin`` is the minimum gap
+    between positive and negative cosine; with it ``first`` is 1 unless given, without it 10. With ``output`` (.tsv) the
+    triples are written.
+    """
+    if isinstance(pairs, str | os.PathLike):
+        check_file(pairs)
+    from isotrope.search.mining import mine as find_negatives
+
+    return find_negatives(pairs, model, output, first=first, last=last, margin=margin, seed=seed, columns=columns)
+
+
 def paraphrase(
-    text: str | os.PathLike[str],
-    output: str | os.PathLike[str],
-    model: Encoder | str | os.PathLike[str] = "builtin-base",
+    text: Place,
+    output: Place,
+    model: Encoder | Place = "builtin-base",
     share: float = 0.15,
     seed: int = 42,
     columns: Sequence[str] | None = None,
-) -> dict[str, int]:
-    """Write pairs for CERT: each sentence of a file, and itself with a ``share`` of its words replaced by the model's
-    language head.
+) -> ParaphrasedFile:
+    """Write pairs for CERT: each sentence of a file, and itself with a ``share`` of its words replaced by the model.
 
-    A sentence without a word that can be replaced is left out. The result says how many pairs were written and how many
-    left out.
+    The model needs its masked-language head. Use real paraphrases where there are any.
     """
     target = Path(output)
     if target.suffix != ".tsv":
-        raise InputError(f"{target}: pairs are written as .tsv.")
+        raise InputError(f"{target}: pairs are written as .tsv.", setting="output")
+    check_file(text)
+    texts = sentences_of(text, columns)
+    from isotrope.encoders.encoder import Encoder
+    from isotrope.encoders.paraphrase import Paraphraser
+
     encoder = model if isinstance(model, Encoder) else load(model, language_head=True)
     paraphraser = Paraphraser(encoder, share, seed)
-    texts = sentences_of(text, columns)
     written = 0
     with (
         written_file(target) as temporary,
@@ -263,29 +496,41 @@ def paraphrase(
                 written += 1
         if not written:
             raise InputError(f"{text}: no sentence with a word that could be replaced was found.")
-    return {"pairs": written, "left_out": len(texts) - written}
+    return ParaphrasedFile(target, written, len(texts) - written)
 
 
-def protected_files(data_dir: str | os.PathLike[str] | None = None) -> list[Path]:
-    """What an encoder is judged by: every STS file (STS-B's training part holds pairs of STS12–16), and the transfer
-    sets but their training parts."""
-    folder = data_folder(data_dir)
-    transfer = [file for file in sorted(folder.glob("transfer/*.tsv*")) if ".train." not in file.name]
-    return [*sorted(folder.glob("sts/*.tsv*")), *transfer]
+def _sentences(texts: Place | Sequence[str], columns: Sequence[str] | None) -> list[str]:
+    return sentences_of(texts, columns) if isinstance(texts, str | os.PathLike) else list(texts)
 
 
-def leaks(
-    text: Sequence[str | os.PathLike[str]],
-    against: Sequence[str | os.PathLike[str]] | None = None,
-    data_dir: str | os.PathLike[str] | None = None,
-    output: str | os.PathLike[str] | None = None,
-) -> LeakReport:
-    """Lines of a training text that hold a sentence of ``against``; by default of the STS, SICK and transfer sets of
-    ``data_dir``.
-    """
-    files = [*(against or []), *(protected_files(data_dir) if data_dir is not None or not against else [])]
-    return find_leaks(text, protect(files), output)
+def _check_files(given: Place | Sequence[Place] | None) -> list[Place]:
+    files = [] if given is None else [given] if isinstance(given, str | os.PathLike) else list(given)
+    for file in files:
+        check_file(file)
+    return files
 
 
-def _loaded(encoder: Encoder | str | os.PathLike[str]) -> Encoder:
-    return encoder if isinstance(encoder, Encoder) else load(encoder)
+def _check_output(output: Place | None, resume: bool) -> None:
+    """One process of a torchrun speaks for all: the others come when its folder may be there already."""
+    if resume and output is None:
+        raise InputError("To resume a run, give its folder as output.", setting="output")
+    if output is not None and os.environ.get("RANK", "0") == "0":
+        check_run_folder(output, resume)
+
+
+def _loaded(encoder: Encoder | Place, pooling: str | None = None) -> Encoder:
+    if isinstance(encoder, str | os.PathLike):
+        return load(encoder, pooling)
+    if pooling is not None:
+        raise InputError("The pooling of an encoder in memory is fixed; load it with the pooling you want.")
+    return encoder
+
+
+def _space(name: str, settings: Mapping[str, Any]) -> Space:
+    from isotrope.methods.frame.settings import check, resolve
+    from isotrope.spaces.space_registry import find
+
+    space = find(name)
+    (chosen,) = resolve(settings, space.Settings)
+    check(chosen)
+    return space(chosen)

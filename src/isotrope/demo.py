@@ -1,4 +1,4 @@
-"""The main job on text that every machine with Python has: the documentation strings of the standard library.
+"""The main job on text that every machine with Python has: the docstrings of the standard library.
 
     python -m isotrope.demo [--output demo]
 
@@ -24,7 +24,7 @@ QUERIES = ("remove a file from disk", "wait until another thread has finished", 
 
 
 def docstrings(root: Path) -> Iterator[str]:
-    """Every documentation string below ``root``, tests left out."""
+    """Every docstring below ``root``, tests left out."""
     for file in sorted(root.rglob("*.py")):
         parts = file.relative_to(root).parts
         if {"test", "tests", "idle_test", "site-packages", "lib2to3"} & set(parts):
@@ -41,7 +41,7 @@ def docstrings(root: Path) -> Iterator[str]:
 
 
 def sentences(text: str) -> list[str]:
-    """The prose of a documentation string: sentences with a few words, no examples, no tables of arguments."""
+    """The prose of a docstring: sentences of 5 to 60 words, no examples, no tables of arguments."""
     from isotrope.data.sentences import split_sentences
 
     prose = [part for part in re.split(r"\n\s*\n", text) if not re.search(r"^\s*(>>>|\.\.|[-=+*#|]{3,})", part, re.M)]
@@ -54,9 +54,9 @@ def sentences(text: str) -> list[str]:
 
 
 def write_corpus(path: Path, summaries: Path) -> tuple[int, int]:
-    """One sentence a line, a blank line between documents; the first sentence of each once more, to search in.
+    """Write one sentence a line with a blank line between documents, and the first sentences alone, to search in.
 
-    Returns their numbers.
+    Returns how many documents and sentences there are.
     """
     from isotrope.files import written_file
 
@@ -87,7 +87,7 @@ def main(
     corpus = place / "standard-library.txt"
     summaries = place / "summaries.txt"
     documents, count = write_corpus(corpus, summaries)
-    console.print(f"Text: {count:,} sentences of {documents:,} documentation strings of the standard library")
+    console.print(f"Text: {count:,} sentences of {documents:,} docstrings of the standard library")
 
     run = isotrope.train("simcse", corpus, output=place / "simcse", max_steps=STEPS, eval_steps=20)
     evaluations = {line["step"]: line["evaluation"] for line in run.history if "evaluation" in line}

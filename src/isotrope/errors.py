@@ -1,4 +1,4 @@
-"""What goes wrong on the user's side, said in one sentence."""
+"""Mistakes on the caller's side, each said in one sentence."""
 
 from __future__ import annotations
 
@@ -6,14 +6,26 @@ import difflib
 from collections.abc import Iterable
 
 
-class InputError(Exception):
-    """Bad input: the message says what was found, where, and what to do. The command line exits with 2."""
+class InputError(ValueError):
+    """Bad input: the message says what was found, where, and what to do.
+
+    A message names a setting as the library does (``batch_size``). ``setting`` repeats that name for programs where the
+    sentence does not hold it as a word of its own; the command line adds the flag (``--batch-size``) and exits with 2.
+    Because it is a ``ValueError``, an ``except ValueError`` around code that may raise it hides its sentence.
+    """
+
+    def __init__(self, message: str, setting: str | None = None) -> None:
+        super().__init__(message)
+        self.setting = setting
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """The end of a sentence: "; did you mean 'simcse'?", or the whole list where nothing is close."""
+    """The end of a sentence about an unknown name.
+
+    Either "; did you mean 'simcse'?", with at most three names that are close, or the whole list where none is.
+    """
     names = sorted(known)
     close = difflib.get_close_matches(name, names, n=3, cutoff=0.5)
     if close:
-        return "; did you mean " + " or ".join(f"'{c}'" for c in close) + "?"
+        return "; did you mean " + " or ".join(f"'{one}'" for one in close) + "?"
     return "; known: " + ", ".join(names) + "."

@@ -1,4 +1,4 @@
-"""Files that are either whole or not there: written beside, then renamed."""
+"""Files and folders that are either whole or absent: written under a temporary name, then renamed."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def explained(target: Path) -> Iterator[None]:
 
 @contextmanager
 def _system_errors() -> Iterator[None]:
-    """The Rust libraries tell of a full disk in words and by classes of their own; say it as the system does."""
+    """Raise ``OSError`` where a Rust library reports a full disk in words, under an exception class of its own."""
     try:
         yield
     except InputError:
@@ -63,7 +63,7 @@ def _system_errors() -> Iterator[None]:
 
 @contextmanager
 def written_file(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """Yield a temporary path beside ``path``; on success it takes the name, on failure it disappears."""
+    """Yield a temporary path in the same folder; on success it takes the name ``path``, on failure it disappears."""
     target = Path(path)
     with explained(target):
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -80,10 +80,10 @@ def written_file(path: str | os.PathLike[str]) -> Iterator[Path]:
 
 @contextmanager
 def written_folder(path: str | os.PathLike[str], whole: str | None = None) -> Iterator[Path]:
-    """The same for a folder. A finished folder of that name is replaced only once the new one is whole.
+    """The same for a folder. An earlier folder of that name is replaced only once the new one is whole.
 
-    Of a cache, ``whole`` names a file that every finished folder has: one that another process finished meanwhile
-    stays, for it holds the same and somebody may be reading it.
+    For a cache, ``whole`` names a file that every finished folder has. A folder that another process finished meanwhile
+    then stays: it holds the same content, and somebody may be reading it.
     """
     target = Path(path)
     target = target.resolve() if target.is_symlink() else target
@@ -102,7 +102,7 @@ def written_folder(path: str | os.PathLike[str], whole: str | None = None) -> It
 
 
 def _placed(temporary: Path, target: Path, whole: str) -> bool:
-    """Whether a finished folder stands there now: this one, if none did."""
+    """Whether a finished folder is in its place now: this one, if there was none."""
     try:
         os.rename(temporary, target)  # onto a folder with something in it: refused, in one step
     except OSError:
@@ -113,7 +113,7 @@ def _placed(temporary: Path, target: Path, whole: str) -> bool:
 def _put(temporary: Path, target: Path, attempts: int = 20) -> None:
     """Move a folder to its place.
 
-    Another process may put its own there at the same moment; then one of the two stays, whole.
+    Another process may move its own there at the same moment; one of the two then stays, whole.
     """
     stale = temporary.with_name(temporary.name + ".old")
     for attempt in range(attempts):
@@ -136,7 +136,24 @@ def _put(temporary: Path, target: Path, attempts: int = 20) -> None:
         return
 
 
+def check_run_folder(path: str | os.PathLike[str], resume: bool) -> None:
+    """Refuse a place where no run can begin or be resumed. Nothing but names is looked at, so it can come first."""
+    folder = Path(path)
+    if folder.exists() and not folder.is_dir():
+        raise InputError(f"{folder}: a file stands where the run's folder should be; choose another output.")
+    holds = {entry.name for entry in folder.iterdir()} if folder.is_dir() else set()
+    if resume and "run.json" not in holds:
+        raise InputError(f"{folder}: no run to resume here (no run.json).", setting="resume")
+    if resume:
+        return
+    if "run.json" in holds:
+        raise InputError(f"{folder}: a run is here already; continue it with resume, or choose another output.")
+    if holds:
+        raise InputError(f"{folder}: the folder holds something else ({min(holds)}); choose a new folder for the run.")
+
+
 def write_json(path: str | os.PathLike[str], value: Any) -> None:
+    """Write a value as JSON that people can read."""
     with written_file(path) as temporary:
         temporary.write_text(json.dumps(value, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
 
@@ -152,6 +169,7 @@ def digest(*parts: str | bytes) -> str:
 
 
 def file_digest(path: str | os.PathLike[str]) -> str:
+    """The same for a file's content, whatever its name."""
     state = hashlib.blake2b(digest_size=16)
     with open(path, "rb") as source:
         while block := source.read(1 << 20):

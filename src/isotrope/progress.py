@@ -1,4 +1,4 @@
-"""A bar with rate and time left, for people at a terminal only."""
+"""A progress bar with rate and time left, shown at a terminal only."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from typing import Any, Protocol
 
 
 class Advance(Protocol):
+    """Move the bar by ``amount``; ``note`` is shown at its end until the next one."""
+
     def __call__(self, amount: int = 1, note: str = "") -> None: ...
 
 
@@ -17,7 +19,7 @@ _hidden = False
 
 @contextmanager
 def hidden() -> Iterator[None]:
-    """No bars inside: two at once would write over each other."""
+    """Show no bars inside the block: two bars at once would write over each other."""
     global _hidden
     before, _hidden = _hidden, True
     try:

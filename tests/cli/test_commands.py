@@ -32,6 +32,16 @@ def test_methods_as_a_table_and_as_json(capsys: pytest.CaptureFixture[str]) -> N
     assert {"setting": "temperature", "default": 0.05, "of": "simcse"} in settings
 
 
+def test_methods_are_filtered_and_written_to_a_file(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    wanted = {card.name for card in isotrope.methods() if card.needs == "triples"}
+    told = run(capsys, "methods", "--needs", "triples", "--json", tmp_path / "methods.json")
+    written = json.loads((tmp_path / "methods.json").read_text(encoding="utf-8"))
+    assert {card["name"] for card in written} == wanted
+    assert all(name in told for name in wanted)  # the table is printed as well
+    assert "quick-thoughts" not in told
+    assert json.loads(run(capsys, "methods", "--json", "--needs", "triples")) == written
+
+
 @pytest.mark.filterwarnings("ignore:Training did not improve")
 def test_from_a_text_file_to_a_judged_saved_usable_encoder(
     capsys: pytest.CaptureFixture[str], tiny: Path, sentences: Path, tmp_path: Path
@@ -74,7 +84,8 @@ def test_a_recipe_sets_and_the_command_line_wins(
 ) -> None:
     recipe = tmp_path / "recipe.yaml"
     recipe.write_text(
-        f"method: simcse-supervised\nmodel: {tiny}\npooling: cls\nsettings: {{temperature: 0.2, hard_negative_weight: 2.0, held_out: 20}}\n"
+        f"method: simcse-supervised\nmodel: {tiny}\npooling: cls\n"
+        "settings: {temperature: 0.2, hard_negative_weight: 2.0, held_out: 20}\n"
     )
     words = [
         "train",
@@ -97,17 +108,16 @@ def test_the_shipped_recipes_name_known_methods_and_settings() -> None:
     import yaml
 
     from isotrope.methods.frame.method_registry import find
-    from isotrope.methods.frame.settings import resolve
-from isotrope.training.loop_settings import LoopSettings
+    from isotrope.methods.frame.settings import check, resolve
+    from isotrope.training.plan import setting_classes
 
     recipes = sorted((Path(__file__).parents[2] / "recipes").glob("*.yaml"))
     assert len(recipes) >= 8
     for path in recipes:
         recipe = yaml.safe_load(path.read_text(encoding="utf-8"))
         kind = find(recipe["method"])
-        own, loop = resolve(recipe["settings"], kind.Settings, LoopSettings)
-        kind.check(own)
-        loop.check()
+        for settings in resolve(recipe["settings"], *setting_classes(kind)):
+            check(settings)
 
 
 def test_doctor_survives_the_bfloat16_probe(capsys: pytest.CaptureFixture[str]) -> None:
@@ -119,7 +129,8 @@ def test_doctor_survives_the_bfloat16_probe(capsys: pytest.CaptureFixture[str]) 
 
 def test_import_is_light() -> None:
     """Neither torch nor transformers may be imported before it is needed."""
-    code = "import sys, isotrope; heavy = {'torch', 'transformers', 'scipy', 'pyarrow'} & set(sys.modules); assert not heavy, heavy"
+    heavy = "{'torch', 'transformers', 'scipy', 'pyarrow'} & set(sys.modules)"
+    code = f"import sys, isotrope; heavy = {heavy}; assert not heavy, heavy"
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
@@ -152,3 +163,5 @@ def test_geometry_of_a_text_as_a_table_and_as_json(
     found = json.loads(out.read_text(encoding="utf-8"))
     assert found["protocol"]["text"] == "sentences.txt"
     assert found["scores"]["geometry"]["text"]["sentences"] == 400
+    words = ["evaluate", tiny, "--suite", "geometry", "--text", sentences, "--pooling", "cls", "--seed", "7"]
+    assert json.loads(run(capsys, *words, "--json")) == found

@@ -16,8 +16,9 @@ import torch
 from safetensors.torch import load_file
 
 import isotrope
-from isotrope.comparison import run as one_run
+from isotrope.comparison import one_run
 from isotrope.comparison.comparison_table import Comparison
+from isotrope.comparison.judgement import Failure
 from isotrope.errors import InputError
 from isotrope.methods.simcse import SimCSE, SupervisedSimCSE
 
@@ -37,17 +38,17 @@ def same(first: Path, second: Path) -> bool:
 def test_a_run_is_the_run_that_train_makes(short: Short, sentences: Path, triples: Path, tmp_path: Path) -> None:
     found = isotrope.compare([sentences, triples], "simcse,simcse-supervised", tmp_path / "all", **short)
     assert not found.failures
-    assert [(run["name"], run["seed"]) for run in found.runs] == [
+    assert [(run.name, run.seed) for run in found.runs] == [
         (name, seed) for name in ("simcse", "simcse-supervised") for seed in (42, 43)
     ]
     settings = {name: value for name, value in short.items() if name != "seeds"}
     alone = isotrope.train("simcse-supervised", triples, output=tmp_path / "alone", seed=43, **settings)
     assert same(tmp_path / "all" / "simcse-supervised-seed-43", alone.folder)
     assert not same(tmp_path / "all" / "simcse-supervised-seed-42", alone.folder)
-    (judged,) = [run for run in found.runs if (run["name"], run["seed"]) == ("simcse-supervised", 43)]
+    (judged,) = [run for run in found.runs if (run.name, run.seed) == ("simcse-supervised", 43)]
     kept = next(line for line in alone.history if "evaluation" in line and line["step"] == alone.selected_step)
-    assert judged["measures"]["retrieval_mrr"] == kept["evaluation"]["retrieval_mrr"]
-    assert judged["measures"]["seconds"] > 0
+    assert judged.measures["retrieval_mrr"] == kept["evaluation"]["retrieval_mrr"]
+    assert judged.measures["seconds"] > 0
 
 
 def test_every_method_starts_from_the_same_numbers_and_the_start_is_the_first_row(
@@ -61,14 +62,14 @@ def test_every_method_starts_from_the_same_numbers_and_the_start_is_the_first_ro
         **{**short, "seeds": 1},
     )
     first, hot, mlm, high = found.runs
-    assert first["before"] == hot["before"] != high["before"]
-    assert first["before"].items() <= mlm["before"].items()  # which says how its own task goes, too
+    assert first.before == hot.before != high.before
+    assert first.before.items() <= mlm.before.items()  # which says how its own task goes, too
     assert isotrope.load(tmp_path / "all" / "high-seed-42" / "model").pooling.name == "max"
     assert "high: simcse, pooling max." in found.notes()
     assert [row.name for row in found.rows()] == ["start", "simcse", "hot", "mlm", "high"]
-    assert found.rows()[0].measures["retrieval_mrr"] == [first["before"]["retrieval_mrr"]]
-    assert hot["facts"]["settings"]["temperature"] == 0.5
-    assert first["facts"]["settings"]["temperature"] == 0.05
+    assert found.rows()[0].measures["retrieval_mrr"] == [first.before["retrieval_mrr"]]
+    assert hot.facts.settings["temperature"] == 0.5
+    assert first.facts.settings["temperature"] == 0.05
     assert not same(tmp_path / "all" / "simcse-seed-42", tmp_path / "all" / "hot-seed-42")
     assert {path.name for path in (tmp_path / "all" / "mlm-seed-42").iterdir()} == {
         "judgement.json",
@@ -145,7 +146,7 @@ def test_an_interrupted_run_goes_on_bit_for_bit(
 
     with monkeypatch.context() as patch:
         patch.setattr(SimCSE, "after_step", interrupt)
-        with pytest.raises(KeyboardInterrupt, match=rf"the same command with --output {tmp_path / 'cut'}"):
+        with pytest.raises(KeyboardInterrupt, match=rf"the same call with output {tmp_path / 'cut'} goes on"):
             isotrope.compare(sentences, "simcse", tmp_path / "cut", **whole)
     assert (tmp_path / "cut" / "simcse-seed-43" / "checkpoints" / "step-2").is_dir()
     assert len(Comparison.read(tmp_path / "cut" / "comparison.json").runs) == 1
@@ -194,9 +195,9 @@ def test_a_method_that_fails_is_reported_and_the_others_go_on(
         [sentences, triples], "simcse-supervised,simcse", tmp_path / "all", **{**short, "seeds": 1}
     )
     (failure,) = found.failures
-    assert (failure["name"], failure["seed"]) == ("simcse-supervised", 42)
-    assert str(mistake) in failure["sentence"]
-    assert [run["name"] for run in found.runs] == ["simcse"]
+    assert (failure.name, failure.seed) == ("simcse-supervised", 42)
+    assert str(mistake) in failure.sentence
+    assert [run.name for run in found.runs] == ["simcse"]
     assert "simcse-supervised, seed 42, failed: " in found.table()
     trace = tmp_path / "all" / "errors" / "simcse-supervised-seed-42.txt"
     assert trace.is_file() == isinstance(mistake, RuntimeError)
@@ -208,16 +209,19 @@ def test_a_method_that_fails_is_reported_and_the_others_go_on(
 
 def test_processes_do_what_one_does(short: Short, sentences: Path, tmp_path: Path) -> None:
     alone = isotrope.compare(sentences, "simcse", tmp_path / "alone", **short)
-    beside = isotrope.compare(sentences, "simcse", tmp_path / "beside", parallel=2, **short)
-    assert not beside.failures
-    first, second = ({run["seed"]: run["measures"]["alignment"] for run in found.runs} for found in (alone, beside))
+    parallel = isotrope.compare(sentences, "simcse", tmp_path / "parallel", parallel=2, **short)
+    assert not parallel.failures
+    first, second = ({run.seed: run.measures["alignment"] for run in found.runs} for found in (alone, parallel))
     assert first == pytest.approx(second, rel=1e-3)  # threads are shared out, so sums may be taken in another order
-    told = json.loads((tmp_path / "beside" / "comparison.json").read_text(encoding="utf-8"))
+    told = json.loads((tmp_path / "parallel" / "comparison.json").read_text(encoding="utf-8"))
     assert told["rows"][1]["measures"]["alignment"]["values"] == [second[42], second[43]]
 
 
 class Deadly:
     """Ends the process that receives it."""
+
+    label = "deadly"
+    seed = 1
 
     def __reduce__(self) -> tuple[Any, ...]:
         return os._exit, (3,)
@@ -228,4 +232,6 @@ def test_a_process_that_dies_costs_its_own_run_only() -> None:
 
     found = list(run_all([Deadly(), Deadly(), Deadly()], parallel=2))  # type: ignore[list-item]
     assert len(found) == 3
-    assert all("ended by itself (code 3)" in outcome["failure"] for _, outcome in found)
+    assert all(isinstance(outcome, Failure) for outcome in found)
+    assert all((one.name, one.seed) == ("deadly", 1) for one in found)
+    assert all("ended by itself (code 3)" in one.sentence for one in found)

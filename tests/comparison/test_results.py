@@ -3,33 +3,38 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from isotrope.comparison.comparison_table import Comparison
+from isotrope.comparison.footing import Footing, Particulars
+from isotrope.comparison.judgement import Failure, Judgement, TrainedOn
+from isotrope.comparison.terms import RunFacts, Start
 from isotrope.errors import InputError
 
-TERMS = {
-    "model": "builtin-base",
-    "settings": {"max_steps": 200, "batch_size": 64},
-    "seeds": [1, 2, 3],
-    "eval_data": ["data/dev.tsv"],
-    "protocol": "sts-cosine-v1, aggregation all",
-    "own": {"hot": {"method": "simcse", "settings": {"temperature": "0.5"}}},
-}
+TERMS = Footing(
+    model="builtin-base",
+    settings={"max_steps": 200, "batch_size": 64},
+    seeds=[1, 2, 3],
+    eval_data=["data/dev.tsv"],
+    protocol="sts-cosine-v1, aggregation all",
+    own={"hot": Particulars("simcse", {"temperature": "0.5"})},
+)
 
 
-def run(name: str, seed: int, average: float, seconds: float) -> dict[str, Any]:
-    return {
-        "name": name,
-        "seed": seed,
-        "data": {"source": "texts/news.txt", "record_type": "sentences", "records": 9},
-        "measures": {"sts_average": average, "seconds": seconds},
-        "before": {"spearman": 55.5},
-        "warnings": ["Training did not improve."] if average < 50 else [],
-    }
+def run(name: str, seed: int, average: float, seconds: float) -> Judgement:
+    return Judgement(
+        name=name,
+        seed=seed,
+        data=TrainedOn("texts/news.txt", "sentences", 9),
+        measures={"sts_average": average, "seconds": seconds},
+        before={"spearman": 55.5},
+        selected_step=200,
+        warnings=["Training did not improve."] if average < 50 else [],
+        facts=RunFacts("simcse", "a digest", Start("a fingerprint", None), {"seed": seed}, {"test": "another digest"}),
+    )
 
 
 @pytest.fixture
@@ -40,7 +45,7 @@ def found(tmp_path: Path) -> Comparison:
         run("simcse", 1, 60.0, 3.0),
         run("simcse", 2, 63.0, 4.0),
     ]
-    failures = [{"name": "hot", "seed": 2, "sentence": "The loss is not a number at step 3."}]
+    failures = [Failure("hot", 2, "The loss is not a number at step 3.")]
     return Comparison(TERMS, ["hot", "simcse"], {"sts_average": 52.0}, runs, failures, tmp_path)
 
 
@@ -88,7 +93,12 @@ def test_what_is_written_is_read_again(found: Comparison, tmp_path: Path) -> Non
     kept = json.loads((tmp_path / "comparison.json").read_text(encoding="utf-8"))
     assert kept["rows"][2]["measures"]["sts_average"] == {"mean": 63.0, "deviation": 3.0, "values": [60.0, 63.0, 66.0]}
     assert kept["rows"][1]["measures"]["sts_average"]["deviation"] is None
+    assert kept["runs"][0]["facts"]["files of the settings"] == {"test": "another digest"}
     assert Comparison.read(tmp_path / "comparison.json") == found
+    for one in kept["runs"]:
+        one["data"]["kind"] = one["data"].pop("record_type")
+    (tmp_path / "comparison.json").write_text(json.dumps(kept), encoding="utf-8")
+    assert Comparison.read(tmp_path / "comparison.json") == found  # as earlier versions wrote it
 
 
 def test_a_file_that_is_no_comparison_gets_a_sentence(tmp_path: Path) -> None:
@@ -101,6 +111,6 @@ def test_a_file_that_is_no_comparison_gets_a_sentence(tmp_path: Path) -> None:
 
 
 def test_a_comparison_without_runs_is_still_a_table(tmp_path: Path) -> None:
-    empty = Comparison({**TERMS, "eval_data": []}, ["simcse"], folder=tmp_path)
+    empty = Comparison(replace(TERMS, eval_data=[]), ["simcse"], folder=tmp_path)
     assert empty.rows() == []
     assert "the label-free score" in empty.table()

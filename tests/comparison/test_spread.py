@@ -51,7 +51,7 @@ def test_ten_seeds_of_fine_tuning_in_one_command(
         ("f1", "F"),
     ]
     plain, child = found.spread()[:2]
-    accuracies = {run["seed"]: run["measures"]["accuracy"] for run in found.runs if run["name"] == "plain"}
+    accuracies = {run.seed: run.measures["accuracy"] for run in found.runs if run.name == "plain"}
     assert plain.seeds == len(accuracies) == 5
     assert plain.median == sorted(accuracies.values())[2]
     assert child.difference is not None

@@ -7,22 +7,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
+from hash_tokenizer import HashTokenizer
 
 from isotrope.data.corpus import Corpus, open_corpus
-from isotrope.data.corpus_files import text_key
 from isotrope.errors import InputError
 
 Open = Callable[..., Corpus]
 Complain = Callable[..., str]
-
-
-def word_ids(texts: list[str]) -> tuple[Any, Any]:
-    rows = [[text_key(word.encode()) % 5000 for word in text.split()] for text in texts]
-    return np.array([i for row in rows for i in row], dtype=np.int32), np.array(
-        [len(row) for row in rows], dtype=np.int64
-    )
 
 
 @pytest.fixture
@@ -34,9 +26,7 @@ def corpora(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def opened(corpora: Path) -> Open:
-    return lambda source, *record_types, **options: open_corpus(
-        source, record_types, word_ids, "words", 5000, **options
-    )
+    return lambda source, *record_types, **options: open_corpus(source, record_types, HashTokenizer(), **options)
 
 
 @pytest.fixture

@@ -166,19 +166,19 @@ def test_an_unknown_order_is_named_with_the_nearest() -> None:
 @settings(deadline=None, max_examples=40)
 def test_no_text_stands_on_both_sides_in_whichever_field(chance: int, seed: int) -> None:
     corpus = corpus_of(np.random.default_rng(chance).integers(0, 6000, size=(500, 2)))
-    train, aside = hold_out(corpus, 50, seed)
-    assert 20 <= len(aside) <= 50
-    assert not set(corpus.keys[train].ravel().tolist()) & set(corpus.keys[aside].ravel().tolist())
-    assert not set(train.tolist()) & set(aside.tolist())
+    train, held = hold_out(corpus, 50, seed)
+    assert 20 <= len(held) <= 50
+    assert not set(corpus.keys[train].ravel().tolist()) & set(corpus.keys[held].ravel().tolist())
+    assert not set(train.tolist()) & set(held.tolist())
 
 
 @pytest.mark.parametrize("seed", range(5))
 def test_documents_are_held_out_whole(seed: int) -> None:
     documents = np.arange(2000) // 8
-    train, aside = hold_out(corpus_of(np.arange(2000), documents), 200, seed)
-    assert len(aside)
-    assert not set(documents[train].tolist()) & set(documents[aside].tolist())
-    assert sorted([*train.tolist(), *aside.tolist()]) == list(range(2000))
+    train, held = hold_out(corpus_of(np.arange(2000), documents), 200, seed)
+    assert len(held)
+    assert not set(documents[train].tolist()) & set(documents[held].tolist())
+    assert sorted([*train.tolist(), *held.tolist()]) == list(range(2000))
 
 
 @pytest.mark.parametrize(("total", "count", "about"), [(20_000, 500, 500), (20_000, 10_000, 2000), (20_000, 0, 0)])
@@ -196,29 +196,29 @@ def test_the_same_seed_holds_out_the_same_rows_and_another_does_not() -> None:
 
 def test_a_file_of_few_documents_is_held_out_by_line() -> None:
     # One document for the whole file is what a plain list of sentences looks like.
-    train, aside = hold_out(corpus_of(np.arange(1000), np.zeros(1000)), 100, 0)
-    assert 50 < len(aside) < 150
-    assert len(train) == 1000 - len(aside)
+    train, held = hold_out(corpus_of(np.arange(1000), np.zeros(1000)), 100, 0)
+    assert 50 < len(held) < 150
+    assert len(train) == 1000 - len(held)
 
 
 def test_a_very_small_corpus_keeps_everything_for_training() -> None:
-    train, aside = hold_out(corpus_of(np.arange(39)), 10, 0)
-    assert (len(train), len(aside)) == (39, 0)
+    train, held = hold_out(corpus_of(np.arange(39)), 10, 0)
+    assert (len(train), len(held)) == (39, 0)
 
 
 def test_pairs_over_few_anchors_still_leave_something_to_train_on() -> None:
     # Every anchor stands in a hundred pairs: nothing can be held out, and then nothing is.
-    train, aside = hold_out(corpus_of([(i % 50, 1000 + i) for i in range(5000)]), 500, 0)
-    assert (len(train), len(aside)) == (5000, 0)
+    train, held = hold_out(corpus_of([(i % 50, 1000 + i) for i in range(5000)]), 500, 0)
+    assert (len(train), len(held)) == (5000, 0)
 
 
 def test_a_line_that_fills_half_the_file_costs_training_no_more_than_what_was_drawn() -> None:
-    train, aside = hold_out(corpus_of([0 if i % 2 else i for i in range(20_000)]), 500, 0)
+    train, held = hold_out(corpus_of([0 if i % 2 else i for i in range(20_000)]), 500, 0)
     assert len(train) >= 19_400
-    assert 200 < len(aside) < 300
+    assert 200 < len(held) < 300
 
 
 @pytest.mark.parametrize("seed", range(20))
 def test_a_few_long_documents_are_held_out_to_the_number_asked_for(seed: int) -> None:
-    _, aside = hold_out(corpus_of(np.arange(1000), np.arange(1000) // 40), 100, seed)
-    assert len(aside) == 80
+    _, held = hold_out(corpus_of(np.arange(1000), np.arange(1000) // 40), 100, seed)
+    assert len(held) == 80

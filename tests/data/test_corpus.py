@@ -11,31 +11,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hash_tokenizer import HashTokenizer
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from isotrope.data import corpus_files
+from isotrope.data import corpus_writer
 from isotrope.data.corpus import Corpus, Records, open_corpus
-from isotrope.data.corpus_files import text_key
 from isotrope.errors import InputError
-
-
-class Words:
-    """A tokenizer: one id a word, its key cut to the vocabulary. Counts the texts it was asked for."""
-
-    def __init__(self, vocabulary: int = 5000) -> None:
-        self.vocabulary = vocabulary
-        self.asked = 0
-
-    def ids(self, text: str) -> list[int]:
-        return [text_key(word.encode()) % self.vocabulary for word in text.split()]
-
-    def __call__(self, texts: list[str]) -> tuple[Any, Any]:
-        self.asked += len(texts)
-        rows = [self.ids(text) for text in texts]
-        return np.array([i for row in rows for i in row], dtype=np.int32), np.array(
-            [len(row) for row in rows], dtype=np.int64
-        )
 
 
 @pytest.fixture(autouse=True)
@@ -45,11 +27,8 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-def opened(source: Any, *record_types: str, words: Any = None, name: str = "words", **options: Any) -> Corpus:
-    words = words or Words()
-    return open_corpus(
-        source, record_types or ("sentences",), words, name, getattr(words, "vocabulary", 5000), **options
-    )
+def opened(source: Any, *record_types: str, words: HashTokenizer | None = None, **options: Any) -> Corpus:
+    return open_corpus(source, record_types or ("sentences",), words or HashTokenizer(), **options)
 
 
 def texts_of(corpus: Corpus, field: str = "") -> list[str]:
@@ -82,7 +61,7 @@ def left_in(folder: Path) -> list[Path]:
 @pytest.mark.parametrize("vocabulary", [5000, 1 << 16, (1 << 16) + 1, 250_000])
 def test_texts_and_tokens_come_back_exactly(tmp_path: Path, vocabulary: int) -> None:
     texts = [f"line {i} 第{i}行 naïve 😀" for i in range(300)]
-    words = Words(vocabulary)
+    words = HashTokenizer(vocabulary)
     corpus = opened(write(tmp_path / "a.txt", "\n".join(texts)), words=words)
     assert texts_of(corpus) == texts
     assert [corpus.tokens(row).tolist() for row in range(300)] == [words.ids(text) for text in texts]
@@ -91,11 +70,12 @@ def test_texts_and_tokens_come_back_exactly(tmp_path: Path, vocabulary: int) -> 
 
 def test_the_widest_small_vocabulary_still_fits_two_bytes() -> None:
     # 65,535 is the last id of a vocabulary of 65,536, and of two bytes.
-    last = opened(["x"], words=lambda texts: (np.array([65_535], dtype=np.int32), np.array([1])), name="last")
+    def one(number: int) -> HashTokenizer:
+        return HashTokenizer(number + 1, str(number), lambda texts: (np.array([number], dtype=np.int32), np.array([1])))
+
+    last = opened(["x"], words=one(65_535))
     assert last.tokens(0).tolist() == [65_535]
-    more = open_corpus(
-        ["x"], ("sentences",), lambda texts: (np.array([65_536], dtype=np.int32), np.array([1])), "more", 65_537
-    )
+    more = opened(["x"], words=one(65_536))
     assert more.tokens(0).tolist() == [65_536]
 
 
@@ -106,15 +86,15 @@ def test_every_field_of_a_triple_is_kept_apart(tmp_path: Path) -> None:
         ["c", "h i"],
         ["d e f", "j"],
     ]
-    assert corpus.tokens(1, "positive").tolist() == Words().ids("h i")
+    assert corpus.tokens(1, "positive").tolist() == HashTokenizer().ids("h i")
     assert corpus.keys.shape == (2, 3)
 
 
 def test_blocks_join_without_a_seam(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = write(tmp_path / "a.txt", "a b\nc\n\n\n\n\nd e f\ng\n\nh\na b\n")
     whole = opened(path)
-    monkeypatch.setattr(corpus_files, "BLOCK", 2)  # documents, blank lines and texts now cross the borders of blocks
-    pieces = opened(path, name="other")
+    monkeypatch.setattr(corpus_writer, "BLOCK", 2)  # documents, blank lines and texts now cross the borders of blocks
+    pieces = opened(path, words=HashTokenizer(name="other"))
     assert texts_of(pieces) == texts_of(whole) == ["a b", "c", "d e f", "g", "h", "a b"]
     assert [pieces.tokens(row).tolist() for row in range(6)] == [whole.tokens(row).tolist() for row in range(6)]
     assert pieces.counts == whole.counts
@@ -128,7 +108,8 @@ def test_any_list_of_texts_comes_back_with_white_space_folded(texts: list[str]) 
 
 
 def test_a_text_without_tokens_is_still_a_record() -> None:
-    corpus = opened(["a", "b"], words=lambda texts: (np.empty(0, dtype=np.int32), np.zeros(len(texts), dtype=np.int64)))
+    silent = HashTokenizer(flat=lambda texts: (np.empty(0, dtype=np.int32), np.zeros(len(texts), dtype=np.int64)))
+    corpus = opened(["a", "b"], words=silent)
     assert [corpus.tokens(row).tolist() for row in range(2)] == [[], []]
 
 
@@ -142,7 +123,7 @@ def test_pages_given_back_are_read_again() -> None:
 def test_records_are_some_rows_of_a_corpus() -> None:
     records = Records(opened([("a", "x"), ("b", "y"), ("c", "z")], "labelled"), [2, 0])
     assert (len(records), records.fields, records.texts(), records.values()) == (2, ("text",), ["c", "a"], ["z", "x"])
-    assert [ids.tolist() for ids in records.tokens()] == [Words().ids("c"), Words().ids("a")]
+    assert [ids.tolist() for ids in records.tokens()] == [HashTokenizer().ids("c"), HashTokenizer().ids("a")]
 
 
 def test_sentences_carry_no_values() -> None:
@@ -180,7 +161,7 @@ def test_equal_texts_have_equal_keys_in_every_field(tmp_path: Path) -> None:
 
 
 def test_the_same_content_under_another_name_is_not_tokenised_again(tmp_path: Path) -> None:
-    words = Words()
+    words = HashTokenizer()
     first = opened(write(tmp_path / "a.txt", "one\ntwo\n"), words=words)
     again = opened(write(tmp_path / "elsewhere" / "b.txt", "one\ntwo\n"), words=words)
     assert words.asked == 2
@@ -196,10 +177,10 @@ def test_a_file_changed_in_place_is_read_anew(tmp_path: Path) -> None:
 
 def test_another_tokeniser_has_its_own_cache(tmp_path: Path) -> None:
     path = write(tmp_path / "a.txt", "one\ntwo\n")
-    first, other = opened(path), opened(path, words=Words(7), name="seven")
+    first, other = opened(path), opened(path, words=HashTokenizer(7, "seven"))
     assert first.fingerprint != other.fingerprint
-    assert other.tokens(0).tolist() == Words(7).ids("one")
-    assert first.tokens(0).tolist() == Words().ids("one")
+    assert other.tokens(0).tolist() == HashTokenizer(7).ids("one")
+    assert first.tokens(0).tolist() == HashTokenizer().ids("one")
 
 
 def test_other_columns_another_kind_and_splitting_have_their_own_cache(tmp_path: Path) -> None:
@@ -223,7 +204,7 @@ def test_the_same_bytes_under_another_suffix_are_other_records(tmp_path: Path) -
 
 
 def test_equal_lists_share_a_cache_and_other_lists_do_not() -> None:
-    words = Words()
+    words = HashTokenizer()
     first, again, other = (opened(texts, words=words).fingerprint for texts in (["a", "b"], ("a", "b"), ["ab"]))
     assert first == again != other
     assert words.asked == 3
@@ -311,17 +292,17 @@ def test_a_list_that_does_not_fit_says_why(rows: Any, record_type: str, words: s
 def test_a_tokeniser_that_fails_in_the_middle_leaves_nothing(
     tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(corpus_files, "BLOCK", 2)
+    monkeypatch.setattr(corpus_writer, "BLOCK", 2)
     path = write(tmp_path / "a.txt", "a\nb\nc\nd\n")
-    words = Words()
+    words = HashTokenizer()
 
     def fails_at_c(texts: list[str]) -> Any:
         if "c" in texts:
             raise RuntimeError("out of words")
-        return words(texts)
+        return words.flat(texts)
 
     with pytest.raises(RuntimeError, match="out of words"):
-        opened(path, words=fails_at_c)
+        opened(path, words=HashTokenizer(flat=fails_at_c))
     assert words.asked == 2  # the first block was already written
     assert left_in(cache) == []
     assert texts_of(opened(path)) == ["a", "b", "c", "d"]
@@ -330,9 +311,9 @@ def test_a_tokeniser_that_fails_in_the_middle_leaves_nothing(
 def test_a_bad_byte_in_the_last_line_leaves_nothing(
     tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(corpus_files, "BLOCK", 2)
+    monkeypatch.setattr(corpus_writer, "BLOCK", 2)
     path = write(tmp_path / "a.txt", b"a\nb\nc\nd\n\xff\n")
-    words = Words()
+    words = HashTokenizer()
     assert complaint(path, words=words).startswith(f"{path}:5: byte 0xff")
     assert words.asked == 4
     assert left_in(cache) == []
@@ -343,7 +324,7 @@ def test_an_interrupt_leaves_nothing(cache: Path) -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        opened(["a"], words=interrupted)
+        opened(["a"], words=HashTokenizer(flat=interrupted))
     assert left_in(cache) == []
 
 
@@ -364,7 +345,7 @@ def test_a_full_disk_is_one_sentence_and_leaves_nothing(cache: Path, monkeypatch
         def write(self, data: Any) -> int:
             raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(corpus_files, "open", lambda path, mode: Full(path, mode), raising=False)
+    monkeypatch.setattr(corpus_writer, "open", lambda path, mode: Full(path, mode), raising=False)
     message = complaint(["a"])
     assert "no space left on the disk" in message
     assert str(cache) in message

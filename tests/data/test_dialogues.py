@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from isotrope.data import corpus_files
+from isotrope.data import corpus_writer
 from isotrope.data.corpus import Corpus, Records
 from isotrope.data.held_out import hold_out
 from isotrope.evaluation.label_free import natural_pairs
@@ -61,7 +61,7 @@ def test_utterances_are_split_only_when_asked(opened: Any, written: Any) -> None
 
 
 def test_dialogues_cross_the_borders_of_blocks(opened: Any, written: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(corpus_files, "BLOCK", 2)
+    monkeypatch.setattr(corpus_writer, "BLOCK", 2)
     for name in ("a.txt", "a.tsv"):
         assert as_lists(opened(written(name, FORMS[name]), "dialogues")) == DIALOGUES
 
@@ -69,8 +69,8 @@ def test_dialogues_cross_the_borders_of_blocks(opened: Any, written: Any, monkey
 def test_the_published_dialogues(opened: Any, shared_data: Path) -> None:
     corpus = opened(shared_data / "corpora" / "dialog_sgd.txt.xz", "dialogues")
     assert (len(corpus), corpus.counts.documents, len(corpus.starts)) == (312_248, 17_193, 17_193)
-    _, aside = hold_out(corpus, 512, 0)
-    assert len(aside) > 480  # "Thank you." stands on both sides, and the dialogues are kept for all that
+    _, held = hold_out(corpus, 512, 0)
+    assert len(held) > 480  # "Thank you." stands on both sides, and the dialogues are kept for all that
 
 
 # ---- bad input
@@ -105,7 +105,7 @@ def test_too_many_columns_are_counted_and_the_possible_one_named(complaint: Any,
     path = written("a.tsv", FORMS["b.tsv"])
     message = complaint(path, "dialogues", columns=["text", "speaker", "Dialogue_ID"])
     assert message.startswith(
-        f"{path}: dialogues take 1 column (utterance) and, if there is one, dialogue, and --columns gives 3"
+        f"{path}: dialogues take 1 column (utterance) and, if there is one, dialogue, and `columns` names 3"
     )
 
 
@@ -148,29 +148,29 @@ def test_records_know_their_documents_and_neighbours(documents: Corpus) -> None:
 @pytest.mark.parametrize("seed", range(5))
 def test_dialogues_are_held_out_whole_though_they_share_utterances(opened: Any, record_type: str, seed: int) -> None:
     corpus = opened([["Hello.", f"What about {d}?", "Thank you.", "Good-bye."] for d in range(300)], record_type)
-    train, aside = hold_out(corpus, 100, seed)
-    assert len(aside) == 100
-    assert not set(corpus.documents[train].tolist()) & set(corpus.documents[aside].tolist())
-    assert sorted([*train.tolist(), *aside.tolist()]) == list(range(1200))
+    train, held = hold_out(corpus, 100, seed)
+    assert len(held) == 100
+    assert not set(corpus.documents[train].tolist()) & set(corpus.documents[held].tolist())
+    assert sorted([*train.tolist(), *held.tolist()]) == list(range(1200))
 
 
 def test_a_dialogue_all_of_whose_utterances_are_shared_is_left_out_of_both(opened: Any) -> None:
     corpus = opened(
         [["Hello.", "Good-bye."] if d % 2 else ["Hello.", f"What about {d}?"] for d in range(300)], "dialogues"
     )
-    train, aside = hold_out(corpus, 60, 0)
-    texts = Records(corpus, aside.tolist()).texts()
+    train, held = hold_out(corpus, 60, 0)
+    texts = Records(corpus, held.tolist()).texts()
     assert "Good-bye." not in texts
     assert len(train) == 540
-    assert 20 <= len(aside) < 60
+    assert 20 <= len(held) < 60
 
 
 def test_of_documents_longer_than_asked_for_the_shortest_is_held_out(opened: Any) -> None:
     sizes = [3, *range(200, 220)]
     corpus = opened([[f"sentence {i} of {d}" for i in range(size)] for d, size in enumerate(sizes)], "documents")
-    train, aside = hold_out(corpus, 50, 0)
-    assert set(corpus.documents[aside].tolist()) == {1}
-    assert (len(aside), len(train)) == (200, len(corpus) - 200)
+    train, held = hold_out(corpus, 50, 0)
+    assert set(corpus.documents[held].tolist()) == {1}
+    assert (len(held), len(train)) == (200, len(corpus) - 200)
     assert len(hold_out(corpus, 0, 0)[1]) == 0
 
 

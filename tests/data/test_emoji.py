@@ -37,6 +37,8 @@ def opened(source: object, tiny: Path) -> Corpus:
         (f"go {ENGLAND} go", [ENGLAND], "go go"),
         ("© 2020 ™ → #1 5*3 é 漢字 🈚", ["🈚"], "© 2020 ™ → #1 5*3 é 漢字"),
         ("™️ is a picture", ["™"], "is a picture"),
+        ("blood type 🅰️ or 🅱️", ["🅰", "🅱"], "blood type or"),
+        ("♪ la la ♪ ☉ ❝so❞", [], "♪ la la ♪ ☉ ❝so❞"),
         ("\ufe0f left \u200d over", [], "left over"),
     ],
 )  # fmt: skip
@@ -68,12 +70,12 @@ def test_lists_and_tables_without_labels_are_read_alike_and_a_label_column_wins(
     assert (corpus.record_type.name, corpus.values, corpus.text(0)) == ("labelled", ["7", "3"], "the chef 😂")
 
 
-def test_copies_of_a_text_are_kept_aside_together(samples: dict[str, Path], tiny: Path) -> None:
+def test_copies_of_a_text_are_held_out_together(samples: dict[str, Path], tiny: Path) -> None:
     corpus = opened(samples["emoji"], tiny)
     assert corpus.counts.duplicates > 50
-    train, aside = hold_out(corpus, 40, seed=1)
-    assert len(aside) >= 20
-    assert not np.isin(corpus.keys[aside], corpus.keys[train]).any()
+    train, held = hold_out(corpus, 40, seed=1)
+    assert len(held) >= 20
+    assert not np.isin(corpus.keys[held], corpus.keys[train]).any()
 
 
 @pytest.mark.parametrize("source", ["file", "list"])

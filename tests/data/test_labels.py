@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from isotrope.data import corpus_files
+from isotrope.data import corpus_writer
 from isotrope.data.corpus import Records
 from isotrope.data.held_out import hold_out
 from isotrope.data.sources import find_records
@@ -38,7 +38,7 @@ def test_numbers_and_truth_values_are_names_too(opened: Any, written: Any) -> No
 
 
 def test_labels_stay_with_their_texts_over_the_borders_of_blocks(opened: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(corpus_files, "BLOCK", 3)
+    monkeypatch.setattr(corpus_writer, "BLOCK", 3)
     rows = [(f"text {i}" if i % 5 else "", NAMES[i % 4]) for i in range(40)]
     corpus = opened(rows, "labelled")
     expected = {text: name for text, name in rows if text}
@@ -154,7 +154,7 @@ def test_missing_columns_are_named(complaint: Any, written: Any) -> None:
     message = complaint(written("a.csv", "premise,hypothesis,gold\na,b,c\n"), "labelled-pairs")
     assert "'premise', 'hypothesis', 'gold'" in message
     assert "premise/hypothesis/label" in message
-    assert "--columns COLUMN,COLUMN,COLUMN" in message
+    assert "name 3 of those found as `columns`" in message
 
 
 # ---- held out
@@ -164,9 +164,9 @@ def test_every_class_is_held_out_by_its_share(opened: Any) -> None:
     sizes = {"common": 3000, "rare": 60, "some": 940}
     rows = [(f"{name} text {i}", name) for name, size in sizes.items() for i in range(size)]
     corpus = opened(rows, "labelled")
-    train, aside = hold_out(corpus, 400, 0)
-    assert Counter(Records(corpus, aside.tolist()).values()) == {"common": 300, "rare": 6, "some": 94}
-    assert sorted([*train.tolist(), *aside.tolist()]) == list(range(4000))
+    train, held = hold_out(corpus, 400, 0)
+    assert Counter(Records(corpus, held.tolist()).values()) == {"common": 300, "rare": 6, "some": 94}
+    assert sorted([*train.tolist(), *held.tolist()]) == list(range(4000))
 
 
 def test_blocks_draw_the_same_rows(opened: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -182,9 +182,9 @@ def test_blocks_draw_the_same_rows(opened: Any, monkeypatch: pytest.MonkeyPatch)
 
 def test_many_small_classes_still_give_something_to_hold_out(opened: Any) -> None:
     corpus = opened([(f"text {i}", f"class {i // 4}") for i in range(2000)], "labelled")
-    _, aside = hold_out(corpus, 200, 0)
-    assert len(aside) == 200
-    assert max(Counter(Records(corpus, aside.tolist()).values()).values()) == 1
+    _, held = hold_out(corpus, 200, 0)
+    assert len(held) == 200
+    assert max(Counter(Records(corpus, held.tolist()).values()).values()) == 1
 
 
 def test_the_seed_chooses_what_is_held_out(opened: Any) -> None:
@@ -198,10 +198,10 @@ def test_the_hypotheses_of_a_premise_are_held_out_together(opened: Any) -> None:
     corpus = opened(
         [(f"premise {i % 1000}", f"hypothesis {i}", labels[i // 1000]) for i in range(3000)], "labelled-pairs"
     )
-    train, aside = hold_out(corpus, 300, 0)
-    assert len(aside) > 270  # drawn one by one, hardly a premise would be free of the other side
-    assert not set(corpus.keys[train].ravel().tolist()) & set(corpus.keys[aside].ravel().tolist())
-    counts = Counter(Records(corpus, aside.tolist()).values())
+    train, held = hold_out(corpus, 300, 0)
+    assert len(held) > 270  # drawn one by one, hardly a premise would be free of the other side
+    assert not set(corpus.keys[train].ravel().tolist()) & set(corpus.keys[held].ravel().tolist())
+    counts = Counter(Records(corpus, held.tolist()).values())
     assert max(counts.values()) - min(counts.values()) <= 10
 
 

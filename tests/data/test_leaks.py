@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from isotrope import api
 from isotrope.cli import main
 from isotrope.data.leaks import Protected, find_leaks, protect, words_of
 from isotrope.errors import InputError
+from isotrope.evaluation.benchmark_files import protected_files
 
 SECRET = "A man doesn't play the guitar on the old stage."
 
@@ -21,7 +21,9 @@ SECRET = "A man doesn't play the guitar on the old stage."
 def secrets(tmp_path: Path) -> Path:
     path = tmp_path / "secret.test.tsv"
     path.write_text(
-        f"score\tsentence1\tsentence2\n3.2\t{SECRET}\tCafé owners strike. They want more money now.\n1.0\tTwo words\tgood idea\n"
+        "score\tsentence1\tsentence2\n"
+        f"3.2\t{SECRET}\tCafé owners strike. They want more money now.\n"
+        "1.0\tTwo words\tgood idea\n"
     )
     return path
 
@@ -87,14 +89,14 @@ def test_a_copy_never_replaces_its_source(secrets: Path, tmp_path: Path) -> None
     assert text.read_text() == "One line here.\n"
 
 
-def test_nothing_to_protect_and_files_of_another_kind_are_refused(tmp_path: Path) -> None:
+def test_nothing_to_protect_and_files_of_another_format_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="three words"):
         Protected([("empty", ["a b"])])
     table = tmp_path / "rows.csv"
     table.write_text("text\na b c\n")
     with pytest.raises(InputError, match=r"\.txt and \.tsv"):
         protect([table])
-    with pytest.raises(InputError, match="--against"):
+    with pytest.raises(InputError, match="`against`"):
         protect([])
 
 
@@ -111,6 +113,6 @@ def test_the_command_prints_json(secrets: Path, tmp_path: Path, capsys: pytest.C
 
 
 def test_the_benchmarks_are_protected_but_for_transfer_training_parts(shared_data: Path) -> None:
-    names = {file.name for file in api.protected_files(shared_data)}
+    names = {file.name for file in protected_files(shared_data)}
     assert {"sts12.test.tsv.gz", "stsb.train.tsv.gz", "sick.test.tsv.gz", "mr.tsv.gz", "trec.test.tsv.gz"} <= names
     assert not {"trec.train.tsv.gz", "sst2.phrases.train.tsv.gz"} & names

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from isotrope.data import corpus_files
+from isotrope.data import corpus_writer
 from isotrope.data.batches import batches
 from isotrope.data.corpus import Corpus, Records
 from isotrope.data.held_out import hold_out
@@ -73,7 +73,7 @@ def test_columns_are_given_by_name_with_or_without_hard_negatives(
 def test_hard_negatives_stay_with_their_sentences_over_the_borders_of_blocks(
     opened: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(corpus_files, "BLOCK", 2)
+    monkeypatch.setattr(corpus_writer, "BLOCK", 2)
     rows = [
         (f"sentence {i}" if i % 3 else "", f"entity {i}", "|".join(f"entity {i + k}" for k in range(1, i % 4)))
         for i in range(20)
@@ -120,7 +120,7 @@ def test_a_number_of_columns_that_cannot_be(complaint: Any, written: Any) -> Non
     for columns in (["a"], ["a", "b", "c", "d"]):
         message = complaint(path, "linked", columns=columns)
         assert "linked take 2 columns (sentence, entity) and, if there is one, hard_entities" in message
-        assert f"gives {len(columns)}" in message
+        assert f"`columns` names {len(columns)}" in message
 
 
 def test_tuples_of_another_width(opened: Any) -> None:
@@ -152,9 +152,9 @@ def mentions(opened: Any) -> Corpus:
 
 
 def test_the_entities_of_a_sentence_are_held_out_together(mentions: Corpus) -> None:
-    train, aside = hold_out(mentions, 150, 0)
-    assert 140 < len(aside) <= 150
-    assert not set(mentions.keys[train].ravel().tolist()) & set(mentions.keys[aside].ravel().tolist())
+    train, held = hold_out(mentions, 150, 0)
+    assert 140 < len(held) <= 150
+    assert not set(mentions.keys[train].ravel().tolist()) & set(mentions.keys[held].ravel().tolist())
 
 
 def test_a_sentence_stands_in_a_batch_with_one_of_its_entities(mentions: Corpus) -> None:

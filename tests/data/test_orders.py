@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable, Iterator
 from itertools import pairwise
 from types import SimpleNamespace
 from typing import Any
@@ -12,7 +13,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from isotrope.data.batches import ORDERS, Rows, batches, epoch_size, whole_documents
+from isotrope.data.batches import ORDERS, Rows, batches, epoch_size, register_order, whole_documents
 from isotrope.data.corpus import Corpus, Records
 from isotrope.errors import InputError
 
@@ -229,3 +230,17 @@ def test_batches_come_as_numbers_of_rows(talks: Any, order: str) -> None:
 def test_too_few_records_give_no_batch(talks: Any, order: str) -> None:
     assert list(batches(order, talks, np.arange(5), 6, 0, 0)) == []
     assert list(batches(order, talks, np.empty(0, dtype=np.int64), 6, 0, 0)) == []
+
+
+def test_a_method_can_bring_an_order_of_its_own(opened: Callable[..., Corpus], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("isotrope.data.batches.ORDERS", dict(ORDERS))
+
+    @register_order("backwards", units=lambda corpus, rows: rows[1:])
+    def backwards(corpus: Corpus, rows: Rows, size: int, seed: int, epoch: int) -> Iterator[Rows]:
+        yield rows[::-1][:size]
+
+    corpus, rows = opened(["a", "b", "c"], "sentences"), np.arange(3)
+    assert [batch.tolist() for batch in batches("backwards", corpus, rows, 2, 0, 0)] == [[2, 1]]
+    assert epoch_size("backwards", corpus, rows) == 2
+    with pytest.raises(InputError, match="named 'backwards' is registered already"):
+        register_order("backwards")(backwards)

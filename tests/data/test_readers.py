@@ -164,7 +164,7 @@ def test_a_column_that_is_not_there_is_named_with_those_that_are(tmp_path: Path)
 def test_too_few_columns_are_counted_and_the_wanted_ones_named(tmp_path: Path) -> None:
     message = complaint(write(tmp_path / "a.csv", "one,two,three\na,b,c\n"), "triples", columns=["one", "two"])
     assert "triples take 3 columns (anchor, positive, negative)" in message
-    assert "gives 2 (one, two)" in message
+    assert "`columns` names 2 (one, two)" in message
 
 
 @pytest.mark.parametrize("suffix", TABLES)
@@ -172,7 +172,7 @@ def test_unknown_columns_are_named_with_the_wanted_ones(tmp_path: Path, suffix: 
     message = complaint(write(tmp_path / f"a{suffix}", WRITERS[suffix](("one", "two"), [("a", "b")])), "triples")
     assert "'one', 'two'" in message
     assert "anchor/positive/negative" in message
-    assert "--columns" in message
+    assert "`columns`" in message
 
 
 @pytest.mark.parametrize("record_type", ["pairs", "triples", "scored-pairs", "labelled"])

@@ -13,13 +13,8 @@ import pytest
 import isotrope
 from isotrope.cli import main
 from isotrope.errors import InputError
-from isotrope.evaluation.counterfactual import (
-    counterfactual_accuracy,
-    counterfactual_pairs,
-    hit_rates,
-    interval,
-    make_triples,
-)
+from isotrope.evaluation.antonym_triples import HitRates, hit_rates, make_triples
+from isotrope.evaluation.counterfactual import Items, Share, counterfactual_accuracy, counterfactual_pairs
 
 ITEMS = [
     ("entailment", "a man sleeps", "a person rests"),
@@ -39,12 +34,13 @@ class Table:
     def __init__(self, vectors: dict[str, list[float]]) -> None:
         self.vectors = vectors
 
-    def encode(self, texts: list[str]) -> Any:
+    def encode(self, texts: list[str], normalize_embeddings: bool = False) -> Any:
+        assert not normalize_embeddings
         return np.array([self.vectors[text] for text in texts], dtype=np.float32)
 
 
-def items(rows: list[tuple[str, str, str]]) -> tuple[list[str], list[str], list[str]]:
-    return [row[1] for row in rows], [row[2] for row in rows], [row[0] for row in rows]
+def items(rows: list[tuple[str, str, str]]) -> Items:
+    return Items([row[1] for row in rows], [row[2] for row in rows], [row[0] for row in rows])
 
 
 def test_a_triple_differs_in_one_word_of_the_same_inflection_and_case() -> None:
@@ -62,7 +58,7 @@ def test_a_triple_differs_in_one_word_of_the_same_inflection_and_case() -> None:
 def test_a_hit_is_by_cosine_or_by_dot_product_and_a_tie_is_none() -> None:
     table = Table({"o": [1, 0], "near": [0.5, 0.1], "far": [1, 5], "same": [2, 0]})
     triples = [("o", "near", "far"), ("o", "far", "near"), ("o", "same", "same"), ("o", "near", "far")]
-    assert hit_rates(table, triples) == {"synonym_nearer": 0.5, "synonym_nearer_dot": 0.25}  # type: ignore[arg-type]
+    assert hit_rates(table, triples) == HitRates(by_cosine=0.5, by_dot_product=0.25)  # type: ignore[arg-type]
 
 
 def test_pairs_share_one_side_and_differ_in_the_label() -> None:
@@ -70,7 +66,7 @@ def test_pairs_share_one_side_and_differ_in_the_label() -> None:
 
 
 def test_accuracy_over_items_and_over_pairs() -> None:
-    """One number tells the label, on one side; where it lies, the classifier is wrong."""
+    """One number gives the label away, on one side; where it lies, the classifier is wrong."""
     rng = np.random.default_rng(0)
     labels = ("entailment", "neutral", "contradiction")
     vectors, rows = {}, []
@@ -81,14 +77,9 @@ def test_accuracy_over_items_and_over_pairs() -> None:
         rows.append((label, f"p{number // 3}", f"h{number}"))
     vectors["h0"] = vectors["h2"]  # the first entailment looks like a contradiction
     found = counterfactual_accuracy(Table(vectors), items(rows[30:]), items(rows[30:]), items(rows[:30]))  # type: ignore[arg-type]
-    assert found["accuracy"] == (pytest.approx(29 / 30), 30)
-    assert found["both_right"] == (pytest.approx(28 / 30), 30)
-    assert found["entailed_nearer"] == (pytest.approx(9 / 10), 10)
-
-
-def test_the_interval() -> None:
-    assert interval(0.5, 100) == pytest.approx((40.2, 59.8))
-    assert interval(1.0, 10) == (100, 100)
+    assert found.accuracy == Share(pytest.approx(29 / 30), 30)  # type: ignore[arg-type]
+    assert found.both_right == Share(pytest.approx(28 / 30), 30)  # type: ignore[arg-type]
+    assert found.entailed_nearer == Share(pytest.approx(9 / 10), 10)  # type: ignore[arg-type]
 
 
 @pytest.fixture
@@ -132,9 +123,9 @@ def test_the_command(folder: Path, tiny: Path, tmp_path: Path, capsys: pytest.Ca
 
 
 def test_what_is_missing_is_named(folder: Path, tiny: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    (folder / "nli" / "cad_snli.dev.tsv.gz").unlink()
-    with pytest.raises(InputError, match=r"cad_snli\.dev"):
-        isotrope.evaluate(tiny, suite="counterfactual", data_dir=folder)
     monkeypatch.setenv("ISOTROPE_WORDNET", str(tmp_path / "nowhere"))
     with pytest.raises(InputError, match="wordnet-base"):
+        isotrope.evaluate(tiny, suite="counterfactual", data_dir=folder)
+    (folder / "nli" / "cad_snli.dev.tsv.gz").unlink()
+    with pytest.raises(InputError, match=r"cad_snli\.dev"):
         isotrope.evaluate(tiny, suite="counterfactual", data_dir=folder)

@@ -10,7 +10,7 @@ from scipy.stats import skew
 
 from isotrope.errors import InputError
 from isotrope.evaluation import geometry as arrays
-from isotrope.evaluation.geometry_suite import describe_vectors
+from isotrope.evaluation.geometry_description import describe_vectors
 from isotrope.measures import isotropy as geometry
 
 
@@ -38,10 +38,10 @@ def test_float32_products_with_float64_sums_stay_within_1e5(
     assert arrays.cloud(points, 2).dtype == torch.float32
     fast = describe_vectors(points)
     for name in ("uniformity", "mean_cosine", "effective_rank"):
-        assert fast[name] == pytest.approx(exact[name], abs=1e-5), name
-    assert fast["spectrum"] == pytest.approx(exact["spectrum"], abs=1e-6)
-    assert fast["top_shares"] == pytest.approx(exact["top_shares"], abs=1e-6)
-    assert fast["hubness"] == pytest.approx(exact["hubness"], abs=0.05)  # a near tie may fall the other way
+        assert getattr(fast, name) == pytest.approx(getattr(exact, name), abs=1e-5), name
+    assert fast.spectrum == pytest.approx(exact.spectrum, abs=1e-6)
+    assert fast.top_shares == pytest.approx(exact.top_shares, abs=1e-6)
+    assert fast.hubness == pytest.approx(exact.hubness, abs=0.05)  # a near tie may fall the other way
 
 
 def test_some_of_the_pairs_say_what_all_say() -> None:
@@ -106,31 +106,31 @@ def test_rows_in_another_order_or_turned_leave_everything(points: np.ndarray) ->
     before = describe_vectors(points)
     for other in (points[rng.permutation(len(points))], points @ turn, 7 * points):
         after = describe_vectors(other)
-        assert after["spectrum"] == pytest.approx(before["spectrum"])
+        assert after.spectrum == pytest.approx(before.spectrum)
         for name in ("effective_rank", "mean_cosine", "uniformity", "hubness"):
-            assert after[name] == pytest.approx(before[name]), name
-        assert after["top_shares"] == pytest.approx(before["top_shares"])
+            assert getattr(after, name) == pytest.approx(getattr(before, name)), name
+        assert after.top_shares == pytest.approx(before.top_shares)
 
 
 def test_the_length_of_a_row_moves_no_angle(points: np.ndarray) -> None:
     lengths = np.random.default_rng(4).uniform(0.1, 10, size=(300, 1))
     before, after = describe_vectors(points), describe_vectors(points * lengths)
     for name in ("mean_cosine", "uniformity", "hubness"):
-        assert after[name] == pytest.approx(before[name]), name
-    assert after["effective_rank"] != pytest.approx(before["effective_rank"])
+        assert getattr(after, name) == pytest.approx(getattr(before, name)), name
+    assert after.effective_rank != pytest.approx(before.effective_rank)
 
 
 def test_orthonormal_rows_are_the_fixed_point() -> None:
     found = describe_vectors(np.eye(20))
-    assert found["uniformity"] == pytest.approx(-4)
-    assert found["mean_cosine"] == pytest.approx(0)
-    assert found["effective_rank"] == pytest.approx(20)
-    assert found["spectrum"] == pytest.approx([1] * 20)
-    assert found["top_shares"]["1"] == pytest.approx(1 / 19)
+    assert found.uniformity == pytest.approx(-4)
+    assert found.mean_cosine == pytest.approx(0)
+    assert found.effective_rank == pytest.approx(20)
+    assert found.spectrum == pytest.approx([1] * 20)
+    assert found.top_shares["1"] == pytest.approx(1 / 19)
 
 
 def test_a_small_cloud_has_no_hubness() -> None:
-    assert describe_vectors(np.eye(5))["hubness"] is None
+    assert describe_vectors(np.eye(5)).hubness is None
     with pytest.raises(InputError, match="10-occurrence needs more than 10 vectors; 5"):
         arrays.hubness(np.eye(5))
 
@@ -165,8 +165,10 @@ def test_many_tiles_take_the_memory_of_one() -> None:
     import sys
 
     code = (
-        "import resource, torch; from isotrope.measures import isotropy as geometry; torch.set_num_threads(1); x = torch.randn(20000, 16)\n"
-        "peak = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss; geometry.uniformity(x[:4096]); before = peak()\n"
+        "import resource, torch; from isotrope.measures import isotropy as geometry\n"
+        "torch.set_num_threads(1); x = torch.randn(20000, 16)\n"
+        "peak = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
+        "geometry.uniformity(x[:4096]); before = peak()\n"
         "geometry.uniformity(x); print((peak() - before) // 1024)"
     )
     grown = int(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
@@ -17,9 +18,11 @@ from scipy.integrate import trapezoid
 import isotrope
 from isotrope.errors import InputError
 from isotrope.evaluation import geometry_words
+from isotrope.evaluation.edit_distance import edit_distance
 from isotrope.evaluation.geometry import alignment, uniformity
-from isotrope.evaluation.geometry_pairs import density, edit_distance
-from isotrope.evaluation.geometry_suite import describe, describe_pairs, describe_vectors, trail
+from isotrope.evaluation.geometry_description import describe, describe_vectors, trail
+from isotrope.evaluation.geometry_layers import LayerCosines, LayerSums, WordStates
+from isotrope.evaluation.geometry_pairs import density, describe_pairs
 from isotrope.evaluation.geometry_words import by_frequency, frequency_table
 
 Encoder = isotrope.Encoder
@@ -44,18 +47,18 @@ def states(encoder: Encoder, text: str) -> list[np.ndarray]:
 
 
 def test_layers_equal_a_loop_over_pairs_of_tokens(encoder: Encoder, texts: list[str]) -> None:
-    found = describe(encoder, texts)["layers"]
+    found = describe(encoder, texts).layers
     everything = [states(encoder, text) for text in texts]
-    assert [row["layer"] for row in found] == [0, 1, 2]
+    assert [row.layer for row in found] == [0, 1, 2]
     for layer, row in enumerate(found):
         inside, between = [], []
         for number, first in enumerate(everything):
             own = first[layer] @ first[layer].T
             inside.append(own[np.triu_indices(len(own), 1)])
             between += [(first[layer] @ second[layer].T).ravel() for second in everything[number + 1 :]]
-        assert row["self_similarity"] == pytest.approx(np.concatenate(inside).mean(), abs=1e-5)
-        assert row["mean_cosine"] == pytest.approx(np.concatenate(between).mean(), abs=1e-5)
-        assert row["adjusted"] == pytest.approx(row["self_similarity"] - row["mean_cosine"])
+        assert row.self_similarity == pytest.approx(np.concatenate(inside).mean(), abs=1e-5)
+        assert row.mean_cosine == pytest.approx(np.concatenate(between).mean(), abs=1e-5)
+        assert row.adjusted == pytest.approx(row.self_similarity - row.mean_cosine)
 
 
 def test_long_sentences_weigh_by_their_pairs_of_tokens() -> None:
@@ -63,28 +66,26 @@ def test_long_sentences_weigh_by_their_pairs_of_tokens() -> None:
 
     two equal tokens (one pair, cosine 1) and three orthogonal ones (three pairs, cosine 0), padded to three.
     """
-    from isotrope.evaluation.geometry_layers import LayerSums
-
     layer = torch.zeros(2, 3, 4)
     layer[0, :2, 0] = 5
     layer[0, 2] = 9  # padding
     layer[1] = torch.eye(4)[1:]
     sums = LayerSums()
     sums.add((layer,), torch.tensor([[1, 1, 0], [1, 1, 1]]))
-    assert sums.rows() == [{"layer": 0, "self_similarity": 0.25, "mean_cosine": 0.0, "adjusted": 0.25}]
+    assert sums.rows() == [LayerCosines(0, self_similarity=0.25, mean_cosine=0.0, adjusted=0.25)]
 
 
 def test_one_pass_gives_the_vectors_of_encode_and_leaves_no_hook(
     encoder: Encoder, texts: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    expected = describe_vectors(encoder.encode(texts), seed=5)
+    expected = asdict(describe_vectors(encoder.encode(texts), seed=5))
     rows = []
     forward = encoder.backbone.forward
     monkeypatch.setattr(
         encoder.backbone, "forward", lambda **named: rows.append(len(named["input_ids"])) or forward(**named)
     )
     encoder.train()
-    found = describe(encoder, texts, seed=5)
+    found = asdict(describe(encoder, texts, seed=5))
     assert sum(rows) == len(texts)
     assert {name: found[name] for name in expected} == expected
     assert not encoder.backbone._forward_hooks
@@ -96,7 +97,7 @@ def test_one_pass_gives_the_vectors_of_encode_and_leaves_no_hook(
 @pytest.mark.parametrize("pooling", ["cls", "first_last", "max"])
 def test_every_pooling_can_be_described(tiny: Path, texts: list[str], pooling: str) -> None:
     chosen = isotrope.load(tiny, pooling=pooling)
-    assert describe(chosen, texts)["mean_cosine"] == describe_vectors(chosen.encode(texts))["mean_cosine"]
+    assert describe(chosen, texts).mean_cosine == describe_vectors(chosen.encode(texts)).mean_cosine
 
 
 def test_words_are_ranked_by_the_text_and_specials_are_none() -> None:
@@ -111,10 +112,10 @@ def test_the_frequency_table_equals_a_loop(monkeypatch: pytest.MonkeyPatch) -> N
     vectors = rng.normal(size=(30, 6))
     own, counts = rng.permutation(30)[:11], np.arange(11, 0, -1)
     table = frequency_table(torch.from_numpy(vectors), own, counts)
-    assert [(row["words"], row["occurrences"]) for row in table] == [(2, 21), (3, 24), (6, 21), (0, 0)]
+    assert [(row.words, row.occurrences) for row in table] == [(2, 21), (3, 24), (6, 21), (0, 0)]
     for row, ranks in zip(table, ([0, 1], [2, 3, 4], range(5, 11)), strict=False):
         words = [own[rank] for rank in ranks]
-        assert row["norm"] == pytest.approx(np.mean([np.linalg.norm(vectors[word]) for word in words]))
+        assert row.norm == pytest.approx(np.mean([np.linalg.norm(vectors[word]) for word in words]))
         for k in (3, 5, 7):
             others = [[other for other in range(30) if other != word] for word in words]
             far = [
@@ -125,10 +126,10 @@ def test_the_frequency_table_equals_a_loop(monkeypatch: pytest.MonkeyPatch) -> N
                 sorted((vectors[w] @ vectors[o] for o in rest), reverse=True)[:k]
                 for w, rest in zip(words, others, strict=True)
             ]
-            assert row["distance"][str(k)] == pytest.approx(np.mean(far), rel=1e-5)
-            assert row["dot_product"][str(k)] == pytest.approx(np.mean(dots), rel=1e-5)
-    assert table[3]["norm"] is None
-    assert set(table[3]["distance"].values()) == {None}
+            assert row.distance[str(k)] == pytest.approx(np.mean(far), rel=1e-5)
+            assert row.dot_product[str(k)] == pytest.approx(np.mean(dots), rel=1e-5)
+    assert table[3].norm is None
+    assert set(table[3].distance.values()) == {None}
 
 
 def test_words_of_the_last_layer_are_means_over_their_places(encoder: Encoder, texts: list[str]) -> None:
@@ -141,12 +142,12 @@ def test_words_of_the_last_layer_are_means_over_their_places(encoder: Encoder, t
             sums.setdefault(token, []).append(state)
     words = [token for token in sums if token not in encoder.text_tokenizer.specials]
     ranked = sorted(words, key=lambda token: (-len(sums[token]), token))
-    found = describe(encoder, texts)["words"]["last_layer"]
+    found = describe(encoder, texts).words.last_layer
     norms = [np.mean([np.linalg.norm(state) for state in sums[token]]) for token in ranked[:100]]
-    assert found[0]["norm"] == pytest.approx(np.mean(norms), rel=1e-5)
+    assert found[0].norm == pytest.approx(np.mean(norms), rel=1e-5)
     means = np.array([np.mean(sums[token], axis=0) for token in ranked])
     distances = np.linalg.norm(means[:, None] - means[None], axis=-1)
-    assert found[0]["distance"]["3"] == pytest.approx(np.sort(distances, axis=1)[:100, 1:4].mean(), rel=1e-4)
+    assert found[0].distance["3"] == pytest.approx(np.sort(distances, axis=1)[:100, 1:4].mean(), rel=1e-4)
 
 
 def pairs_of(topics: list[str]) -> tuple[list[str], list[str], list[float]]:
@@ -163,28 +164,28 @@ def test_pairs_equal_the_definitions(encoder: Encoder, topics: list[str]) -> Non
     positive = np.array(gold) > 4
     cosine = (a * b).sum(1) / np.linalg.norm(a, axis=1) / np.linalg.norm(b, axis=1)
     edits = [loop(x.split(), y.split()) for x, y in zip(first, second, strict=True)]
-    assert found["alignment"] == pytest.approx(alignment(a[positive], b[positive]), abs=1e-6)
-    assert found["uniformity"] == pytest.approx(uniformity(np.vstack([a, b])), abs=1e-6)
-    assert found["spearman"] == pytest.approx(100 * stats.spearmanr(cosine, gold).statistic, abs=0.05)
-    assert found["lexical"]["edit_gold"] == pytest.approx(100 * stats.spearmanr(edits, gold).statistic)
-    assert found["lexical"]["edit_cosine"] == pytest.approx(100 * stats.spearmanr(edits, cosine).statistic, abs=0.05)
-    assert (found["pairs"], found["positive_pairs"]) == (80, int(positive.sum()))
-    json.dumps(found, allow_nan=False)
+    assert found.alignment == pytest.approx(alignment(a[positive], b[positive]), abs=1e-6)
+    assert found.uniformity == pytest.approx(uniformity(np.vstack([a, b])), abs=1e-6)
+    assert found.spearman == pytest.approx(100 * stats.spearmanr(cosine, gold).statistic, abs=0.05)
+    assert found.lexical.edit_gold == pytest.approx(100 * stats.spearmanr(edits, gold).statistic)
+    assert found.lexical.edit_cosine == pytest.approx(100 * stats.spearmanr(edits, cosine).statistic, abs=0.05)
+    assert (found.pairs, found.positive_pairs) == (80, int(positive.sum()))
+    json.dumps(asdict(found), allow_nan=False)
 
 
 def test_density_by_gold_score() -> None:
     cosine = np.array([0.1, 0.2, 0.3, 0.5, 0.9, 0.9, 0.8])
     gold = np.array([0.0, 0.9, 0.99, 1.0, 4.0, 5.0, 3.99])
     table = density(cosine, gold)
-    assert [row["count"] for row in table] == [3, 1, 0, 1, 2]
-    assert table[0]["mean"] == pytest.approx(0.2)
-    assert table[0]["quantiles"]["50"] == pytest.approx(0.2)
-    assert (table[2]["mean"], table[2]["quantiles"], table[2]["curve"]) == (None, {}, [])
-    assert table[4]["curve"] == []  # two equal cosines have no width
-    grid, curve = np.array(table[0]["curve"]).T
+    assert [row.count for row in table] == [3, 1, 0, 1, 2]
+    assert table[0].mean == pytest.approx(0.2)
+    assert table[0].quantiles["50"] == pytest.approx(0.2)
+    assert (table[2].mean, table[2].quantiles, table[2].curve) == (None, {}, [])
+    assert table[4].curve == []  # two equal cosines have no width
+    grid, curve = np.array(table[0].curve).T
     assert (grid[0], grid[-1]) == (0.1, 0.9)
     assert grid[curve.argmax()] == pytest.approx(0.2, abs=0.01)
-    wide = density(np.random.default_rng(0).normal(0.5, 0.1, 4000), np.full(4000, 2.5))[2]["curve"]
+    wide = density(np.random.default_rng(0).normal(0.5, 0.1, 4000), np.full(4000, 2.5))[2].curve
     assert trapezoid([y for _, y in wide], [x for x, _ in wide]) == pytest.approx(1, abs=0.01)
 
 
@@ -273,8 +274,8 @@ def test_the_suite_on_a_text_and_on_stsb(encoder: Encoder, topics: list[str], te
     file.write_text("\n".join([*texts, texts[0], "", texts[1]]) + "\n", encoding="utf-8")
     results = isotrope.evaluate(encoder, suite="geometry", texts=file, data_dir=tmp_path, seeds=3)
     scores = results.scores["geometry"]
-    assert scores["text"] == describe(encoder, texts, seed=3)
-    assert scores["pairs"] == describe_pairs(encoder, *pairs_of(topics))
+    assert scores["text"] == asdict(describe(encoder, texts, seed=3))
+    assert scores["pairs"] == asdict(describe_pairs(encoder, *pairs_of(topics)))
     protocol = {name: results.protocol[name] for name in ("protocol", "text", "sentences", "seed")}
     assert protocol == {
         "protocol": "geometry-v1",
@@ -305,8 +306,8 @@ def test_without_a_text_the_sentences_of_stsb_are_described(
     distinct = list(dict.fromkeys([*first, *second]))
     assert scores["text"]["sentences"] == len(distinct) < 160
     expected = describe_pairs(encoder, first, second, gold)
-    assert scores["pairs"]["alignment"] == pytest.approx(expected["alignment"], abs=1e-6)
-    assert scores["pairs"]["uniformity"] == pytest.approx(expected["uniformity"], abs=1e-6)
+    assert scores["pairs"]["alignment"] == pytest.approx(expected.alignment, abs=1e-6)
+    assert scores["pairs"]["uniformity"] == pytest.approx(expected.uniformity, abs=1e-6)
 
 
 def test_bad_input_of_the_suite(encoder: Encoder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -317,8 +318,8 @@ def test_bad_input_of_the_suite(encoder: Encoder, tmp_path: Path, monkeypatch: p
         with pytest.raises(InputError, match=said):
             isotrope.evaluate(encoder, **{"suite": "geometry", **given})  # type: ignore[arg-type]
 
-    refused("give --text FILE")
-    refused("give --text FILE", data_dir=tmp_path)
+    refused("give texts, or data_dir")
+    refused("give texts, or data_dir", data_dir=tmp_path)
     refused("no such file", texts=file)
     file.write_text("", encoding="utf-8")
     refused("the file is empty", texts=file)
@@ -326,14 +327,12 @@ def test_bad_input_of_the_suite(encoder: Encoder, tmp_path: Path, monkeypatch: p
     refused("two different sentences; 0 found", texts=file)
     file.write_text("one line\none line\n", encoding="utf-8")
     refused("two different sentences; 1 found", texts=file)
-    refused("Texts belong to the geometry suite", texts=file, suite="sts")
+    refused("The sts suite takes no texts; leave it out, or choose counterfactual or geometry", texts=file, suite="sts")
     write_stsb(tmp_path, "dev", (["a b", "c d"], ["a c", "d"], [1.0, 2.0]))
     refused("No pair has a gold score above 4", data_dir=tmp_path)
 
 
 def test_padding_is_no_word_even_where_its_id_is_one() -> None:
-    from isotrope.evaluation.geometry_layers import WordStates
-
     words = WordStates(np.array([0, 2]), 3)
     words.add(
         torch.tensor([[[3.0, 4.0], [9.0, 9.0]], [[1.0, 0.0], [0.0, 2.0]]]),

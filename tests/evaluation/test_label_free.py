@@ -9,7 +9,7 @@ import pytest
 
 import isotrope
 from isotrope.data.corpus import Corpus, open_corpus
-from isotrope.evaluation.label_free import halves, label_free, natural_pairs, retrieval
+from isotrope.evaluation.label_free import Retrieval, halves, label_free, natural_pairs, retrieval
 
 
 def open_with(folder: Path, source: object, kinds: tuple[str, ...]) -> Corpus:
@@ -18,11 +18,11 @@ def open_with(folder: Path, source: object, kinds: tuple[str, ...]) -> Corpus:
 
 
 def test_retrieval_of_perfect_reversed_and_collapsed_pairs() -> None:
-    assert retrieval(np.eye(5), np.eye(5)) == {"mrr": 1.0, "first": 1.0}
-    assert retrieval(np.eye(2), np.eye(2)[::-1])["mrr"] == 0.5
+    assert retrieval(np.eye(5), np.eye(5)) == Retrieval(mrr=1.0, first=1.0)
+    assert retrieval(np.eye(2), np.eye(2)[::-1]).mrr == 0.5
     collapsed = retrieval(np.ones((9, 3)), np.ones((9, 3)))
-    assert collapsed["first"] == 0  # a space in which everything is equal finds nothing
-    assert collapsed["mrr"] == pytest.approx(1 / 5)
+    assert collapsed.first == 0  # a space in which everything is equal finds nothing
+    assert collapsed.mrr == pytest.approx(1 / 5)
 
 
 def test_halves_are_cut_between_words_or_characters() -> None:
@@ -36,8 +36,8 @@ def test_documents_give_neighbours_pairs_give_pairs_and_loose_sentences_give_hal
     tiny: Path, sentences: Path
 ) -> None:
     corpus = open_with(tiny, sentences, ("sentences",))
-    kind, first, second = natural_pairs(corpus, np.arange(80))
-    assert kind == "neighbours"
+    origin, first, second = natural_pairs(corpus, np.arange(80))
+    assert origin == "neighbours"
     position = {corpus.text(row): row for row in range(80)}
     assert all(
         position[b] == position[a] + 1 and position[a] // 8 == position[b] // 8

@@ -13,7 +13,9 @@ from scipy import stats
 
 import isotrope
 from isotrope.errors import InputError
-from isotrope.evaluation.sts import TASKS, bootstrap, correlate, middle
+from isotrope.evaluation.sts import TASKS
+from isotrope.evaluation.sts_scores import bootstrap, correlate
+from isotrope.measures.intervals import percentile_interval
 
 
 def write(folder: Path, name: str, rows: list[tuple[str, str, str, float]]) -> None:
@@ -63,7 +65,7 @@ def test_the_interval_holds_the_score_and_narrows_with_more_pairs() -> None:
     for count in (50, 2000):
         gold = rng.normal(size=count)
         predicted = gold + rng.normal(size=count)
-        low, high = middle(bootstrap(predicted, gold, [""] * count, "all", np.random.default_rng(1), 300))
+        low, high = percentile_interval(bootstrap(predicted, gold, [""] * count, "all", np.random.default_rng(1), 300))
         assert low < stats.spearmanr(predicted, gold).statistic < high
         widths.append(high - low)
     assert widths[1] < widths[0] / 3

@@ -15,11 +15,12 @@ from isotrope.errors import InputError
 from isotrope.evaluation.folds import FOLDS, STRENGTHS, by_dev, by_folds, by_test, stratified
 from isotrope.evaluation.linear import standardised
 from isotrope.evaluation.logistic import fit_many
-from isotrope.evaluation.transfer import TASKS, _features
+from isotrope.evaluation.text_vectors import TextVectors
+from isotrope.evaluation.transfer import TASKS, features_of
 
 
 def made(rows: int, classes: int, seed: int = 0, width: int = 12) -> tuple[torch.Tensor, torch.Tensor]:
-    """Vectors of unequal spread, and classes that they tell in part."""
+    """Vectors of unequal spread, and classes that they predict in part."""
     rng = np.random.default_rng(seed)
     vectors = rng.normal(size=(rows, width)) * np.geomspace(1, 0.05, width)
     scores = vectors @ rng.normal(size=(width, classes)) * 3 + rng.gumbel(size=(rows, classes))
@@ -121,9 +122,9 @@ def test_the_test_part_chooses_nothing() -> None:
 
 
 def test_the_features_of_a_pair() -> None:
-    vectors = torch.tensor([[1.0, -2.0], [3.0, 4.0]])
-    assert _features(vectors, {"a": 0, "b": 1}, (["a", "b"], ["b", "b"])).tolist() == [[2, 6, 3, -8], [0, 0, 9, 16]]
-    assert _features(vectors, {"a": 0, "b": 1}, (["b"],)).tolist() == [[3, 4]]
+    vectors = TextVectors(["a", "b"], np.array([[1, -2], [3, 4]], dtype=np.float32))
+    assert features_of(vectors, (["a", "b"], ["b", "b"])).tolist() == [[2, 6, 3, -8], [0, 0, 9, 16]]
+    assert features_of(vectors, (["b"],)).tolist() == [[3, 4]]
 
 
 @pytest.fixture(scope="module")
@@ -165,7 +166,7 @@ def test_the_suite_says_its_protocol_and_repeats_itself(
     assert first.protocol["SST2 trained on"] == "sst2.train"
     three = isotrope.evaluate(encoder, "transfer", benchmark_folder, seeds=[0, 1, 2]).scores["transfer"]
     assert "deviation" in three["MR"]
-    assert "deviation" not in three["SST2"]  # no chance in it
+    assert "deviation" not in three["SST2"]  # nothing is drawn at random
     with pytest.raises(SystemExit) as stop:
         main(
             [

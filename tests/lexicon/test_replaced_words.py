@@ -14,14 +14,16 @@ import pytest
 
 from isotrope.encoders.fresh import fresh_encoder
 from isotrope.errors import InputError
-from isotrope.lexicon.inflection import ADJECTIVE, ADVERB, NOUN, VERB, Inflection, with_ending, with_s
-from isotrope.lexicon.meaning_changes import KEEPING, draw_antonyms, draw_synonyms
-from isotrope.lexicon.replacements import WORD, knows_words, make_lexicon, open_lexicon
+from isotrope.lexicon.english import WORD
+from isotrope.lexicon.inflection import EnglishInflection, with_ending, with_s
+from isotrope.lexicon.relations import related_words
+from isotrope.lexicon.replacements import knows_words, make_lexicon, open_lexicon
 from isotrope.lexicon.spelling import Spelling
 from isotrope.lexicon.word_table import PARTS, WordTable
-from isotrope.lexicon.wordnet import read_synsets, related_words
+from isotrope.lexicon.wordnet import ADJECTIVE, ADVERB, NOUN, VERB, WordNet
 from isotrope.tokens.text_tokenizer import TextTokenizer
 from isotrope.views.masking import label_tokens
+from isotrope.views.meaning_changes import KEEPING, draw_antonyms, draw_synonyms
 
 TEXTS = [
     "the sailors saw an old boat and walked quickly to the warm house",
@@ -58,19 +60,19 @@ def slot(table: WordTable, text: str, word: str) -> tuple[str, set[str], set[str
     if found < 0:
         return "none", set(), set()
     kept, turned = (
-        {table.words[w] for kind in kinds for w in _listed(table, kind, found)}
-        for kinds in (KEEPING[:2], ("antonyms",))
+        {table.words[w] for name in names for w in _listed(table, name, found)}
+        for names in (KEEPING[:2], ("antonyms",))
     )
     return ("noun", "verb", "adj", "adv")[found % PARTS], kept, turned
 
 
-def _listed(table: WordTable, kind: str, slot: int) -> list[int]:
-    choices = table.choices[kind]
+def _listed(table: WordTable, name: str, slot: int) -> list[int]:
+    choices = table.choices[name]
     return choices.words[choices.starts[slot] : choices.starts[slot + 1]].tolist()
 
 
 def test_relations_are_those_of_the_word_itself(small_wordnet: Path) -> None:
-    found = related_words(small_wordnet, read_synsets(small_wordnet))
+    found = related_words(WordNet(small_wordnet))
     assert found[ADJECTIVE, "big"].synonyms == ("large",)
     assert found[ADJECTIVE, "big"].antonyms == ("little",)
     assert found[ADJECTIVE, "large"].antonyms == ()  # its synonym's
@@ -80,16 +82,19 @@ def test_relations_are_those_of_the_word_itself(small_wordnet: Path) -> None:
 
 @pytest.mark.parametrize(
     ("word", "ending", "form"),
-    [("walk", "ed", "walked"), ("make", "ing", "making"), ("try", "ed", "tried"), ("try", "ing", "trying"), ("stop", "ed", "stopped"),
-     ("visit", "ing", "visiting"), ("die", "ing", "dying"), ("see", "ing", "seeing"), ("free", "ed", "freed"), ("fix", "ing", "fixing"),
-     ("play", "ed", "played"), ("large", "er", "larger"), ("hot", "est", "hottest"), ("happy", "er", "happier")],
+    [
+        ("walk", "ed", "walked"), ("make", "ing", "making"), ("try", "ed", "tried"), ("try", "ing", "trying"),
+        ("stop", "ed", "stopped"), ("visit", "ing", "visiting"), ("die", "ing", "dying"), ("see", "ing", "seeing"),
+        ("free", "ed", "freed"), ("fix", "ing", "fixing"), ("play", "ed", "played"), ("large", "er", "larger"),
+        ("hot", "est", "hottest"), ("happy", "er", "happier"),
+    ],
 )  # fmt: skip
 def test_endings(word: str, ending: str, form: str) -> None:
     assert with_ending(word, ending) == form
 
 
 def test_inflection_by_rule_and_by_exception(small_wordnet: Path) -> None:
-    forms = Inflection(small_wordnet).forms
+    forms = EnglishInflection(WordNet(small_wordnet)).forms
     assert [with_s(word) for word in ("boat", "box", "city", "day", "church")] == [
         "boats",
         "boxes",
@@ -108,7 +113,7 @@ def test_inflection_by_rule_and_by_exception(small_wordnet: Path) -> None:
     assert forms(ADVERB, "quickly") == ("quickly", None, None)
 
 
-def test_the_part_of_speech_is_told_by_the_neighbours(table: WordTable) -> None:
+def test_the_neighbours_decide_the_part_of_speech(table: WordTable) -> None:
     assert slot(table, "the cook is here", "cook")[:2] == ("noun", {"chef", "person"})
     assert slot(table, "they cook it", "cook")[:2] == ("verb", {"bake"})
     assert slot(table, "the saw is on a boat", "saw")[0] == "noun"
@@ -141,16 +146,13 @@ def replaced(
     return spelled, *drawn, *(spelling.write(spelled, each) for each in drawn)
 
 
-@pytest.mark.parametrize("kind", ["pieces", "byte_tokenizer"])
+@pytest.mark.parametrize("fixture", ["pieces", "byte_tokenizer"])
 def test_labels_line_up_with_the_tokens_that_changed(
-    table: WordTable, kind: str, request: pytest.FixtureRequest
+    table: WordTable, fixture: str, request: pytest.FixtureRequest
 ) -> None:
-    """Word by word:
-
-    marked tokens spell the new words, the others are the old ones; several pieces and letters of two bytes too.
-    """
-    tokenizer = request.getfixturevalue(kind)
-    capitals = [text.capitalize() for text in TEXTS] if kind == "byte_tokenizer" else TEXTS
+    """Marked tokens spell the new words, the others are the old ones; several pieces and letters of two bytes too."""
+    tokenizer = request.getfixturevalue(fixture)
+    capitals = [text.capitalize() for text in TEXTS] if fixture == "byte_tokenizer" else TEXTS
     for seed in range(5):
         spelled, synonyms, antonyms, *written = replaced(table, tokenizer, seed, 0.5, capitals)
         for chosen, (texts, new) in zip((synonyms, antonyms), written, strict=True):
@@ -258,7 +260,10 @@ def test_the_table_is_kept_and_found_again(
 
 def test_the_table_is_the_same_in_every_process(small_wordnet: Path) -> None:
     """The order of a set of words is another one in each process."""
-    script = "import sys, pathlib; from isotrope.lexicon.replacements import make_lexicon; print(make_lexicon(pathlib.Path(sys.argv[1])).words)"
+    script = (
+        "import sys, pathlib; from isotrope.lexicon.replacements import make_lexicon; "
+        "print(make_lexicon(pathlib.Path(sys.argv[1])).words)"
+    )
     printed = {
         subprocess.run(
             [sys.executable, "-c", script, str(small_wordnet)],
@@ -271,7 +276,7 @@ def test_the_table_is_the_same_in_every_process(small_wordnet: Path) -> None:
     assert len(printed) == 1
 
 
-def test_foreign_text_is_told(table: WordTable) -> None:
+def test_foreign_text_is_recognised(table: WordTable) -> None:
     assert knows_words(table, "An old BOAT!")
     assert not knows_words(table, "Der Koch und das 东西")
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from isotrope.errors import InputError
-from isotrope.lexicon.synonyms import read_wordnet, tokenise_synonyms
+from isotrope.lexicon.synonyms import read_synonyms, tokenize_synonyms
 from isotrope.lexicon.wordnet import WORDNET
 from isotrope.views.edits import Substitute
 
@@ -44,41 +44,41 @@ INDEX = {
 
 @pytest.fixture
 def wordnet(tmp_path: Path) -> Path:
-    for kind, files in (("data", DATA), ("index", INDEX)):
+    for table, files in (("data", DATA), ("index", INDEX)):
         for part, lines in files.items():
-            (tmp_path / f"{kind}.{part}").write_text(
+            (tmp_path / f"{table}.{part}").write_text(
                 LICENCE + "".join(f"{line}  \n" for line in lines), encoding="utf-8"
             )
     return tmp_path
 
 
 def test_the_first_sense_of_each_part_of_speech(wordnet):
-    table = read_wordnet(wordnet)
+    table = read_synonyms(wordnet)
     assert table["dog"] == ["Canis familiaris", "chase", "domestic dog"]
     assert table["andiron"] == ["dog"]
     assert table["quickly"] == ["rapidly"]
 
 
 def test_all_senses(wordnet):
-    assert read_wordnet(wordnet, senses=None)["dog"] == ["Canis familiaris", "andiron", "chase", "domestic dog"]
+    assert read_synonyms(wordnet, senses=None)["dog"] == ["Canis familiaris", "andiron", "chase", "domestic dog"]
 
 
 def test_blanks_notes_and_hexadecimal_counts_are_read(wordnet):
-    table = read_wordnet(wordnet)
+    table = read_synonyms(wordnet)
     assert table["ready to hand"] == ["handy"]
     assert table["handy"] == ["ready to hand"]
     assert table["word3"] == sorted({*MANY} - {"word3"})
 
 
 def test_names_and_symbols_are_no_everyday_words_and_lonely_ones_have_no_entry(wordnet):
-    assert {"an", "AN", "associate in nursing", "hermit"}.isdisjoint(read_wordnet(wordnet))
+    assert {"an", "AN", "associate in nursing", "hermit"}.isdisjoint(read_synonyms(wordnet))
 
 
 @pytest.mark.parametrize("name", ["data.noun", "index.adv"])
 def test_a_missing_file_names_the_package(wordnet, name):
     (wordnet / name).unlink()
     with pytest.raises(InputError, match=rf"{name} is missing.*wordnet-base"):
-        read_wordnet(wordnet)
+        read_synonyms(wordnet)
 
 
 @pytest.mark.parametrize(
@@ -87,23 +87,22 @@ def test_a_missing_file_names_the_package(wordnet, name):
 def test_a_file_of_something_else_is_named_with_its_line(wordnet, name, line):
     (wordnet / name).write_text(f"{LICENCE}{line}\n", encoding="utf-8")
     with pytest.raises(InputError, match=rf"{name}:3: no line of a WordNet"):
-        read_wordnet(wordnet)
+        read_synonyms(wordnet)
 
 
 @pytest.mark.skipif(not WORDNET.is_dir(), reason="the package wordnet-base is not on this machine")
 def test_the_real_wordnet():
-    table = read_wordnet(WORDNET)
+    table = read_synonyms(WORDNET)
     assert len(table) > 50_000
     assert table["big"] == ["large"]
     assert "an" not in table
 
 
-# -------------------------------------------------------------------------------------------------------------------------
-# in ids
+# ---- in ids
 
 
 def spelled(tokenizer, table: dict[str, list[str]]) -> dict[str, list[str]]:
-    entries = tokenise_synonyms(table, tokenizer)
+    entries = tokenize_synonyms(table, tokenizer)
     decode = tokenizer.tokenizer.decode
     return {
         decode(np.frombuffer(key, dtype=np.int32)): [decode(value) for value in values]
@@ -130,12 +129,12 @@ def test_a_key_of_several_words_is_left_out_however_it_is_written(byte_tokenizer
     }
 
 
-def test_words_that_look_alike_to_the_tokeniser_share_an_entry(tokenizer):
+def test_words_that_look_alike_to_the_tokenizer_share_an_entry(tokenizer):
     assert spelled(tokenizer, {"dog": ["hound"], "DOG": ["cat"]}) == {"dog": ["hound", "cat"]}
 
 
 def test_an_empty_table_replaces_nothing(tokenizer):
-    assert tokenise_synonyms({}, tokenizer) == {}
+    assert tokenize_synonyms({}, tokenizer) == {}
 
 
 def test_the_first_word_of_a_text_and_later_ones_are_found_and_written_alike(byte_tokenizer):

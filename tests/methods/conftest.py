@@ -178,7 +178,7 @@ def rising_judge() -> Callable[..., Judge]:
 @pytest.fixture
 def rising_scores(rising_judge: Callable[..., Judge], monkeypatch: pytest.MonkeyPatch) -> None:
     """Every run is judged so."""
-    monkeypatch.setattr("isotrope.api.make_judge", rising_judge)
+    monkeypatch.setattr("isotrope.evaluation.checkpoint_judge.make_judge", rising_judge)
 
 
 @pytest.fixture

@@ -155,5 +155,5 @@ def test_data_and_settings_that_cannot_work_are_refused(tiny: Path, sentences: P
         (same, "Every text is labelled 😂; at least two different emoji are needed"),
     ):
         with pytest.raises(InputError, match=sentence):
-            isotrope.train("deepmoji", data, tiny, tmp_path / "run")
+            isotrope.train("deepmoji", data, tiny, tmp_path / "run", batch_size=8, held_out=0)
         assert not (tmp_path / "run").exists()

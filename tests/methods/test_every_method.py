@@ -105,7 +105,7 @@ def trained(
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(training_run, "train_loop", watched)
-        patch.setattr("isotrope.api.make_judge", rising_judge)
+        patch.setattr("isotrope.evaluation.checkpoint_judge.make_judge", rising_judge)
         folder = tmp_path_factory.mktemp(name) / "whole"
         run = isotrope.train(
             name, sample_for(name, samples), start_of(name, tiny), folder, **LOOP, **settings_of(name, tiny)

@@ -17,7 +17,8 @@ from scipy import stats
 import isotrope
 from isotrope.data.corpus import Records
 from isotrope.errors import InputError
-from isotrope.measures.task_scores import agreement, correlations
+from isotrope.measures.classification import agreement
+from isotrope.measures.correlation import correlations
 from isotrope.methods.frame.batch import Batch
 from isotrope.methods.frame.combined import Combined
 from isotrope.methods.frame.method import Method

@@ -229,7 +229,7 @@ def test_a_model_without_relations_says_so(tiny: Path) -> None:
         (SMALL, {"dimension": 0}, "dimension must be at least 1"),
         (SMALL, {"spread": 0.0}, "spread must be above 0"),
         (SMALL, {"prior": -1.0}, "prior must not be negative"),
-        (SMALL, {"model": "builtin"}, "leave the model out"),
+        (SMALL, {"model": "builtin"}, "leave model out"),
         (SMALL, {"rtd_weight": 0.1}, "rtd_weight needs a transformer"),
     ],
 )

@@ -290,7 +290,7 @@ def test_a_queue_that_is_not_larger_than_the_batch_is_refused(build: Build) -> N
         ({"temperature": -0.1}, "temperature"),
         ({"head_layers": -1}, "head_layers"),
         ({"dropout": -0.1}, "dropout"),
-        ({"edits": "swap:0.1"}, "swap"),
+        ({"edits": "swap:0.1"}, "Unknown edit 'swap'"),
     ],
 )
 def test_settings_that_cannot_work_are_refused(bad: dict[str, Any], said: str) -> None:

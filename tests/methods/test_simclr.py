@@ -179,7 +179,7 @@ def test_training_lowers_its_loss(tiny: Path, sentences: Path, tmp_path: Path) -
         ({"projection": 0}, "projection"),
         ({"head_layers": -1}, "head_layers"),
         ({"dropout": 1.0}, "dropout"),
-        ({"edits": "swap:0.1"}, "swap"),
+        ({"edits": "swap:0.1"}, "Unknown edit 'swap'"),
         ({"second_edits": "delete:1"}, "delete takes a share"),
     ],
 )

@@ -167,7 +167,7 @@ def test_chunks_agree(sentences: Path, chunks_agree: Callable[[Method, Method], 
 
 def test_a_step_leaves_the_rows_that_it_did_not_see(sentences: Path) -> None:
     method = build(sentences, negatives=2, noise_words=2)
-    optimiser = build_optimiser(method, LoopSettings(learning_rate=0.1, weight_decay=0.0))
+    optimiser = build_optimiser(Combined(method), LoopSettings(**{**method.defaults, "learning_rate": 0.1}))
     tables = {"u": method.encoder.backbone.get_input_embeddings().weight, "v": method.tower["contexts"].module.weight}
     # The second step must not carry on with the first one's rows.
     for text, noise in (([5, 6, 7], [20, 21]), ([8, 9], [22, 23])):
@@ -275,7 +275,7 @@ def test_a_table_can_be_mapped_searched_and_trained_on(run: isotrope.api.Run, tm
         ({"threshold": float("nan")}, "threshold must be a finite number"),
         ({"mlm_weight": 0.1}, "mlm_weight needs a transformer"),
         ({"pooling": "cls"}, "read out by their mean"),
-        ({"model": "builtin"}, "leave the model out"),
+        ({"model": "builtin"}, "leave model out"),
         ({"min_count": 10_000}, "No word stands 10000 times"),
     ],
 )

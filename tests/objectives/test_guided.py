@@ -80,5 +80,5 @@ def test_the_other_layers_of_a_sentence_do_not_repel_it() -> None:
 
 @pytest.mark.parametrize("variant", ["base", "opt1", "opt2"])
 def test_several_layers_are_refused_where_one_is_meant(variant: str) -> None:
-    with pytest.raises(InputError, match=f"'{variant}' compares one layer a sentence.* 2 layers"):
+    with pytest.raises(InputError, match=f"'{variant}' compares one layer of each sentence.* 2 layers"):
         self_guided(CLS, LAYERS, variant=variant)

@@ -31,24 +31,24 @@ def test_collapse_is_found_again_in_the_history() -> None:
     healthy = [evaluated(0, 100.0, 0.6), evaluated(10, 120.0, 0.2)]
     assert alarms.collapse(run(healthy)) == []
     (lost,) = alarms.collapse(run([*healthy, evaluated(20, 40.0, 0.2)]))
-    assert lost["kind"] == "collapse"
-    assert "Step 20: the effective rank fell from 100.0 to 40.0" in lost["sentence"]
+    assert lost.category == "collapse"
+    assert "Step 20: the effective rank fell from 100.0 to 40.0" in lost.sentence
     stuck = [{"step": step, "loss": 4.15, "contrastive": 4.15, "candidates": 64} for step in range(10, 80, 10)]
-    assert "log(64)" in alarms.collapse(run(stuck))[0]["sentence"]
+    assert "log(64)" in alarms.collapse(run(stuck))[0].sentence
 
 
 def test_a_run_that_learned_nothing_is_named() -> None:
     assert alarms.no_progress(run([evaluated(0, 1, 0, 0.30), evaluated(5, 1, 0, 0.31)])) == []
     (said,) = alarms.no_progress(run([evaluated(0, 1, 0, 0.30), evaluated(5, 1, 0, 0.29)]))
-    assert "0.3000 before training and at best 0.2900 after" in said["sentence"]
+    assert "0.3000 before training and at best 0.2900 after" in said.sentence
     assert alarms.no_progress(run()) == []
 
 
 def test_duplicates_from_a_hundredth_on() -> None:
     assert alarms.duplicates(run(data={"records": 1000, "duplicates": 9})) == []
     (said,) = alarms.duplicates(run(data={"records": 1000, "duplicates": 25}))
-    assert "25 of 1,000 records" in said["sentence"]
-    assert "(2.5 %)" in said["sentence"]
+    assert "25 of 1,000 records" in said.sentence
+    assert "(2.5 %)" in said.sentence
 
 
 def test_leaks_are_found_in_the_text_of_the_run(tmp_path: Path) -> None:
@@ -56,8 +56,8 @@ def test_leaks_are_found_in_the_text_of_the_run(tmp_path: Path) -> None:
     text.write_text("a man is playing the old guitar\nanother line of text\n", encoding="utf-8")
     protected = Protected([("stsb.test", ["A man is playing the old guitar."])])
     (said,) = alarms.leaks(run(source=str(text)), protected)
-    assert "1 of 2 lines" in said["sentence"]
-    assert "stsb.test" in said["sentence"]
+    assert "1 of 2 lines" in said.sentence
+    assert "stsb.test" in said.sentence
     assert alarms.leaks(run(source=str(text)), None) == []
     assert alarms.leaks(run(source=str(tmp_path / "gone.txt")), protected) == []
 
@@ -69,9 +69,9 @@ def test_the_page_carries_them(world: World, tmp_path: Path) -> None:
     with open(data / "sts" / "sts12.test.tsv", "a", encoding="utf-8") as file:
         file.write(f"{leaked}\tsomething else entirely here\t1.0\tall\n")
     found = isotrope.report(*world.runs, data_dir=data, sentences=30)
-    kinds = [warning["kind"] for warning in found.findings["warnings"]]
-    assert kinds.count("leak") == 1  # both runs read one text
-    assert kinds.count("duplicates") == 1
+    categories = [alarm.category for alarm in found.findings.warnings]
+    assert categories.count("leak") == 1  # both runs read one text
+    assert categories.count("duplicates") == 1
     text = found.html()
     assert "<b>leak</b>" in text
     assert "were not looked for" not in text

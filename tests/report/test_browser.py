@@ -41,14 +41,10 @@ def test_it_loads_without_a_complaint_and_draws_every_panel(shown: Page, report:
     assert shown.complaints() == []
     for name, figure in report.figures.items():
         drawn = shown.value(f"document.querySelectorAll('[data-figure={name}] .chart svg').length")
-        assert drawn == len(figure["panels"]), name
+        assert drawn == len(figure.panels), name
     assert shown.value("document.querySelectorAll('[data-figure=map] circle[data-row]').length") == 3 * 120
-    assert (
-        shown.value(
-            "[...document.querySelectorAll('svg *')].filter(n => [...n.attributes].some(a => /NaN|undefined/.test(a.value))).length"
-        )
-        == 0
-    )
+    broken = "[...node.attributes].some(one => /NaN|undefined/.test(one.value))"
+    assert shown.value(f"[...document.querySelectorAll('svg *')].filter(node => {broken}).length") == 0
     assert shown.value("window.broken") is None
 
 
@@ -68,7 +64,7 @@ def test_pointing_at_a_sentence_shows_it_in_every_map(shown: Page, report: Repor
     told = shown.value("document.getElementById('tip').textContent")
     assert not shown.value("document.getElementById('tip').hidden")
     row = int(shown.value("document.querySelector('[data-figure=map] circle[data-row]').dataset.row"))
-    assert told.startswith(report.findings["map"]["texts"][row])
+    assert told.startswith(report.findings.map.texts[row])
     assert shown.value("document.querySelectorAll('#tip li').length") == 5
     assert shown.value("[...document.querySelectorAll('.over')].map(g => g.querySelectorAll('line').length)") == [
         5,
@@ -76,7 +72,8 @@ def test_pointing_at_a_sentence_shows_it_in_every_map(shown: Page, report: Repor
         5,
     ]
     box = shown.value(
-        "(() => { const b = document.getElementById('tip').getBoundingClientRect(); return [b.left, b.right, innerWidth]; })()"
+        "(() => { const box = document.getElementById('tip').getBoundingClientRect();"
+        " return [box.left, box.right, innerWidth]; })()"
     )
     assert 0 <= box[0] < box[1] <= box[2]
     shown.point_at(2, 2)
@@ -103,7 +100,7 @@ def test_a_model_is_switched_off_and_on(shown: Page) -> None:
 def test_a_complaint_would_be_heard(tab: Page, page: Path, tmp_path: Path) -> None:
     broken = tmp_path / "broken.html"
     broken.write_text(
-        page.read_text(encoding="utf-8").replace("KINDS[figure.kind](", "MISSING[figure.kind]("), encoding="utf-8"
+        page.read_text(encoding="utf-8").replace("CHARTS[figure.chart](", "MISSING[figure.chart]("), encoding="utf-8"
     )
     before = len(tab.complaints())
     tab.open(broken)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from isotrope.measures.unit_vectors import unit_rows
 from isotrope.report import sentence_map as maps
 
 
@@ -13,7 +14,7 @@ def clouds() -> np.ndarray:
     """Three clouds of 30, 20 and 10 unit vectors."""
     rng = np.random.default_rng(0)
     centres = np.eye(8)[:3]
-    return maps.unit(np.repeat(centres, [30, 20, 10], axis=0) + 0.05 * rng.normal(size=(60, 8)))
+    return unit_rows(np.repeat(centres, [30, 20, 10], axis=0) + 0.05 * rng.normal(size=(60, 8)))
 
 
 def test_a_map_keeps_clouds_together_and_repeats_under_a_seed(clouds: np.ndarray) -> None:

@@ -44,7 +44,7 @@ def test_neither_run_nor_model(refused, world: World, tmp_path: Path) -> None:  
 def test_a_run_without_a_model(refused, world: World, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
     shutil.copytree(world.runs[0], tmp_path / "half")
     shutil.rmtree(tmp_path / "half" / "model")
-    assert "this run has no model yet; finish it with --resume" in refused("half", "--output", "r.html")
+    assert "this run has no model yet; finish it with" in refused("half", "--output", "r.html")
 
 
 def test_a_run_whose_files_are_broken(refused, world: World, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
@@ -65,7 +65,7 @@ def test_one_sentence_and_no_sentences(refused, tiny: Path, tmp_path: Path) -> N
     assert "1 different sentence found" in refused(tiny, "--text", "same.txt", "--output", "r.html")
     assert "empty" in refused(tiny, "--text", "empty.txt", "--output", "r.html")
     assert "no such file" in refused(tiny, "--text", "gone.txt", "--output", "r.html")
-    assert "Give a file of them with --text" in refused(tiny, "--output", "r.html")
+    assert "Give a file of them as" in refused(tiny, "--output", "r.html")
 
 
 def test_the_output_is_checked_before_anything_is_loaded(
@@ -81,7 +81,7 @@ def test_the_output_is_checked_before_anything_is_loaded(
     assert "No format is called 'pmg'; did you mean 'png'" in refused(run, "--output", "r.html", "--format", "pmg")
     assert "does not end with a format that is known" in refused(run, "--output", "r.docx")
     assert "No figure is called 'plan'; did you mean 'plane'" in refused(run, "--output", "r.png", "--figure", "plan")
-    assert "name it with --figure" in refused(run, "--output", "r.svg")
+    assert "svg holds a single figure; name it" in refused(run, "--output", "r.svg")
     assert "The page holds every figure" in refused(run, "--output", "r.html", "--figure", "map")
     assert "at least 10" in refused(run, "--output", "r.html", "--sentences", 3)
     assert "query is empty" in refused(run, "--output", "r.html", "--query", " ")

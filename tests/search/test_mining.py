@@ -103,9 +103,9 @@ def test_what_gives_no_triple_is_counted(encoder: isotrope.Encoder) -> None:
     )
     assert lonely.too_few == 4  # the chef with four positives has eleven other texts
     assert len(lonely.triples) == 11
-    with pytest.raises(InputError, match=r"none of the 12 pairs has a candidate of rank 12 to 20.*lower --first"):
+    with pytest.raises(InputError, match=r"none of the 12 pairs has a candidate of rank 12 to 20.*lower first"):
         isotrope.mine(many, encoder, first=12, last=20)
-    with pytest.raises(InputError, match="lower --margin"):
+    with pytest.raises(InputError, match="lower margin"):
         isotrope.mine(many, encoder, margin=1.9)
 
 

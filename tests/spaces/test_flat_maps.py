@@ -88,12 +88,12 @@ def test_there_is_no_encoder_but_points(method: str, encoder: Encoder, texts: li
 
 
 def test_the_table(encoder: Encoder, tiny: Path, tmp_path: Path) -> None:
-    from isotrope.api import write_space
+    from isotrope.api import fit_space
 
     lines = [f'number {number} says "salt"' for number in range(40)]
     (tmp_path / "a.txt").write_text("\n".join(lines), encoding="utf-8")
-    facts = write_space("t-sne", tiny, tmp_path / "a.txt", tmp_path / "map.tsv", perplexity="5")
-    assert facts["texts"] == 40
+    fitted = fit_space("t-sne", tiny, tmp_path / "a.txt", tmp_path / "map.tsv", perplexity="5")
+    assert fitted.texts == 40
     with open(tmp_path / "map.tsv", encoding="utf-8", newline="") as table:
         rows = list(csv.DictReader(table, dialect="excel-tab"))
     assert [row["text"] for row in rows] == lines

@@ -160,8 +160,15 @@ def test_from_a_file_to_a_mapped_model(command: Command, tiny: Path, sentences: 
         (["train", "whitening", "{text}"], "'whitening' is fitted, not trained: isotrope fit-space whitening"),
     ],
 )
-def test_a_mistake_is_one_sentence(command: Command, words: list[str], sentence: str, tiny: Path, sentences: Path, tmp_path: Path,
-                                   monkeypatch: pytest.MonkeyPatch) -> None:  # fmt: skip
+def test_a_mistake_is_one_sentence(
+    command: Command,
+    words: list[str],
+    sentence: str,
+    tiny: Path,
+    sentences: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.chdir(tmp_path)
     before = sorted(tmp_path.rglob("*"))
     code, _, err = command(*(word.format(tiny=tiny, text=sentences, folder=tmp_path) for word in words))

@@ -15,8 +15,9 @@ import torch
 from safetensors.torch import load_file
 
 import isotrope
-from isotrope import api
+from isotrope.evaluation import checkpoint_judge
 from isotrope.errors import InputError
+from isotrope.methods.frame.combined import Combined
 from isotrope.methods.simcse import SimCSE
 from isotrope.training.checkpoints import RunFolder
 from isotrope.training.state import Judgement, TrainingWarning
@@ -47,7 +48,7 @@ unjudged = pytest.mark.filterwarnings("ignore:Training did not improve")
 def rising_judge(monkeypatch: pytest.MonkeyPatch) -> None:
     """Scores that always improve: tests of the loop's mechanics do not hang on what a tiny model learns."""
     count = iter(range(1000))
-    monkeypatch.setattr(api, "make_judge", lambda *_: lambda encoder: Judgement({"score": float(next(count))}, "score"))
+    monkeypatch.setattr(checkpoint_judge, "make_judge", lambda *_: lambda encoder: Judgement({"score": float(next(count))}, "score"))
 
 
 @pytest.mark.usefixtures("rising_judge")
@@ -55,19 +56,19 @@ def rising_judge(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_resume_equals_an_uninterrupted_run(tiny: Path, sentences: Path, tmp_path: Path, pooling: str) -> None:
     common = {**SHORT, "model": tiny, "max_steps": 12, "pooling": pooling, "gradient_accumulation_steps": 1}
     whole = isotrope.train("simcse", sentences, output=tmp_path / "whole", **common)
-    stops = SimCSE.after_step
+    stops = Combined.after_update
 
-    def interrupt_at_six(self: SimCSE, representations: Any) -> None:
+    def interrupt_at_six(self: Combined, representations: Any) -> None:
         self.steps_taken = getattr(self, "steps_taken", 0) + 1
         if self.steps_taken == 6:
             os.kill(os.getpid(), signal.SIGINT)  # as Ctrl-C does
 
     try:
-        SimCSE.after_step = interrupt_at_six  # type: ignore[method-assign]
+        Combined.after_update = interrupt_at_six  # type: ignore[method-assign]
         with pytest.raises(KeyboardInterrupt, match="step 6"):
             isotrope.train("simcse", sentences, output=tmp_path / "cut", **common)
     finally:
-        SimCSE.after_step = stops  # type: ignore[method-assign]
+        Combined.after_update = stops  # type: ignore[method-assign]
     assert (tmp_path / "cut" / "checkpoints" / "step-6").is_dir()
     assert not (tmp_path / "cut" / "model").exists()
     resumed = isotrope.train("simcse", sentences, output=tmp_path / "cut", resume=True, **common)
@@ -124,7 +125,7 @@ def test_the_best_evaluation_is_what_is_kept(
         seen.append(encoder.encode("the chef bakes bread"))
         return Judgement({"score": next(scores)}, "score")
 
-    monkeypatch.setattr(api, "make_judge", lambda *_: judge)
+    monkeypatch.setattr(checkpoint_judge, "make_judge", lambda *_: judge)
     run = isotrope.train("simcse", sentences, model=tiny, output=tmp_path / "run", max_steps=16, **SHORT)
     assert run.selected_step == 8
     assert np.allclose(run.encoder.encode("the chef bakes bread"), seen[2], atol=1e-6)
@@ -136,14 +137,14 @@ def test_a_score_that_is_not_a_number_never_stays_the_best(
     tiny: Path, sentences: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     scores = iter([0.0, float("nan"), 2.0, float("nan"), 1.0])
-    monkeypatch.setattr(api, "make_judge", lambda *_: lambda encoder: Judgement({"score": next(scores)}, "score"))
+    monkeypatch.setattr(checkpoint_judge, "make_judge", lambda *_: lambda encoder: Judgement({"score": next(scores)}, "score"))
     run = isotrope.train("simcse", sentences, model=tiny, output=tmp_path / "run", max_steps=16, **SHORT)
     assert run.selected_step == 8
 
 
 def test_patience_stops_early(tiny: Path, sentences: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     scores = iter([0.0, 9.0, *[1.0] * 50])
-    monkeypatch.setattr(api, "make_judge", lambda *_: lambda encoder: Judgement({"score": next(scores)}, "score"))
+    monkeypatch.setattr(checkpoint_judge, "make_judge", lambda *_: lambda encoder: Judgement({"score": next(scores)}, "score"))
     run = isotrope.train("simcse", sentences, model=tiny, output=tmp_path / "run", max_steps=40, patience=2, **SHORT)
     assert [line["step"] for line in run.history if "score" in line] == [0, 4, 8, 12]
     assert run.selected_step == 4
@@ -171,7 +172,7 @@ def test_training_that_does_not_help_is_said(
     tiny: Path, sentences: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     scores = iter([1.0, 0.5])
-    monkeypatch.setattr(api, "make_judge", lambda *_: lambda encoder: Judgement({"score": next(scores)}, "score"))
+    monkeypatch.setattr(checkpoint_judge, "make_judge", lambda *_: lambda encoder: Judgement({"score": next(scores)}, "score"))
     with pytest.warns(TrainingWarning, match="did not improve"):
         isotrope.train("simcse", sentences, model=tiny, output=tmp_path / "run", max_steps=4, **SHORT)
 
@@ -226,7 +227,7 @@ def test_a_second_run_or_a_changed_setting_does_not_overwrite_the_first(
 ) -> None:
     common = {**SHORT, "model": tiny, "output": tmp_path / "run", "max_steps": 4}
     isotrope.train("simcse", sentences, **common)
-    with pytest.raises(InputError, match="--resume"):
+    with pytest.raises(InputError, match="continue it with resume"):
         isotrope.train("simcse", sentences, **common)
     with pytest.raises(InputError, match=r"temperature was 0\.05 and is 0\.2"):
         isotrope.train("simcse", sentences, temperature=0.2, resume=True, **common)

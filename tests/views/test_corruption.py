@@ -149,13 +149,13 @@ def test_what_is_given_stays_as_it_is() -> None:
 @pytest.mark.parametrize(
     ("noise", "named"),
     [
-        ("shuffle:1", "no noise.*permute, mask, delete, infill, rotate"),
+        ("shuffle:1", "Unknown noise.*permute, mask, delete, infill, rotate"),
         ("infill", "names no share"),
         ("infill:1.5", "from 0 to 1"),
         ("permute:2", "from 0 to 1"),
         ("delete:1", "not 1"),
         ("infill:0.3,permute:1", "must come first"),
-        ("", "no noise"),
+        ("", "Unknown noise"),
     ],
 )
 def test_noise_that_cannot_be_is_refused(noise: str, named: str) -> None:

@@ -84,8 +84,7 @@ def runs(flags: list[bool]) -> int:
     return sum(flag and not before for flag, before in zip(flags, [False, *flags], strict=False))
 
 
-# -------------------------------------------------------------------------------------------------------------------
-# laws of all
+# ---- laws of all
 
 
 texts = st.lists(st.sampled_from([*VOCABULARY, "[SEP]", "北"]), min_size=1, max_size=15).map(" ".join)
@@ -188,8 +187,7 @@ def test_texts_of_bytes_are_edited_by_words_too(byte_tokenizer, name):
     assert len(seen) > 5
 
 
-# ------------------------------------------------------------------------------------------------------------------------
-# delete
+# ---- delete
 
 
 @pytest.mark.parametrize("share", [0.1, 0.4])
@@ -211,8 +209,7 @@ def test_the_last_word_left_is_any_of_them(tokenizer):
     assert all(kept[word] / DRAWS == pytest.approx(1 / 3, abs=0.04) for word in ("cat", "dog", "liquordog"))
 
 
-# --------------------------------------------------------------------------------------------------------------------------
-# crop
+# ---- crop
 
 
 @pytest.mark.parametrize("share", [0.12, 0.6, 0.9])
@@ -235,8 +232,7 @@ def test_a_crop_keeps_special_tokens_outside_of_it(tokenizer):
     assert found == {"cat dog [SEP]", "dog [SEP] fox", "[SEP] fox stone"}
 
 
-# -----------------------------------------------------------------------------------------------------------------------
-# reorder
+# ---- reorder
 
 
 @pytest.mark.parametrize(("share", "length"), [(0.01, 2), (0.3, 6), (1, 20)])
@@ -260,8 +256,7 @@ def test_special_tokens_keep_their_place_between_words(tokenizer):
     assert all(each.split()[2] == "[SEP]" for each in found)
 
 
-# ------------------------------------------------------------------------------------------------------------------------
-# repeat
+# ---- repeat
 
 
 @pytest.mark.parametrize(("share", "most"), [(0.01, 2), (0.32, 6), (1, 20)])
@@ -295,8 +290,7 @@ def test_pieces_are_repeated_one_by_one(tokenizer):
     assert max(map(len, found)) == len(ids) + 2
 
 
-# --------------------------------------------------------------------------------------------------------------------------
-# mask
+# ---- mask
 
 
 @pytest.mark.parametrize("share", [0.02, 0.15, 0.5])
@@ -326,8 +320,7 @@ def test_nothing_can_be_hidden_without_a_mask_token(tokenizer):
         Mask(replace(tokenizer.words, mask=None), 0.1)
 
 
-# --------------------------------------------------------------------------------------------------------------------
-# substitute
+# ---- substitute
 
 
 @pytest.mark.parametrize("share", [0.1, 0.7])
@@ -357,8 +350,7 @@ def test_a_part_of_a_word_is_not_that_word(tokenizer):
     )
 
 
-# -------------------------------------------------------------------------------------------------------------------
-# composition
+# ---- composition
 
 
 def test_composed_edits_follow_each_other(tokenizer, twenty):
@@ -388,8 +380,7 @@ def test_nothing_cannot_be_combined(combine):
         combine()
 
 
-# ----------------------------------------------------------------------------------------------------------------------
-# settings
+# ---- settings
 
 
 @pytest.mark.parametrize("share", [-0.1, 1.1, float("nan"), float("inf")])
@@ -432,7 +423,7 @@ def test_a_setting_names_edits(tokenizer):
 @pytest.mark.parametrize("text", ["delte:0.1", "", "delete:0.1,", "crop:0.5/,delete:0.1", "delete:0.1,Crop:0.5", "0.1"])
 def test_an_unknown_name_is_answered_with_the_known_ones(text):
     with pytest.raises(
-        InputError, match="is no edit; known: crop, delete, mask, reorder, repeat, repeat-words, synonyms"
+        InputError, match=r"Unknown edit '.*'; known: crop, delete, mask, reorder, repeat, repeat-words, synonyms"
     ):
         parse_edits(text)
 
@@ -450,7 +441,7 @@ def test_shares_are_checked_before_there_is_a_tokeniser(text):
 
 
 def test_synonyms_come_from_wordnet_where_no_table_is_given(tokenizer, monkeypatch):
-    monkeypatch.setattr(edits_module, "read_wordnet", lambda: {"dog": ["fox"]})
+    monkeypatch.setattr(edits_module, "read_synonyms", lambda: {"dog": ["fox"]})
     ids = ids_of(tokenizer, "the dog")
     assert spell(tokenizer, parse_edits("synonyms:1")(tokenizer)(ids, np.random.default_rng(0))) == "the fox"
     assert (

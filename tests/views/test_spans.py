@@ -59,8 +59,7 @@ asked_for = st.builds(
 )
 
 
-# -----------------------------------------------------------------------------------------------------------------------
-# lengths
+# ---- lengths
 
 
 def test_the_papers_lengths():
@@ -101,8 +100,7 @@ def test_positives_beside_keep_their_lengths_where_there_is_room():
     assert_distributed(lengths, (2, 4), 32, 512)
 
 
-# ------------------------------------------------------------------------------------------------------------------------
-# places
+# ---- places
 
 
 @settings(max_examples=300, deadline=None)
@@ -239,8 +237,7 @@ def test_fewer_tokens_than_anchors():
     assert sample_anchors(3, SpanSettings(anchors=3), np.random.default_rng(0)) == [(0, 1), (1, 2), (2, 3)]
 
 
-# ----------------------------------------------------------------------------------------------------------------------
-# settings
+# ---- settings
 
 
 def test_the_same_chance_gives_the_same_spans():

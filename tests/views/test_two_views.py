@@ -48,7 +48,7 @@ def test_what_is_no_edit_is_refused_before_there_is_a_tokeniser(views):
 
 def test_wordnet_is_read_only_when_synonyms_are_asked_for(tokenizer, monkeypatch):
     asked = []
-    monkeypatch.setattr(edits_module, "read_wordnet", lambda: asked.append(1) or {})
+    monkeypatch.setattr(edits_module, "read_synonyms", lambda: asked.append(1) or {})
     parse_two_views("delete:0.1,crop:0.9")(tokenizer)
     assert not asked
     parse_two_views("delete:0.1", "synonyms:0.2")(tokenizer)

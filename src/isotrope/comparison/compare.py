@@ -1,30 +1,19 @@
-"""The public function: plan, judge the start, run what is not there yet, write the table."""
+"""The public function, a straight line: plan, judge the start, run what is not there yet, write the table."""
 
 from __future__ import annotations
 
-import os
-import platform
-import time
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
-from isotrope.comparison.comparison_table import FILE, Comparison
-from isotrope.comparison.plan import Contestant, Data, Place, Task, Terms, contestants, loop_settings, suites
-from isotrope.comparison.run import finished, judge, protocol
+from isotrope.comparison.comparison_table import Comparison
+from isotrope.comparison.footing import Footing
+from isotrope.comparison.judgement import finished_runs
+from isotrope.comparison.line_up import plan_comparison
+from isotrope.comparison.start_scores import score_start
+from isotrope.comparison.terms import Data, Files, Place, Task
 from isotrope.comparison.workers import run_all
-from isotrope.encoders.encoder import Encoder
 from isotrope.encoders.loading import load
-from isotrope.errors import InputError
-from isotrope.files import file_digest
-from isotrope.methods.frame.method_registry import find
-from isotrope.methods.frame.settings import resolve
-from isotrope.progress import bar, hidden
-from isotrope.training.loop_settings import LoopSettings
-from isotrope.training.plan import Files
-from isotrope.version import __version__
-
-SHOWN = ("max_steps", "batch_size", "learning_rate", "max_length")  # under every table, also where they were not given
+from isotrope.progress import bar
 
 
 def compare(
@@ -45,116 +34,53 @@ def compare(
 ) -> Comparison:
     """Train each method with each seed from one start, for as many steps, chosen alike; judge every encoder alike.
 
-    ``data``: a file, or several of different kinds, of which each method takes the first that it can use (a mapping
-    from kind to file says which is which). ``suite``: sts, transfer, label-free or own (each method's own task), or
-    several; by default STS where there are benchmarks. ``methods``: names, or LABEL=NAME for a method that stands
-    twice. ``own``: by label, settings of one method; ``settings`` are the loop's, for all. ``data_dir`` (or
-    ISOTROPE_DATA) brings the STS tasks; without it the score is label-free. The same call goes on where an earlier one
-    with the same ``output`` was stopped: a finished run is not made again.
+    ``data``: a file, or several of different record types, of which each method takes the first that it can use (a
+    mapping from record type to file says which is which). ``methods``: names, or LABEL=NAME for a method that stands
+    twice. ``own``: settings of one method, by label; ``settings`` are the loop's, for all. ``suite``: sts, transfer,
+    label-free or own (each method's own task), or several; by default STS where ``data_dir`` (or ISOTROPE_DATA) brings
+    the benchmarks, otherwise the label-free score.
+
+    Use it to ask which method does most from one start under one budget; the papers' own budgets are in recipes/.
+    The same call goes on where an earlier one with the same ``output`` was stopped: a finished run is not made again.
+    A run that fails is reported, and the others go on.
     """
-    if seeds < 1 or parallel < 1:
-        raise InputError(f"seeds and parallel must be at least 1; {seeds} and {parallel} were given.")
-    names = methods.split(",") if isinstance(methods, str) else methods
-    common = loop_settings(settings, names)
-    entered = contestants(names, data, own or {}, common)
-    folder = _folder(output)
-    files = [str(file) for file in ([eval_data] if isinstance(eval_data, str | os.PathLike) else eval_data or ())]
-    place = data_dir or os.environ.get("ISOTROPE_DATA")
-    encoder = load(model, pooling)
-    terms = Terms(
-        model=str(model),
+    plan = plan_comparison(
+        data,
+        methods,
+        output,
+        model=model,
         pooling=pooling,
-        fingerprint=encoder.fingerprint(),
-        settings=common,
-        eval_data=tuple(files),
-        eval_content=tuple(file_digest(file) for file in files),
-        data_dir=str(place) if place else None,
+        seeds=seeds,
+        eval_data=eval_data,
+        data_dir=data_dir,
         aggregation=aggregation,
-        suites=suites(suite, str(place) if place else None),
+        suite=suite,
+        parallel=parallel,
+        own=own,
+        settings=settings,
     )
-    first = int(float(common.get("seed", LoopSettings.seed)))
-    chosen = range(first, first + seeds)
-    tasks = [Task(one, seed, terms, folder / f"{one.label}-seed-{seed}") for one in entered for seed in chosen]
-    kept = {task.name: earlier for task in tasks if (earlier := finished(task)) is not None}
-    facts = _facts(terms, entered, list(chosen), str(encoder.device), parallel)
-    start = _start(encoder, terms, folder)
+    encoder = load(plan.terms.model, plan.terms.pooling)
+    fingerprint, device = encoder.fingerprint(), str(encoder.device)
+    tasks = plan.tasks(fingerprint)
+    kept = finished_runs(tasks)
+    start = score_start(encoder, fingerprint, plan)
     del encoder  # its memory is for the runs
-    found = Comparison(facts, [one.label for one in entered], start, list(kept.values()), [], folder)
-    found.write()
-    left = [task for task in tasks if task.name not in kept]
+    begun = Comparison(Footing.of(plan, fingerprint, device), plan.labels, start, kept, [], plan.folder)
+    begun.write()
+    return _run_missing(begun, tasks, plan.parallel)
+
+
+def _run_missing(begun: Comparison, tasks: Sequence[Task], parallel: int) -> Comparison:
+    """The comparison with the outcome of every task; its file is written again after each."""
+    found = begun
+    there = {(run.name, run.seed) for run in begun.runs}
+    missing = [task for task in tasks if (task.label, task.seed) not in there]
     try:
-        with bar("comparing", len(tasks), start=len(kept)) as advance:
-            for task, outcome in run_all(left, parallel):
-                if "failure" in outcome:
-                    found.failures.append(
-                        {"name": task.contestant.label, "seed": task.seed, "sentence": outcome["failure"]}
-                    )
-                else:
-                    found.runs.append(outcome)
+        with bar("comparing", len(tasks), start=len(there)) as advance:
+            for outcome in run_all(missing, parallel):
+                found = found.joined(outcome)
                 found.write()
-                advance(1, note=f"{task.contestant.label}, seed {task.seed}")
+                advance(1, note=f"{outcome.name}, seed {outcome.seed}")
     except KeyboardInterrupt:
-        raise KeyboardInterrupt(f"stopped; the same command with --output {folder} goes on from here") from None
+        raise KeyboardInterrupt(f"stopped; the same call with output {found.folder} goes on from here") from None
     return found
-
-
-def _facts(terms: Terms, entered: Sequence[Contestant], seeds: list[int], device: str, parallel: int) -> dict[str, Any]:
-    """For the reader of the table: all that was the same, and what one method had of its own."""
-    (loop,) = resolve(terms.settings, LoopSettings)
-    return {
-        "model": terms.model if terms.pooling is None else f"{terms.model} ({terms.pooling} pooling)",
-        "fingerprint": terms.fingerprint,
-        "settings": {name: getattr(loop, name) for name in dict.fromkeys([*SHOWN, *terms.settings]) if name != "seed"},
-        "seeds": seeds,
-        "eval_data": list(terms.eval_data),
-        "protocol": protocol(terms),
-        "last": [one.label for one in entered if find(one.method).keeps == "last"],
-        "own": {
-            one.label: own
-            for one in entered
-            if (own := _own(one, terms.settings))["settings"] or one.label != one.method
-        },
-        "version": __version__,
-        "machine": {"platform": platform.platform(), "device": device, "parallel": parallel},
-    }
-
-
-def _own(one: Contestant, common: Mapping[str, Any]) -> dict[str, Any]:
-    """What a method has of its own:
-
-    its own start, its own defaults of the loop where nothing was said, and what was given for it.
-    """
-    method = find(one.method)
-    anew = {"from": "nothing"} if method.starts_anew else {}
-    loop = {name: value for name, value in method.loop.items() if name not in common}
-    return {
-        "method": one.method,
-        "settings": {**anew, **({"pooling": one.pooling} if one.pooling is not None else {}), **loop, **one.settings},
-    }
-
-
-def _start(encoder: Encoder, terms: Terms, folder: Path) -> dict[str, float]:
-    """What the start itself scores; without labels the runs tell, each on its own held-out texts."""
-    if not {"sts", "transfer"} & set(terms.judges):
-        return {}
-    if (folder / FILE).is_file():
-        earlier = Comparison.read(folder / FILE)
-        if earlier.start and (earlier.terms["fingerprint"], earlier.terms["protocol"]) == (
-            terms.fingerprint,
-            protocol(terms),
-        ):
-            return earlier.start
-    with hidden():
-        return judge(encoder, terms, {})
-
-
-def _folder(output: Place | None) -> Path:
-    folder = Path(output) if output is not None else Path("runs") / f"compare-{time.strftime('%Y%m%d-%H%M%S')}"
-    if folder.exists() and not folder.is_dir():
-        raise InputError(f"{folder}: a file stands where the comparison's folder should be; choose another --output.")
-    holds = {entry.name for entry in folder.iterdir()} if folder.is_dir() else set()
-    if holds and FILE not in holds:
-        raise InputError(
-            f"{folder}: the folder holds something else ({min(holds)}); choose a new folder for the comparison."
-        )
-    return folder

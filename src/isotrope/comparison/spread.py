@@ -5,10 +5,11 @@ median and extremes, the interval of the mean, and how far a method lies from th
 
 from __future__ import annotations
 
-import math
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+
+from isotrope.measures.intervals import student_interval
 
 FEWEST = 5  # seeds; of fewer, mean and deviation say all there is to say
 
@@ -24,12 +25,7 @@ class Interval:
     @classmethod
     def of(cls, values: Sequence[float]) -> Interval:
         mean = statistics.fmean(values)
-        if len(values) < 2:
-            return cls(mean)
-        from scipy.stats import t
-
-        half = float(t.ppf(0.975, len(values) - 1)) * statistics.stdev(values) / math.sqrt(len(values))
-        return cls(mean, mean - half, mean + half)
+        return cls(mean, *(student_interval(values) or ()))
 
     def told(self, digits: int, sign: str = "") -> str:
         limits = f" ({self.low:{sign}.{digits}f} … {self.high:{sign}.{digits}f})" if self.low is not None else ""

@@ -12,21 +12,20 @@ from multiprocessing import connection
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # a new process must leave the terminal's group before it imports anything heavy
-    from isotrope.comparison.plan import Task
+    from isotrope.comparison.judgement import Outcome
+    from isotrope.comparison.terms import Task
 
-Finding = dict[str, Any]
 
+def run_all(tasks: Sequence[Task], parallel: int) -> Iterator[Outcome]:
+    """The outcome of each task, in the order in which they end. One at a time they run in this process.
 
-def run_all(tasks: Sequence[Task], parallel: int) -> Iterator[tuple[Task, Finding]]:
-    """Each task with its outcome, in the order in which they end. One at a time they run in this process.
-
-    Whatever ends this early, processes that are at work are told as by Ctrl-C: they finish their step and write a
-    checkpoint.
+    Whatever ends this early, processes that are at work are interrupted as by Ctrl-C: they finish their step and write
+    a checkpoint.
     """
     if parallel == 1 or len(tasks) < 2:
-        from isotrope.comparison.run import attempt
+        from isotrope.comparison.one_run import attempt
 
-        yield from ((task, attempt(task)) for task in tasks)
+        yield from map(attempt, tasks)
         return
     start = partial(_Worker, max((os.cpu_count() or 1) // parallel, 1))
     waiting = deque(tasks)
@@ -40,7 +39,7 @@ def run_all(tasks: Sequence[Task], parallel: int) -> Iterator[tuple[Task, Findin
             ready = connection.wait([worker.pipe for worker in workers if worker.task])
             for worker in workers:
                 if worker.task and worker.pipe in ready:
-                    yield worker.task, worker.outcome()
+                    yield worker.outcome(worker.task)
     finally:
         for worker in workers:
             worker.interrupt()
@@ -61,16 +60,17 @@ class _Worker:
         self.task = task
         self.pipe.send(task)
 
-    def outcome(self) -> Finding:
+    def outcome(self, task: Task) -> Outcome:
+        """Of the task that was given; a process that ended by itself is that task's failure."""
         self.task = None
         try:
-            found: Finding = self.pipe.recv()
+            found: Outcome = self.pipe.recv()
         except (EOFError, OSError):
+            from isotrope.comparison.judgement import Failure
+
             self.process.join()
-            code = self.process.exitcode
-            return {
-                "failure": f"The process of this run ended by itself (code {code}); is there room for so many with --parallel?"
-            }
+            ended = f"The process of this run ended by itself (code {self.process.exitcode})"
+            return Failure(task.label, task.seed, f"{ended}; is there room for so many at once? Lower parallel.")
         return found
 
     def interrupt(self) -> None:
@@ -90,7 +90,7 @@ def _serve(pipe: Any, threads: int) -> None:
             task = pipe.recv()
             import torch
 
-            from isotrope.comparison.run import attempt
+            from isotrope.comparison.one_run import attempt
 
             torch.set_num_threads(threads)
             pipe.send(attempt(task))

@@ -1,1 +1,1 @@
-"""Files → records: readers, checks, sentence splitting, the token cache, batches without duplicates."""
+"""Files → records → token arrays: readers, checks, sentence splitting, the token cache, orders of batches, leaks."""

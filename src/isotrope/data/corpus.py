@@ -13,7 +13,8 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 
-from isotrope.data.corpus_files import FORMAT, Counts, Keys, Tokenizer, build, layout_of, whole_keys
+from isotrope.data.corpus_files import FORMAT, Counts, Keys, Tokenizer, layout_of, whole_keys
+from isotrope.data.corpus_writer import build
 from isotrope.data.record_types import RECORD_TYPES, Record, RecordType, record_type_named
 from isotrope.data.sources import find_records, read_sentences
 from isotrope.errors import InputError
@@ -21,7 +22,10 @@ from isotrope.files import cache_folder, digest, file_digest, written_folder
 
 
 class Corpus:
-    """Records of one record type. Nothing is in memory but what is asked for."""
+    """Records of one record type, memory-mapped: only what is asked for is read.
+
+    A row is the number of a record. ``field`` names one of the record type's texts; the first one where it is empty.
+    """
 
     def __init__(self, folder: Path) -> None:
         facts = json.loads((folder / "corpus.json").read_text(encoding="utf-8"))
@@ -36,12 +40,12 @@ class Corpus:
         self._files = files
         self._ids, self._id_ends = files["ids"], files["id_ends"]
         self._text, self._text_ends = files["text"], files["text_ends"]
-        self.field_keys: Keys = cast(Keys, files["keys"].reshape(-1, len(self.record_type.fields)))  # of each text
-        self.keys: Keys = (
-            whole_keys(self.field_keys, files["values"]) if self.record_type.names else self.field_keys
-        )  # what it is known by
-        self.documents: npt.NDArray[np.int64] = files["documents"]  # of each record, the document it stands in
-        self.starts: npt.NDArray[np.int64] = files["starts"]  # of each document, its first record
+        self.field_keys: Keys = cast(Keys, files["keys"].reshape(-1, len(self.record_type.fields)))
+        # What a record is compared by: each of its texts, or all of it where the texts are names that recur.
+        by_whole = self.record_type.names
+        self.keys: Keys = whole_keys(self.field_keys, files["values"]) if by_whole else self.field_keys
+        self.documents: npt.NDArray[np.int64] = files["documents"]  # [records]: the document of each
+        self.starts: npt.NDArray[np.int64] = files["starts"]  # [documents]: the first record of each
 
     def __len__(self) -> int:
         return self.counts.records
@@ -63,9 +67,8 @@ class Corpus:
     def document(self, row: int) -> range:
         """The rows of the document that a row stands in."""
         number = int(self.documents[row])
-        return range(
-            int(self.starts[number]), int(self.starts[number + 1]) if number + 1 < len(self.starts) else len(self)
-        )
+        last = number + 1 == len(self.starts)
+        return range(int(self.starts[number]), len(self) if last else int(self.starts[number + 1]))
 
     def document_tokens(self) -> npt.NDArray[np.int64]:
         """How many tokens each document has, without special tokens."""
@@ -87,7 +90,7 @@ class Corpus:
         return np.asarray(self._ids[start:end], dtype=np.int32)
 
     def reach(self, row: int, tokens: int) -> int:
-        """How many records from ``row`` on have so many tokens together; those of its document, where they have fewer."""
+        """How many records from ``row`` on hold ``tokens`` tokens together; at most the rest of its document."""
         fields, last = len(self.record_type.fields), self.document(row).stop
         start, _ = self._span(self._id_ends, row, self.record_type.fields[0])
         ends = self._id_ends[(row + 1) * fields - 1 : last * fields : fields]
@@ -95,7 +98,7 @@ class Corpus:
 
     @cached_property
     def names(self) -> list[str]:
-        """The different labels (or entities, or scores as written), sorted; the place of one is its number."""
+        """The distinct labels (or entities, or scores as written), sorted; the place of a name is its number."""
         if self.record_type.value is None:
             raise InputError(f"{self.record_type.name} carry no score or label.")
         return (self.folder / "names").read_text(encoding="utf-8").split("\n")
@@ -119,29 +122,26 @@ class Corpus:
         return self.names
 
     def numbers(self, value: str) -> npt.NDArray[np.int32]:
-        """Of each record, the number of its "label", "entity" or "score": the place of what it carries in ``names``."""
+        """[records]: the number of each record's "label", "entity" or "score", its place in ``names``."""
         if self.record_type.value != value:
-            bring = " or ".join(
-                record_type.name
-                for record_type in RECORD_TYPES.values()
-                if record_type.value == value and not record_type.in_text
-            )
-            raise InputError(f"{self.record_type.name} carry no {value}; bring {bring}.")
+            bring = [known.name for known in RECORD_TYPES.values() if known.value == value and not known.in_text]
+            raise InputError(f"{self.record_type.name} carry no {value}; bring {' or '.join(bring)}.")
         return self._files["values"]
 
     def hard_entities(self, row: int) -> npt.NDArray[np.int64]:
+        """Numbers of the hard negatives that the data name for a record's entity."""
         self.numbers("entity")
         ends = self._files["other_ends"]
         return np.asarray(self._files["others"][ends[row - 1] if row else 0 : ends[row]], dtype=np.int64)
 
     @cached_property
     def types(self) -> list[str]:
-        """The types of the entities, as written and sorted; the place of one is its number."""
+        """The types of the entities, as written and sorted; the place of a type is its number."""
         self.numbers("entity")
         return [name for name in (self.folder / "type_names").read_text(encoding="utf-8").split("\n") if name]
 
     def type_numbers(self) -> npt.NDArray[np.int32]:
-        """Of each record, the number of its entity's type; −1 where the data name none."""
+        """[records]: the number of each entity's type; −1 where the data name none."""
         self.numbers("entity")
         return self._files["types"]
 
@@ -195,7 +195,7 @@ class Records:
         return self._of(self.corpus.numbers("entity"))
 
     def hard_entities(self) -> list[npt.NDArray[np.int64]]:
-        """Entities that are like a record's own and are not it; none where the data name none."""
+        """Hard negatives of each record's entity; empty where the data name none."""
         return [self.corpus.hard_entities(row) for row in self.rows]
 
     def documents(self) -> npt.NDArray[np.int64]:

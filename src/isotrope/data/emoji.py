@@ -1,26 +1,30 @@
-"""Emoji as labels: they are taken out of a text, and each different one labels a copy of what is left."""
+"""Emoji as labels: they are taken out of a text, and each different one labels a copy of what is left.
+
+Which characters are emoji is Unicode's answer (the properties that ``regex`` knows). Symbols and dingbats count without
+the mark that asks for colour, since many people leave it out (❤); letters, arrows and © count only with it.
+"""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
+
+import regex
 
 from isotrope.data.record_types import Record
 from isotrope.errors import InputError
 
 JOINER, COLOURED = "\u200d", "\ufe0f"  # zero-width joiner; the mark that asks for the coloured form
-TONE = "[\U0001f3fb-\U0001f3ff]"
-# Symbols that are pictures in any form, then those that are letters and arrows until the mark asks for colour.
-PICTURE = "[\U0001f000-\U0001f0ff\U0001f18e\U0001f191-\U0001f19a\U0001f200-\U0001f3fa\U0001f400-\U0001faff\u2600-\u27bf\u2b50\u2b55\u2b1b\u2b1c]"
-PLAIN = "[\xa9\xae\u203c\u2049\u2100-\u21ff\u2300-\u23ff\u2460-\u24ff\u25a0-\u25ff\u2900-\u297f\u2b05-\u2b07\u3030\u303d\u3297\u3299]"
-CLOCK = "[\u231a\u231b\u23e9-\u23f3\u23f8-\u23fa]"
+TONE = r"\p{Emoji_Modifier}"
+FLAG = r"\p{Regional_Indicator}{2}"
+KEY = rf"[0-9#*]{COLOURED}?\u20e3"
 TAGS = "[\U000e0020-\U000e007f]*"  # spell out the flag of a region
-ONE = f"(?:(?:{PICTURE}|{CLOCK}){COLOURED}?|{PLAIN}{COLOURED}){TONE}?{TAGS}"
-FLAG = "[\U0001f1e6-\U0001f1ff]{2}"
-KEY = f"[0-9#*]{COLOURED}?\u20e3"
-EMOJI = re.compile(f"{FLAG}|{KEY}|{ONE}(?:{JOINER}{ONE})*")
-STRAY = re.compile(f"[{COLOURED}{JOINER}]|{TONE}")  # what is left of emoji that somebody cut out before
-FORM = re.compile(f"{COLOURED}|{TONE}")
+PICTURE = rf"[\p{{Emoji_Presentation}}--\p{{Regional_Indicator}}--{TONE}]"
+SYMBOL = r"[\p{Extended_Pictographic}&&[\u2600-\u27bf\U0001f000-\U0001faff]]"
+PLAIN = r"[\p{Emoji}--[0-9#*]--\p{Regional_Indicator}]"
+ONE = rf"(?:(?:{PICTURE}|{SYMBOL}){COLOURED}?|{PLAIN}{COLOURED}){TONE}?{TAGS}"
+EMOJI = regex.compile(f"{FLAG}|{KEY}|{ONE}(?:{JOINER}{ONE})*", regex.VERSION1)
+STRAY = regex.compile(f"[{COLOURED}{JOINER}]|{TONE}")  # what is left of emoji that somebody cut out before
+FORM = regex.compile(f"{COLOURED}|{TONE}")
 
 
 def emoji_in(text: str) -> list[str]:
@@ -29,12 +33,14 @@ def emoji_in(text: str) -> list[str]:
 
 
 def without_emoji(text: str) -> str:
+    """The text between the emoji, white space folded."""
     return " ".join(STRAY.sub(" ", EMOJI.sub(" ", text)).split())
 
 
 def labelled_by_emoji(records: Iterable[Record], where: str) -> Iterator[Record]:
-    """A record for each different emoji of a text, labelled with it; one without words or without emoji comes back
-    empty.
+    """A record for each different emoji of a text, labelled with it.
+
+    A text without words or without emoji comes back empty, so that it is counted. Refused where no text has any.
     """
     found = texts = 0
     for record in records:

@@ -11,11 +11,11 @@ import numpy.typing as npt
 from isotrope.data.tables import check_file, lines_of
 from isotrope.errors import InputError
 
-ENTITY = "ENTITY/"  # how Wikipedia2Vec tells an entity from a word
+ENTITY = "ENTITY/"  # how Wikipedia2Vec marks entities
 
 
 def read_vectors(path: str | os.PathLike[str], names: Sequence[str]) -> dict[int, npt.NDArray[np.float32]]:
-    """Of the ``names`` that the file holds, their places and vectors.
+    """The vectors of those ``names`` that the file holds, by their place in ``names``.
 
     Names may have _ for blanks. A first line with two counts is passed over.
     """

@@ -1,4 +1,4 @@
-"""Which records are kept aside, so that a run is judged on text it never saw."""
+"""The held-out split: which records a run never trains on, so that it is judged on text it never saw."""
 
 from __future__ import annotations
 
@@ -8,17 +8,16 @@ import numpy.typing as npt
 from isotrope.data.batches import Rows, borders
 from isotrope.data.corpus import Corpus
 
-FEWEST = 20  # records that are worth keeping aside
+FEWEST = 20  # records that are worth holding out
 
 
 def hold_out(corpus: Corpus, count: int, seed: int) -> tuple[Rows, Rows]:
-    """(rows to train on, rows kept aside): at most about ``count`` records, whole documents where there are some, of
-    each class its share.
+    """(rows to train on, rows held out): about ``count`` records at most, and at most a tenth of the corpus.
 
-    No text stands on both sides: a record drawn to be kept aside that shares a text with the rest is left out of both.
-    A document or dialogue that has to stay whole is left out where all of its texts are shared. A small corpus keeps a
-    tenth aside; where fewer than 20 records could be kept, none are. Relations are few: any number of them is kept
-    aside.
+    Whole documents are held out where there are some, and each class in its share. No text stands on both sides: a
+    drawn record that shares a text with the rest is left out of both, and a document or dialogue that has to stay whole
+    is left out where all of its texts are shared. Where fewer than 20 records could be held out, none are. Relations
+    are few: any number of them is held out.
     """
     total = len(corpus)
     nothing = np.arange(total, dtype=np.int64), np.empty(0, dtype=np.int64)
@@ -32,8 +31,8 @@ def hold_out(corpus: Corpus, count: int, seed: int) -> tuple[Rows, Rows]:
     if corpus.record_type.whole:
         documents = corpus.documents[drawn]
         kept = np.isin(documents, documents[kept])
-    aside = drawn[kept]
-    return (rest, aside) if len(aside) >= (1 if corpus.record_type.names else FEWEST) else nothing
+    held = drawn[kept]
+    return (rest, held) if len(held) >= (1 if corpus.record_type.names else FEWEST) else nothing
 
 
 def _draw(corpus: Corpus, count: int, seed: int) -> Rows:
@@ -48,18 +47,16 @@ def _draw(corpus: Corpus, count: int, seed: int) -> Rows:
 
 
 def _draw_documents(corpus: Corpus, count: int, seed: int) -> Rows:
-    """Rows of documents taken in random order until ``count`` is reached; a document too long for what is left is
-    passed over.
+    """Rows of documents taken in random order until ``count`` is reached.
 
-    Where that gives too little and documents have to stay whole, the shortest that is enough is taken, if it is no more
-    than a tenth.
+    A document too long for what is left is passed over. Where that gives too little and documents have to stay whole,
+    the shortest document that is enough is taken, if it is no more than a tenth of the corpus.
     """
     if corpus.counts.documents < 2:
         return np.empty(0, dtype=np.int64)
     starts, ends = borders(corpus)
-    candidates = _drawn(
-        len(starts), (2 * count + 1000) / len(starts), seed
-    )  # more than enough, and not millions to sort
+    # More than enough, and not millions to sort.
+    candidates = _drawn(len(starts), (2 * count + 1000) / len(starts), seed)
     taken: list[Rows] = []
     left = count
     for document in candidates[np.argsort(_dice(candidates, seed), kind="stable")]:
@@ -77,8 +74,11 @@ def _draw_documents(corpus: Corpus, count: int, seed: int) -> Rows:
 
 
 def _draw_evenly(corpus: Corpus, count: int, seed: int) -> Rows:
-    """``count`` rows, of each class its share. Chance goes by the first text: the hypotheses of a premise, the entities
-    of a sentence are drawn together, or else hardly one could be kept aside."""
+    """``count`` rows, each class in its share.
+
+    The draw depends on the first text alone: the hypotheses of a premise, or the entities of a sentence, are drawn
+    together, or else hardly one could be held out.
+    """
     total = len(corpus)
     labels = corpus.numbers("label") if corpus.record_type.value == "label" else np.broadcast_to(np.int32(0), total)
     quota = np.diff(np.cumsum(np.bincount(labels)) * count // total, prepend=0)
@@ -92,7 +92,7 @@ def _draw_evenly(corpus: Corpus, count: int, seed: int) -> Rows:
 
 
 def _draw_known(corpus: Corpus, count: int, seed: int) -> Rows:
-    """``count`` rows whose names and relation stand in rows that stay as well: nobody could complete the others."""
+    """``count`` rows whose names and relation also stand in rows that stay: nobody could complete the others."""
     _, names = np.unique(corpus.field_keys, return_inverse=True)
     names = names.reshape(corpus.field_keys.shape)
     relations = corpus.numbers("relation")
@@ -101,9 +101,8 @@ def _draw_known(corpus: Corpus, count: int, seed: int) -> Rows:
     for row in np.argsort(_dice(np.arange(len(corpus)), seed), kind="stable"):
         if len(drawn) == count:
             break
-        if left_relations[relations[row]] > 1 and left_names[names[row]].min() > (
-            2 if names[row][0] == names[row][-1] else 1
-        ):
+        own = 2 if names[row][0] == names[row][-1] else 1  # how often the row itself holds its rarest name
+        if left_relations[relations[row]] > 1 and left_names[names[row]].min() > own:
             left_relations[relations[row]] -= 1
             np.subtract.at(left_names, names[row], 1)
             drawn.append(int(row))

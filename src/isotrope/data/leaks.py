@@ -107,9 +107,7 @@ def cells_of(path: str | os.PathLike[str]) -> Iterator[tuple[str, list[str]]]:
 def protect(files: Sequence[str | os.PathLike[str]]) -> Protected:
     """The sentences of all columns of some files; scores and labels are too short to be one."""
     if not files:
-        raise InputError(
-            "No file to protect was given or found; name some with --against, or a folder with --data-dir."
-        )
+        raise InputError("No file to protect was given or found; name some as `against`, or a folder as `data_dir`.")
     return Protected((_plain_name(file), (cell for _, cells in cells_of(file) for cell in cells)) for file in files)
 
 
@@ -125,7 +123,7 @@ def find_leaks(
             continue
         target = Path(output) / source.name
         if target.exists() and target.samefile(source):
-            raise InputError(f"{source}: the clean copy would replace its source; give another folder as --output.")
+            raise InputError(f"{source}: the clean copy would replace its source; give another folder as `output`.")
         with written_file(target) as temporary, _writer(temporary) as file:
             for line in _clean_lines(source, protected, report):
                 file.write(line + "\n")

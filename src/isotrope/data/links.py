@@ -1,4 +1,4 @@
-"""Which entities a sentence links to over all records, and which are of one type."""
+"""Which entities a sentence links to over all records, and which entities share a type."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ TRIES = 10  # at an entity of the same type that the sentence does not link to
 
 
 class Links:
-    """Looked up by row; built once from a corpus of the record_type ``linked``."""
+    """Looked up by row; built once from a corpus of the record type ``linked``."""
 
     def __init__(self, corpus: Corpus) -> None:
         self.corpus = corpus
@@ -27,7 +27,10 @@ class Links:
         return entities[np.searchsorted(keys, key, "left") : np.searchsorted(keys, key, "right")]
 
     def hard_entity(self, row: int, rng: np.random.Generator) -> int:
-        """One that the data give, or one of the same type that the sentence does not link to; −1 where there is none."""
+        """A hard negative that the data name, else an entity of the same type that the sentence does not link to.
+
+        −1 where there is none.
+        """
         given = self.corpus.hard_entities(row)
         if len(given):
             return int(rng.choice(given))
@@ -46,7 +49,7 @@ class Links:
 
     @cached_property
     def _by_type(self) -> list[npt.NDArray[np.int64]]:
-        """Of each type, the entities that carry it, each once."""
+        """For each type the entities that carry it, each once."""
         pairs = np.stack([self.corpus.type_numbers(), self.corpus.numbers("entity")])
         sorts, entities = np.unique(pairs, axis=1).astype(np.int64)
         begins = np.searchsorted(sorts, np.arange(len(self.corpus.types) + 1))

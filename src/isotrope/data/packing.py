@@ -19,7 +19,7 @@ from isotrope.errors import InputError
 from isotrope.files import cache_folder, digest, file_digest, written_folder
 from isotrope.progress import bar
 
-HELD_EVERY = 200  # one document in so many is kept aside
+HELD_EVERY = 200  # one document in so many is held out
 TOO_FEW = (
     f"The text has {{}} documents, too few to hold one out; put a blank line between documents and bring {HELD_EVERY}."
 )
@@ -27,7 +27,10 @@ Ids = npt.NDArray[np.int32]
 
 
 class PackedText:
-    """Rows [CLS] … [SEP] of ``length`` tokens, memory-mapped; ``held`` are rows of documents that training never sees."""
+    """Rows [CLS] … [SEP] of ``length`` tokens, memory-mapped.
+
+    ``held`` are rows of documents that training never sees.
+    """
 
     def __init__(self, folder: Path) -> None:
         facts = json.loads((folder / "packed.json").read_text(encoding="utf-8"))
@@ -41,7 +44,7 @@ class PackedText:
 
 
 def held_documents(documents: npt.NDArray[np.int64], count: int) -> npt.NDArray[np.bool_]:
-    """Which of these documents, of ``count`` in all, are kept aside."""
+    """Which of these documents, ``count`` in all, are held out."""
     held: npt.NDArray[np.bool_] = documents % HELD_EVERY == HELD_EVERY - 1
     if not held.any():
         raise InputError(TOO_FEW.format(count))
@@ -55,9 +58,10 @@ def pack(
     stop: int,
     length: int,
 ) -> PackedText:
-    """Tokenise once:
+    """Documents one after another with ``stop`` between them, cut into rows of ``length``; tokenised once.
 
-    documents one after another, ``stop`` between them, cut into rows of ``length`` with ``start`` and ``stop`` around.
+    Each row begins with ``start`` and ends with ``stop``, and holds length − 2 tokens of text. A row may hold parts of
+    several documents.
     """
     fingerprint = digest("packed-1", *(file_digest(source) for source in sources), tokenizer.fingerprint(), str(length))
     folder = cache_folder() / "packed" / fingerprint
@@ -84,9 +88,7 @@ def _write(
             ids, lengths = tokenizer.flat([record.texts[0] for record in block])
             ends = np.cumsum(lengths)
             first = 0
-            for document, members in groupby(
-                record.document for record in block
-            ):  # a block at a time, a document in one piece
+            for document, members in groupby(record.document for record in block):  # what a block has of a document
                 count = sum(1 for _ in members)
                 target = rows[document % HELD_EVERY == HELD_EVERY - 1]
                 if document != last:
@@ -108,6 +110,8 @@ def _write(
 
 
 class _Rows:
+    """Tokens that come piece by piece, written as whole rows."""
+
     def __init__(self, write: Callable[[bytes], Any], start: int, stop: int, length: int, dtype: str) -> None:
         self.write, self.start, self.stop, self.body, self.dtype = write, start, stop, length - 2, dtype
         self.waiting: list[Ids] = []

@@ -18,8 +18,8 @@ def read(
 ) -> Iterator[Record]:
     """Records of ``record_type`` in file order; blank texts are given too, for the caller to count.
 
-    ``split`` cuts each text into sentences (record_types with one text field only). Documents of a table are always
-    cut.
+    ``split`` cuts each text into sentences; only record types with one text field allow it. The documents of a table
+    are always cut.
     """
     source = check_file(path)
     with unpacking(source):
@@ -50,9 +50,10 @@ def from_rows(
     names = choose_columns(header, record_type, columns, where)
     if split and len(record_type.fields) != 1:
         raise InputError(
-            f"{where}: splitting into sentences works for one text column; {record_type.name} have {len(record_type.fields)}."
+            f"{where}: splitting into sentences works for one text column; {record_type.name} have "
+            f"{len(record_type.fields)}."
         )
-    # Without --columns the names stay open: a .jsonl file may bring the extra column later than in its first row.
+    # Without ``columns`` the names stay open: a .jsonl file may bring the extra column later than in its first row.
     extra = names[record_type.width :] or tuple(
         name for name in record_type.extra if columns is None and name not in names
     )
@@ -91,13 +92,14 @@ def _utterances(rows: Rows, column: str, named_by: Sequence[str], where: str) ->
         text, name = (_folded(_text(found, where, line)) for found in (cell, _first(row, named_by)))
         if text and not name:
             raise InputError(
-                f"{where}:{line}: an utterance that names no dialogue; give a column dialogue_id, or a list of utterances a row, "
-                "or a .txt file with a blank line between dialogues."
+                f"{where}:{line}: an utterance that names no dialogue; give a column dialogue_id, or a list of "
+                "utterances a row, or a .txt file with a blank line between dialogues."
             )
         if text and name != last:
             if name in seen:
                 raise InputError(
-                    f"{where}:{line}: dialogue '{name}' goes on here after another one began; sort the rows by dialogue."
+                    f"{where}:{line}: dialogue '{name}' goes on here after another one began; "
+                    "sort the rows by dialogue."
                 )
             seen.add(name)
             number, last = number + 1, name

@@ -10,23 +10,27 @@ from isotrope.errors import InputError, nearest
 
 
 class Record(NamedTuple):
+    """One row of a file: its texts, and what it carries besides."""
+
     texts: tuple[str, ...]
     value: str | None  # a score, a label or an entity, as written
     document: int
     line: int
     others: tuple[str, ...] = ()  # hard negatives of the value
-    type: str = ""  # of the value: what sort of thing it is
+    type: str = ""  # the category of the value, as "person" for an entity
 
 
 @dataclass(frozen=True)
 class RecordType:
-    """``fields`` are our names for the text columns; ``known`` are the headers under which people publish them.
+    """What one row of the data holds: sentences, pairs, triples, …
 
-    ``value`` is what a record carries beside its texts ("score", "label", "entity", "relation"); ``whole`` is what
-    several records make up, and is held out whole. ``extra`` are the names of one more column, which need not be there,
-    and ``types`` those of a column that says what sort of thing the value is. ``spoken`` is the order of the columns in
-    a tuple, where it is not that of ``known``. Where the fields are ``names`` of things, they stand in many records,
-    and only all of a record tells it from another. ``in_text``: the value has no column, it is taken out of the text.
+    - ``fields``: our names for the text columns; ``known``: the headers under which people publish them.
+    - ``value``: what a record carries besides its texts ("score", "label", "entity", "relation"). With ``in_text`` it
+      has no column and is taken out of the text.
+    - ``whole``: what several records make up ("document", "dialogue"); it is held out whole.
+    - ``extra``: the names of one more, optional column; ``types``: those of a column with the category of the value.
+    - ``spoken``: the order of the columns in a tuple, where it differs from ``known``.
+    - ``names``: the fields are names of things and recur in many records; only a whole record identifies itself.
     """
 
     name: str
@@ -147,30 +151,19 @@ RECORD_TYPES = {
 
 def record_type_named(name: str) -> RecordType:
     if name not in RECORD_TYPES:
-        raise InputError(f"No record type is called '{name}'{nearest(name, RECORD_TYPES)}")
+        raise InputError(f"Unknown record type '{name}'{nearest(name, RECORD_TYPES)}")
     return RECORD_TYPES[name]
 
 
 def choose_columns(
     header: Sequence[str], record_type: RecordType, asked: Sequence[str] | None, where: str
 ) -> tuple[str, ...]:
-    """The columns of ``header`` that hold this record type, by the user's choice or by name; the extra one last, where
-    it is there.
+    """The columns of ``header`` that hold this record type: those asked for, or those with a known name.
+
+    The extra column comes last, where it is there.
     """
     if asked is not None:
-        missing = [name for name in asked if name not in header]
-        if missing:
-            raise InputError(
-                f"{where}: no column {', '.join(repr(m) for m in missing)}; columns found: {', '.join(map(repr, header))}."
-            )
-        typed = type_columns(header, record_type, asked)
-        if not record_type.width <= len(asked) - len(typed) <= record_type.width + bool(record_type.extra):
-            more = f" and, if there is one, {record_type.extra[0]}" if record_type.extra else ""
-            raise InputError(
-                f"{where}: {record_type.name} take {record_type.width} column{'s' * (record_type.width > 1)} ({', '.join(record_type.columns)}){more}, "
-                f"and --columns gives {len(asked)} ({', '.join(asked)})."
-            )
-        return tuple(name for place, name in enumerate(asked) if place < record_type.width or name not in typed)
+        return _asked_columns(header, record_type, asked, where)
     lowered = {name.strip().lower(): name for name in header}
     for names in record_type.known:
         if all(name in lowered for name in names):
@@ -181,17 +174,28 @@ def choose_columns(
     wanted = " or ".join("/".join(names) for names in record_type.known)
     raise InputError(
         f"{where}: columns found: {', '.join(map(repr, header))}; {record_type.name} need {wanted}; "
-        f"name them with --columns {','.join(['COLUMN'] * record_type.width)}."
+        f"name {record_type.width} of those found as `columns`."
     )
+
+
+def _asked_columns(header: Sequence[str], record_type: RecordType, asked: Sequence[str], where: str) -> tuple[str, ...]:
+    missing = ", ".join(repr(name) for name in asked if name not in header)
+    if missing:
+        raise InputError(f"{where}: no column {missing}; columns found: {', '.join(map(repr, header))}.")
+    typed = type_columns(header, record_type, asked)
+    if not record_type.width <= len(asked) - len(typed) <= record_type.width + bool(record_type.extra):
+        more = f" and, if there is one, {record_type.extra[0]}" if record_type.extra else ""
+        raise InputError(
+            f"{where}: {record_type.name} take {record_type.width} column{'s' * (record_type.width > 1)} "
+            f"({', '.join(record_type.columns)}){more}, and `columns` names {len(asked)} ({', '.join(asked)})."
+        )
+    return tuple(name for place, name in enumerate(asked) if place < record_type.width or name not in typed)
 
 
 def type_columns(header: Sequence[str], record_type: RecordType, asked: Sequence[str] | None) -> tuple[str, ...]:
-    """Where the types of the values stand:
+    """The columns that hold the categories of the values, known by their names.
 
-    known by name, and behind the columns that must be there where the user names them.
+    Where the user names columns, these stand behind the required ones.
     """
-    return tuple(
-        name
-        for name in (header if asked is None else asked[record_type.width :])
-        if name.strip().lower() in record_type.types
-    )
+    candidates = header if asked is None else asked[record_type.width :]
+    return tuple(name for name in candidates if name.strip().lower() in record_type.types)

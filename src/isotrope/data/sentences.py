@@ -1,4 +1,7 @@
-"""Split running text into sentences: English and other spaced scripts, Chinese and Japanese."""
+"""Split running text into sentences: English and other spaced scripts, Chinese and Japanese.
+
+docs/notes/own_code.md compares it with libraries: borders, speed.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +11,8 @@ import re
 _ABBREVIATIONS = frozenset("vs etc cf al eg ie approx est e.g i.e a.m p.m u.s u.k u.n ph.d m.d b.a m.a d.c".split())
 # nor after one of these where it has a capital (the sun sets, a cat sat),
 _CAPITALISED = frozenset(
-    """Mr Mrs Ms Dr Prof Sr Jr St Mt Rev Hon Gen Col Maj Capt Lt Sgt Gov Sen Rep Pres Inc Ltd Co Corp Dept Univ Assn Bros
-    Jan Feb Mar Apr Jun Jul Aug Sep Sept Oct Nov Dec Mon Tue Wed Thu Fri Sat Sun""".split()
+    """Mr Mrs Ms Dr Prof Sr Jr St Mt Rev Hon Gen Col Maj Capt Lt Sgt Gov Sen Rep Pres Inc Ltd Co Corp Dept Univ Assn
+    Bros Jan Feb Mar Apr Jun Jul Aug Sep Sept Oct Nov Dec Mon Tue Wed Thu Fri Sat Sun""".split()
 )
 # nor after one of these where a number follows (No. 5, but: He said no.).
 _NUMBERED = frozenset("fig figs eq eqs no nos vol vols p pp ed eds ch sec".split())
@@ -49,9 +52,8 @@ def _split_wide(text: str) -> list[str]:
 def _split_spaced(text: str) -> list[str]:
     pieces, start = [], 0
     for match in _END.finditer(text):
-        before = text[
-            max(start, match.start() - 24) : match.start()
-        ]  # a few letters are enough, and the text may be a book
+        # A few letters are enough, and the text may be a book.
+        before = text[max(start, match.start() - 24) : match.start()]
         if not _ends_here(before, match.group(), text[match.end() + 1 : match.end() + 9]):
             continue
         pieces.append(text[start : match.end()].strip())
@@ -61,6 +63,7 @@ def _split_spaced(text: str) -> list[str]:
 
 
 def _ends_here(before: str, stop: str, after: str) -> bool:
+    """Whether ``stop``, the marks between ``before`` and ``after``, ends a sentence."""
     following = after.lstrip(_OPENERS)[:1]
     if stop[0] != ".":
         return not (stop[-1] in _CLOSERS and following.islower())

@@ -1,4 +1,4 @@
-"""What somebody gave, a file or a list of Python values, as records of the first record type that fits."""
+"""A file or a list of Python values → records of the first record type that fits."""
 
 from __future__ import annotations
 
@@ -19,10 +19,12 @@ LABELLED = "labelled-pairs"
 
 
 class Source(NamedTuple):
-    where: str
+    """Records and where they come from."""
+
+    where: str  # as messages name it
     record_type: RecordType
     records: Iterable[Record]
-    content: str  # a digest
+    content: str  # a digest of what was read
 
 
 def find_records(
@@ -81,9 +83,8 @@ def _in_file(
     ):
         record_type = record_type_named(LABELLED)
     packing = path.suffix.lower() if path.suffix.lower() in PACKED else ""
-    content = digest(
-        file_digest(path), format_of(path), packing
-    )  # the same bytes mean other records under another suffix
+    # The same bytes mean other records under another suffix.
+    content = digest(file_digest(path), format_of(path), packing)
     return Source(str(source), record_type, read(path, record_type, columns, split), content)
 
 
@@ -96,19 +97,14 @@ def _in_memory(rows: list[Any], record_types: Sequence[str], columns: Sequence[s
         columns = None
         record_type, names = _without_names(rows, record_types)
         named = [dict(zip(names, [row] if len(names) == 1 else row, strict=False)) for row in rows]
-    content = digest(json.dumps(named, default=str))
-    return Source(
-        LIST,
-        record_type,
-        from_rows(iter(enumerate(named, 1)), tuple(named[0]), record_type, columns, LIST, split),
-        content,
-    )
+    records = from_rows(iter(enumerate(named, 1)), tuple(named[0]), record_type, columns, LIST, split)
+    return Source(LIST, record_type, records, digest(json.dumps(named, default=str)))
 
 
 def _without_names(rows: list[Any], record_types: Sequence[str]) -> tuple[RecordType, tuple[str, ...]]:
-    """The record_type of a list of strings or tuples, and the columns they stand for.
+    """The record type of a list of strings or tuples, and the columns they stand for.
 
-    A list of lists can be whole documents or dialogues.
+    A list of lists can hold whole documents or dialogues.
     """
     if all(isinstance(row, str) for row in rows):
         record_type = _of_width(1, record_types)
@@ -145,15 +141,10 @@ def _begins_with_a_word(records: Iterable[Record]) -> bool:
 
 
 def _of_width(width: int, record_types: Sequence[str]) -> RecordType | None:
-    found = (record_type_named(name) for name in record_types)
-    return next(
-        (
-            record_type
-            for record_type in found
-            if record_type.width <= width <= record_type.width + bool(record_type.extra)
-        ),
-        None,
-    )
+    for record_type in map(record_type_named, record_types):
+        if record_type.width <= width <= record_type.width + bool(record_type.extra):
+            return record_type
+    return None
 
 
 def _that_fits(
@@ -165,5 +156,5 @@ def _that_fits(
         except InputError:
             continue
         return record_type_named(name)
-    choose_columns(header, record_type_named(record_types[0]), columns, where)  # says what is missing
+    choose_columns(header, record_type_named(record_types[0]), columns, where)  # raises: it says what is missing
     raise AssertionError("unreachable")

@@ -1,6 +1,6 @@
-"""Data files → lines of text or rows of a table:
+"""Data files → lines of text or rows of a table.
 
-.txt, .tsv, .csv, .jsonl and .parquet, plain or packed with gzip or xz.
+Formats are .txt, .tsv, .csv, .jsonl and .parquet, plain or packed with gzip or xz.
 """
 
 from __future__ import annotations
@@ -60,6 +60,7 @@ def header_of(path: str | os.PathLike[str]) -> tuple[str, ...] | None:
 
 @contextmanager
 def unpacking(path: Path) -> Iterator[None]:
+    """A damaged packed file becomes one sentence, wherever in the block it is noticed."""
     try:
         yield
     except (EOFError, gzip.BadGzipFile, lzma.LZMAError, zlib.error) as error:
@@ -91,6 +92,7 @@ def lines_of(path: Path) -> Iterator[tuple[int, str]]:
 
 
 def table_of(path: Path) -> tuple[tuple[str, ...], Rows]:
+    """Column names and rows of a table; rows are read as they are asked for."""
     return {".tsv": _tsv, ".csv": _csv, ".jsonl": _jsonl, ".parquet": _parquet}[format_of(path)](path)
 
 

@@ -1,9 +1,8 @@
 """Small changes that keep or turn the meaning: synonym against antonym, and counterfactual pairs of natural language
 inference.
 
-Triples. One word of a sentence is replaced by a synonym, and by an antonym. Hit: the sentence with the synonym is the
-nearer one, by cosine; by dot product it is counted beside it. The words come from WordNet, the most frequent sense
-alone, in the inflection of the word they stand for.
+Triples (``antonym_triples``). One word of a sentence is replaced by a synonym, and by an antonym. Hit: the sentence
+with the synonym is the nearer one, by cosine; by dot product in a row of its own.
 
 Counterfactual pairs (Kaushik et al. 2020). Two items that share a premise or a hypothesis, the other side edited so
 that the label turned. A logistic regression on [u, v, |u − v|, u·v] of frozen vectors learns the labels; its strength
@@ -14,22 +13,27 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import combinations
-from typing import Any
+from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import torch
+from torch import Tensor
 
-from isotrope.data.sources import find_records
+from isotrope.data.sentence_files import Texts, read_sentence_file
+from isotrope.data.tables import check_file
 from isotrope.encoders.encoder import Encoder
-from isotrope.errors import InputError
+from isotrope.evaluation.antonym_triples import hit_rates, make_triples
+from isotrope.evaluation.benchmark_files import data_folder
 from isotrope.evaluation.folds import by_dev
 from isotrope.evaluation.linear import numbered, read_labelled, standardised
 from isotrope.evaluation.results import Results, read_out
-from isotrope.evaluation.sts import data_folder
-from isotrope.lexicon.replacements import WORD, open_lexicon
-from isotrope.lexicon.wordnet import wordnet_folder
+from isotrope.evaluation.suite import Options, Suite, SuiteCard
+from isotrope.evaluation.text_vectors import TextVectors
+from isotrope.measures.intervals import normal_interval
+from isotrope.measures.unit_vectors import unit_rows
 
 PROTOCOL = "counterfactual-v1"
 STRENGTHS = (0.0001, 0.001, 0.01)  # inverse of the penalty
@@ -40,150 +44,154 @@ TITLES = {
     "both_right": "labels of both items of a pair",
     "entailed_nearer": "entailed nearer than contradicted",
 }
-Triples = list[tuple[str, str, str]]
-Items = tuple[list[str], list[str], list[str]]  # premises, hypotheses, labels
-Texts = str | os.PathLike[str] | Sequence[str]
+COLUMNS = ("measure", "%", "95 % interval", "tested")
+
+
+class Items(NamedTuple):
+    premises: list[str]
+    hypotheses: list[str]
+    labels: list[str]
+
+
+@dataclass(frozen=True)
+class Share:
+    """``share`` of ``count`` items, pairs or triples, between 0 and 1."""
+
+    share: float
+    count: int
+
+    def to_dict(self) -> dict[str, float]:
+        return {"share": 100 * self.share, "count": self.count}
+
+
+@dataclass(frozen=True)
+class CounterfactualAccuracy:
+    accuracy: Share
+    both_right: Share
+    entailed_nearer: Share
+    strength: float
+
+
+class Counterfactual(Suite):
+    """Does the encoder see a small change of meaning? One word, or one edit that turns a label.
+
+    Made for methods that train on such changes (cline). Its triples need WordNet and English text.
+    """
+
+    card = SuiteCard(
+        name="counterfactual",
+        title="Synonym against antonym, and counterfactual inference pairs",
+        protocol=PROTOCOL,
+        takes=("data_dir", "texts", "columns", "seeds"),
+    )
+
+    @classmethod
+    def check(cls, options: Options) -> None:
+        super().check(options)
+        for file in item_files(data_folder(options.data_dir)).values():
+            check_file(file)
+
+    def run(self, encoder: Encoder, options: Options) -> Results:
+        return evaluate_counterfactual(encoder, options.texts, options.data_dir, options.seed, options.columns)
+
+    def summary(self, results: Results) -> dict[str, float]:
+        return {name: found["share"] for name, found in results.scores["counterfactual"].items()}
 
 
 def evaluate_counterfactual(
-    encoder: Encoder, texts: Texts | None = None, data_dir: str | os.PathLike[str] | None = None, seed: int = 0,
+    encoder: Encoder,
+    texts: Texts | None = None,
+    data_dir: str | os.PathLike[str] | None = None,
+    seed: int = 0,
     columns: Sequence[str] | None = None,
-) -> Results:  # fmt: skip
+) -> Results:
     """Both measures.
 
     ``texts`` are the sentences that triples are made of; without them, those of the movie reviews (MR), as in CLINE.
     """
     folder = data_folder(data_dir)
     source = folder / "transfer" / "mr.tsv.gz" if texts is None else texts
-    triples = make_triples(_sentences(source, columns), seed)
-    parts = {part: read_items(folder / "nli" / f"cad_snli.{part}.tsv.gz") for part in ("train", "dev", "test")}
+    triples = make_triples(list(dict.fromkeys(read_sentence_file(source, columns).texts)), seed)
+    train, dev, test = (read_items(file) for file in item_files(folder).values())
     hits = hit_rates(encoder, triples)
-    found = counterfactual_accuracy(encoder, parts["train"], parts["dev"], parts["test"])
-    tested = {
-        **{name: (share, len(triples)) for name, share in hits.items()},
-        **{name: found[name] for name in found if name != "strength"},
+    found = counterfactual_accuracy(encoder, train, dev, test)
+    shares = {
+        "synonym_nearer": Share(hits.by_cosine, len(triples)),
+        "synonym_nearer_dot": Share(hits.by_dot_product, len(triples)),
+        "accuracy": found.accuracy,
+        "both_right": found.both_right,
+        "entailed_nearer": found.entailed_nearer,
     }
-    rows = [
-        (TITLES[name], f"{100 * share:.2f}", "{:.1f} – {:.1f}".format(*interval(share, count)), f"{count:,}")
-        for name, (share, count) in tested.items()
-    ]
     protocol = {
         "protocol": PROTOCOL,
         "triples": "MR" if texts is None else "the given text",
-        "classifier": f"logistic regression, standardised, C = {found['strength']:g} chosen on dev",
+        "classifier": f"logistic regression, standardised, C = {found.strength:g} chosen on dev",
         "interval": "95 %, normal",
         **read_out(encoder),
         "seed": seed,
     }
-    scores = {name: {"share": 100 * share, "count": count} for name, (share, count) in tested.items()}
-    return Results({"counterfactual": scores}, protocol, ("measure", "%", "95 % interval", "tested"), rows)
+    scores = {name: share.to_dict() for name, share in shares.items()}
+    return Results({"counterfactual": scores}, protocol, COLUMNS, [_row(name, each) for name, each in shares.items()])
 
 
-def make_triples(texts: Sequence[str], seed: int = 0) -> Triples:
-    """(sentence, with a synonym, with an antonym) of each sentence that has a word with both; which word and which
-    others, by chance.
-    """
-    table = open_lexicon(wordnet_folder(), 1)
-    rng = np.random.default_rng(seed)
-    triples: Triples = []
-    for text in texts:
-        found = list(WORD.finditer(text.lower()))
-        numbers = np.array([table.number.get(match[0], len(table.words)) for match in found], dtype=np.int64)
-        slots = table.slots(numbers, np.zeros_like(numbers)) if len(numbers) else numbers
-        real = np.maximum(slots, 0)
-        there = (slots >= 0) & (table.choices["synonyms"].count(real) > 0) & (table.choices["antonyms"].count(real) > 0)
-        if there.any():
-            place = int(rng.choice(np.flatnonzero(there)))
-            slot, dice = slots[place : place + 1], rng.random((2, 1))
-            synonym, antonym = (
-                int(table.choices[kind].pick(slot, die)[0])
-                for kind, die in zip(("synonyms", "antonyms"), dice, strict=True)
-            )
-            span = found[place].span()
-            triples.append(
-                (text, _replaced(text, span, table.words[synonym]), _replaced(text, span, table.words[antonym]))
-            )
-    if not triples:
-        raise InputError(
-            "No sentence with a word that has both a synonym and an antonym was found; the text must be English."
-        )
-    return triples
-
-
-def hit_rates(encoder: Encoder, triples: Triples) -> dict[str, float]:
-    """Share of the triples in which the sentence with the synonym is nearer, by cosine and by dot product; a tie is no
-    hit.
-
-    CLINE trains dot products, and can do that by the length of vectors alone, which a cosine does not see.
-    """
-    plain = [encoder.encode([triple[side] for triple in triples]).astype(np.float64) for side in range(3)]
-    hits = {}
-    for name, (original, synonym, antonym) in (("synonym_nearer", map(_unit, plain)), ("synonym_nearer_dot", plain)):
-        hits[name] = float(((original * synonym).sum(1) > (original * antonym).sum(1)).mean())
-    return hits
-
-
-def counterfactual_accuracy(encoder: Encoder, train: Items, dev: Items, test: Items) -> dict[str, Any]:
+def counterfactual_accuracy(encoder: Encoder, train: Items, dev: Items, test: Items) -> CounterfactualAccuracy:
     """Accuracy of the classifier, how often it is right on both of a pair, and how often the entailed side of a pair is
     the nearer one.
     """
-    texts = sorted({text for items in (train, dev, test) for side in items[:2] for text in side})
-    vectors, index = encoder.encode(texts), {text: number for number, text in enumerate(texts)}
-    sides = [[vectors[[index[text] for text in side]] for side in items[:2]] for items in (train, dev, test)]
-    features = torch.from_numpy(
-        np.concatenate([np.concatenate([u, v, np.abs(u - v), u * v], axis=1) for u, v in sides])
-    )
-    parts = standardised(features.to(encoder.device), len(train[2])).split(
-        [len(items[2]) for items in (train, dev, test)]
-    )
-    labels = [torch.from_numpy(side).to(encoder.device) for side in numbered(train[2], dev[2], test[2])]
-    judged = by_dev(parts[0], labels[0], parts[1], labels[1], parts[2], labels[2], STRENGTHS)
+    parts = (train, dev, test)
+    vectors = TextVectors.encoded(encoder, (text for part in parts for side in part[:2] for text in side))
+    features = torch.cat([features_of(vectors, part) for part in parts]).to(encoder.device)
+    learn, choose, judge = standardised(features, len(train.labels)).split([len(part.labels) for part in parts])
+    labels = [torch.from_numpy(side).to(encoder.device) for side in numbered(*(part.labels for part in parts))]
+    judged = by_dev(learn, labels[0], choose, labels[1], judge, labels[2], STRENGTHS)
     right = (judged.found == judged.wanted).cpu().numpy()
     pairs = counterfactual_pairs(test)
-    apart = [(a, b) for a, b in pairs if {test[2][a], test[2][b]} == {"entailment", "contradiction"}]
-    told = [(a, b) if test[2][a] == "entailment" else (b, a) for a, b in apart]
-    cosine = (_unit(sides[2][0]) * _unit(sides[2][1])).sum(1)
-    return {
-        "accuracy": (float(right.mean()), len(right)),
-        "both_right": (float(np.mean([right[a] and right[b] for a, b in pairs])), len(pairs)),
-        "entailed_nearer": (float(np.mean([cosine[a] > cosine[b] for a, b in told])), len(told)),
-        "strength": judged.strengths[0],
-    }
+    ordered = [_entailed_first(test, pair) for pair in pairs if _opposed(test, pair)]
+    first, second = (unit_rows(vectors.of(side).astype(np.float64)) for side in test[:2])
+    cosine = (first * second).sum(1)
+    return CounterfactualAccuracy(
+        Share(float(right.mean()), len(right)),
+        Share(float(np.mean([right[a] and right[b] for a, b in pairs])), len(pairs)),
+        Share(float(np.mean([cosine[a] > cosine[b] for a, b in ordered])), len(ordered)),
+        judged.strengths[0],
+    )
+
+
+def features_of(vectors: TextVectors, items: Items) -> Tensor:
+    """[rows, 4 d]: u, v, |u − v|, u·v."""
+    u, v = (vectors.of(side) for side in (items.premises, items.hypotheses))
+    return torch.from_numpy(np.concatenate([u, v, np.abs(u - v), u * v], axis=1))
 
 
 def counterfactual_pairs(items: Items) -> list[tuple[int, int]]:
     """Items that share one side and differ in the other and in the label."""
-    premises, hypotheses, labels = items
     pairs = set()
-    for side in (premises, hypotheses):
+    for side in (items.premises, items.hypotheses):
         groups: dict[str, list[int]] = {}
         for number, text in enumerate(side):
             groups.setdefault(text, []).append(number)
         pairs |= {pair for group in groups.values() for pair in combinations(group, 2)}
-    return sorted((a, b) for a, b in pairs if labels[a] != labels[b])
+    return sorted((a, b) for a, b in pairs if items.labels[a] != items.labels[b])
+
+
+def item_files(folder: Path) -> dict[str, Path]:
+    return {part: folder / "nli" / f"cad_snli.{part}.tsv.gz" for part in ("train", "dev", "test")}
 
 
 def read_items(path: str | os.PathLike[str]) -> Items:
-    (premises, hypotheses), labels = read_labelled(path, kind="labelled-pairs")
-    return premises, hypotheses, labels
+    (premises, hypotheses), labels = read_labelled(path, record_type="labelled-pairs")
+    return Items(premises, hypotheses, labels)
 
 
-def interval(share: float, count: int) -> tuple[float, float]:
-    """In per cent."""
-    half = 1.96 * np.sqrt(share * (1 - share) / count)
-    return 100 * max(share - half, 0.0), 100 * min(share + half, 1.0)
+def _opposed(items: Items, pair: tuple[int, int]) -> bool:
+    return {items.labels[number] for number in pair} == {"entailment", "contradiction"}
 
 
-def _sentences(texts: Texts, columns: Sequence[str] | None) -> list[str]:
-    _, _, records, _ = find_records(texts, ("sentences",), columns, split=False)
-    return list(dict.fromkeys(record.texts[0] for record in records if record.texts[0]))
+def _entailed_first(items: Items, pair: tuple[int, int]) -> tuple[int, int]:
+    a, b = pair
+    return (a, b) if items.labels[a] == "entailment" else (b, a)
 
 
-def _replaced(text: str, span: tuple[int, int], other: str) -> str:
-    word = text[slice(*span)]
-    return text[: span[0]] + (other.capitalize() if word.istitle() else other) + text[span[1] :]
-
-
-def _unit(vectors: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
-    wide = vectors.astype(np.float64)
-    return wide / np.maximum(np.linalg.norm(wide, axis=1, keepdims=True), 1e-12)
+def _row(name: str, found: Share) -> tuple[str, ...]:
+    interval = normal_interval(found.share, found.count).times(100)
+    return TITLES[name], f"{100 * found.share:.2f}", str(interval), f"{found.count:,}"

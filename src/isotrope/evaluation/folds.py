@@ -1,6 +1,5 @@
-"""Choose the penalty of a logistic regression on some texts and judge it on others:
-
-by folds in folds, folds and a test, or a dev part.
+"""Choose the penalty of a logistic regression on some texts and judge it on others: nested folds, folds and a test
+part, or a dev and a test part.
 """
 
 from __future__ import annotations
@@ -23,10 +22,7 @@ STRENGTHS = tuple(4.0**power for power in range(-6, 2))  # C of scikit-learn
 
 @dataclass(frozen=True)
 class Outcome:
-    """``found`` and ``wanted``:
-
-    the classes of the judged texts. ``accuracy``: of folds the mean, which SentEval reports.
-    """
+    """``found`` and ``wanted``: the classes of the judged texts. ``accuracy``: the mean over folds, as in SentEval."""
 
     accuracy: float
     found: Tensor
@@ -35,16 +31,13 @@ class Outcome:
 
 
 def judge(features: Tensor, labels: list[Tensor], rng: np.random.Generator) -> Outcome:
-    """``features`` are those of all parts, one after another:
-
-    one part alone, train and test, or train, dev and test.
-    """
-    if len(labels) == 1:
-        return by_folds(features, labels[0], rng)
-    learn, *judge = features.split([len(side) for side in labels])
-    if len(labels) == 3:
-        return by_dev(learn, labels[0], judge[0], labels[1], judge[1], labels[2])
-    return by_test(learn, labels[0], judge[0], labels[1], rng)
+    """``features`` are those of all parts, one after another: one part, train and test, or train, dev and test."""
+    parts = features.split([len(side) for side in labels])
+    if len(parts) == 1:
+        return by_folds(parts[0], labels[0], rng)
+    if len(parts) == 2:
+        return by_test(parts[0], labels[0], parts[1], labels[1], rng)
+    return by_dev(parts[0], labels[0], parts[1], labels[1], parts[2], labels[2])
 
 
 def by_folds(features: Tensor, labels: Tensor, rng: np.random.Generator) -> Outcome:
@@ -70,6 +63,7 @@ def by_folds(features: Tensor, labels: Tensor, rng: np.random.Generator) -> Outc
 
 
 def by_test(learn: Tensor, labels: Tensor, judge: Tensor, wanted: Tensor, rng: np.random.Generator) -> Outcome:
+    """C by the mean over ten folds of the training part, then one fit on all of it."""
     folds = torch.from_numpy(stratified(labels.cpu().numpy(), rng)).to(labels.device)
     member = one_hot(folds, FOLDS).bool()
     right = _right(learn, labels, ~member, STRENGTHS)
@@ -89,6 +83,7 @@ def by_dev(
     wanted: Tensor,
     strengths: Sequence[float] = STRENGTHS,
 ) -> Outcome:
+    """C is the best on the dev part; the fit that chose it is the one that is judged."""
     whole = torch.ones(len(labels), len(strengths), dtype=torch.bool, device=labels.device)
     fits = fit_many(learn, labels, whole, torch.tensor(strengths, device=labels.device))
     best = int((fits.classes(dev) == dev_labels[:, None]).float().mean(dim=0).argmax())
@@ -97,10 +92,7 @@ def by_dev(
 
 
 def stratified(labels: npt.NDArray[np.int64], rng: np.random.Generator) -> npt.NDArray[np.int64]:
-    """Of each row its fold:
-
-    each class is shuffled and dealt out in turn, so that folds differ by a row of a class at most.
-    """
+    """[rows]: the fold of each. Every class is shuffled and dealt out in turn, so folds differ by one row of it."""
     order = rng.permutation(len(labels))
     order = order[np.argsort(labels[order], kind="stable")]
     folds = np.empty(len(labels), dtype=np.int64)
@@ -109,7 +101,7 @@ def stratified(labels: npt.NDArray[np.int64], rng: np.random.Generator) -> npt.N
 
 
 def _right(features: Tensor, labels: Tensor, parts: Tensor, strengths: Sequence[float]) -> Tensor:
-    """[rows, parts, strengths]: is the class found by the fit on a part with a strength?"""
+    """[rows, parts, strengths]: whether the fit on a part, with a strength, predicts the class."""
     each = torch.tensor(strengths, device=labels.device).repeat(parts.shape[1])
     fits = fit_many(features, labels, parts.repeat_interleave(len(strengths), dim=1), each)
     return (fits.classes(features) == labels[:, None]).unflatten(1, (parts.shape[1], len(strengths)))

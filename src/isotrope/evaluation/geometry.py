@@ -65,8 +65,8 @@ def hubness(x: Any, k: int = 10, block: int = 1024) -> float:
 
         S = E(N_k − k)³ / σ³
 
-    0 is even; above about 1 a few hubs are everybody's neighbours. It grows with the number of rows, so name that
-    beside it.
+    0 is even; above about 1 a few hubs are everybody's neighbours. It grows with the number of rows, so report
+    that with it.
     """
     vectors = cloud(x, 2)
     if not 1 <= k < len(vectors):
@@ -100,6 +100,4 @@ def check_spread(vectors: torch.Tensor) -> None:
     square = float(vectors.pow(2).sum(dtype=torch.float64)) / len(vectors)
     spread = max(float((vectors - mean.to(vectors.dtype)).abs().max()), 0.0)
     if spread <= 1e-6 * square**0.5:
-        raise InputError(
-            "All vectors are the same: the texts are equal, or the encoder has collapsed and must be trained anew."
-        )
+        raise InputError("All vectors are the same: the texts are equal, or the encoder has collapsed; train it again.")

@@ -1,12 +1,10 @@
-"""What the layers do while texts are encoded:
-
-watched from a hook, so that the one pass that gives the vectors gives this too.
-"""
+"""What the layers do while texts are encoded, watched from a hook: the pass that gives the vectors gives this too."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,11 +14,25 @@ from torch import Tensor, nn
 from torch.nn.functional import normalize
 
 
+@dataclass(frozen=True)
+class LayerCosines:
+    """Mean cosines of token states: of two tokens of one sentence, and of tokens of two sentences.
+
+    ``adjusted`` is the difference, what a sentence adds (Ethayarajh 2019). None where there is no such pair.
+    """
+
+    layer: int
+    self_similarity: float | None
+    mean_cosine: float | None
+    adjusted: float | None
+
+
 class LayerSums:
     """Cosines of token states, layer by layer, from sums alone.
 
-        within one sentence      Σ_i (‖s_i‖² − n_i) / Σ_i n_i (n_i − 1) between two sentences    (‖Σ_i s_i‖² − Σ_i
-        ‖s_i‖²) / (n² − Σ_i n_i²),  n = Σ_i n_i,  s_i: sum of the n_i unit states of sentence i
+        within one sentence      Σ_i (‖s_i‖² − n_i) / Σ_i n_i (n_i − 1)
+        between two sentences    (‖Σ_i s_i‖² − Σ_i ‖s_i‖²) / (n² − Σ_i n_i²)
+        n = Σ_i n_i,  s_i: sum of the n_i unit states of sentence i
 
     Every pair of tokens counts once, so long sentences weigh more (the measure of TaCL); special tokens count, padding
     does not.
@@ -44,19 +56,16 @@ class LayerSums:
             self.sums[number] += sentences.sum(dim=0)
             self.squares[number] += float(sentences.pow(2).sum())
 
-    def rows(self) -> list[dict[str, Any]]:
-        """``adjusted`` is what a sentence adds:
-
-        its tokens' similarity less that of tokens of two sentences (Ethayarajh 2019).
-        """
+    def rows(self) -> list[LayerCosines]:
+        """One for each layer; layer 0 is the output of the embeddings."""
         inside = self.tokens_squared - self.tokens
         between = self.tokens**2 - self.tokens_squared
-        found: list[dict[str, Any]] = []
+        found = []
         for number, (total, squares) in enumerate(zip(self.sums, self.squares, strict=True)):
             own = (squares - self.tokens) / inside if inside else None
-            random = (float(total.pow(2).sum()) - squares) / between if between else None
-            adjusted = own - random if own is not None and random is not None else None
-            found.append({"layer": number, "self_similarity": own, "mean_cosine": random, "adjusted": adjusted})
+            other = (float(total.pow(2).sum()) - squares) / between if between else None
+            adjusted = own - other if own is not None and other is not None else None
+            found.append(LayerCosines(number, own, other, adjusted))
         return found
 
 

@@ -2,97 +2,143 @@
 
 from __future__ import annotations
 
-import re
+import math
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
+from torch.nn.functional import normalize
 
-from isotrope.errors import InputError, nearest
+from isotrope.encoders.encoder import Encoder, Vectors
+from isotrope.errors import InputError
+from isotrope.evaluation.edit_distance import edit_distance
+from isotrope.evaluation.geometry import alignment, check_spread, cloud
+from isotrope.evaluation.scored_pairs import POSITIVE_ABOVE, Floats
+from isotrope.evaluation.text_vectors import TextVectors
+from isotrope.measures import isotropy
+from isotrope.measures.correlation import spearman
 
-Floats = npt.NDArray[np.float64]
-UNITS = ("words", "characters")
-WORD = re.compile(r"\w+|[^\w\s]")
 QUANTILES = (5, 25, 50, 75, 95)
 GRID = 101
 
 
-def density(cosine: Floats, gold: Floats) -> list[dict[str, Any]]:
+@dataclass(frozen=True)
+class GoldBin:
+    """Cosines of the pairs with a gold score from ``low`` to ``high``; ``curve``: [cosine, density] on one grid."""
+
+    low: int
+    high: int
+    count: int
+    mean: float | None
+    quantiles: dict[str, float]
+    curve: list[list[float]]
+
+    @property
+    def label(self) -> str:
+        return f"{self.low}–{self.high}"
+
+
+@dataclass(frozen=True)
+class Lexical:
+    """Spearman × 100 of the edit distance with the cosine and with the gold score; none where one side is constant."""
+
+    unit: str
+    edit_cosine: float | None
+    edit_gold: float | None
+
+
+@dataclass(frozen=True)
+class PairGeometry:
+    """Of pairs that people scored from 0 to 5; ``spearman`` is × 100."""
+
+    pairs: int
+    positive_pairs: int
+    alignment: float
+    uniformity: float
+    spearman: float | None
+    density: list[GoldBin]
+    lexical: Lexical
+
+
+def describe_pairs(
+    encoder: Encoder, first: Sequence[str], second: Sequence[str], scores: Sequence[float]
+) -> PairGeometry:
+    """What the space does with pairs that people scored from 0 to 5."""
+    texts = list(dict.fromkeys([*first, *second]))
+    vectors = encoder.encode(texts) if texts else np.empty((0, 1), np.float32)
+    return describe_scored(vectors, texts, first, second, scores)
+
+
+def describe_scored(
+    vectors: Vectors,
+    texts: Sequence[str],
+    first: Sequence[str],
+    second: Sequence[str],
+    scores: Sequence[float],
+    unit: str = "words",
+) -> PairGeometry:
+    """As ``describe_pairs``, where row i of ``vectors`` is the vector of ``texts[i]``."""
+    gold = np.asarray(scores, dtype=np.float64)
+    _check_pairs(first, second, gold)
+    everything = cloud(TextVectors(texts, vectors).of([*first, *second]), 2)
+    check_spread(everything)
+    a, b = normalize(everything, dim=-1).split(len(gold))
+    cosine = (a * b).sum(dim=1).double().numpy()
+    edits = edit_distance(first, second, unit)
+    positive = gold > POSITIVE_ABOVE
+    return PairGeometry(
+        pairs=len(gold),
+        positive_pairs=int(positive.sum()),
+        alignment=alignment(a[positive], b[positive]),
+        uniformity=float(isotropy.uniformity(everything)),
+        spearman=_percent(spearman(cosine, gold)),
+        density=density(cosine, gold),
+        lexical=Lexical(unit, _percent(spearman(edits, cosine)), _percent(spearman(edits, gold))),
+    )
+
+
+def density(cosine: Floats, gold: Floats) -> list[GoldBin]:
     """Cosines in five bins of the gold score, [0, 1) … [4, 5]: count, mean, quantiles, and a smoothed curve on one grid
     for all bins.
 
     The curve is a Gaussian kernel density, Scott's bandwidth; it is empty where a bin has fewer than two different
     cosines.
     """
+    grid = np.linspace(cosine.min(), cosine.max(), GRID)
+    parts = [cosine[(gold >= low) & ((gold < low + 1) | (low == 4))] for low in range(5)]
+    return [
+        GoldBin(
+            low,
+            low + 1,
+            len(part),
+            float(part.mean()) if len(part) else None,
+            {str(q): float(np.percentile(part, q)) for q in QUANTILES} if len(part) else {},
+            _curve(part, grid),
+        )
+        for low, part in enumerate(parts)
+    ]
+
+
+def _curve(part: Floats, grid: Floats) -> list[list[float]]:
     from scipy import stats
 
-    grid = np.linspace(cosine.min(), cosine.max(), GRID)
-    table = []
-    for low in range(5):
-        part = cosine[(gold >= low) & ((gold < low + 1) | (low == 4))]
-        line: dict[str, Any] = {"low": low, "high": low + 1, "count": len(part)}
-        line["mean"] = float(part.mean()) if len(part) else None
-        line["quantiles"] = {str(q): float(np.percentile(part, q)) for q in QUANTILES} if len(part) else {}
-        smooth = len(part) > 1 and float(np.ptp(part)) > 1e-9
-        line["curve"] = (
-            [[float(x), float(y)] for x, y in zip(grid, stats.gaussian_kde(part)(grid), strict=True)] if smooth else []
+    if len(part) < 2 or float(np.ptp(part)) <= 1e-9:
+        return []
+    return [[float(x), float(y)] for x, y in zip(grid, stats.gaussian_kde(part)(grid), strict=True)]
+
+
+def _percent(correlation: float) -> float | None:
+    return None if math.isnan(correlation) else 100 * correlation
+
+
+def _check_pairs(first: Sequence[str], second: Sequence[str], gold: Floats) -> None:
+    if not len(first) == len(second) == len(gold):
+        raise InputError(f"Pairs and scores differ in number: {len(first)}, {len(second)} and {len(gold)}.")
+    if len(gold) < 2:
+        raise InputError(f"At least two scored pairs were expected; {len(gold)} given.")
+    if not ((gold >= 0) & (gold <= 5)).all():
+        raise InputError("Gold scores from 0 to 5 were expected; scale them to that range.")
+    if not (gold > POSITIVE_ABOVE).any():
+        raise InputError(
+            "No pair has a gold score above 4, so there are no positive pairs to align; scores run from 0 to 5."
         )
-        table.append(line)
-    return table
-
-
-def edit_distance(
-    first: Sequence[str], second: Sequence[str], unit: str = "words", rows: int = 256
-) -> npt.NDArray[np.int64]:
-    """Levenshtein's distance of each pair: insertions, deletions and substitutions at cost 1, of words or of
-    characters.
-
-    Case is no difference. A word is a run of letters and digits, or one mark; for a script without blanks take
-    characters. All pairs of a group go through the table together, a row of it at a time. Within a row d_j = min(c_j,
-    d_{j−1} + 1), which is j + min_{i ≤ j} (c_i − i).
-    """
-    if unit not in UNITS:
-        raise InputError(f"Edit distance is not counted in '{unit}'{nearest(unit, UNITS)}")
-    numbers: dict[str, int] = {}
-
-    def spell(text: str) -> list[int]:
-        return [
-            numbers.setdefault(part, len(numbers))
-            for part in (text.lower() if unit == "characters" else WORD.findall(text.lower()))
-        ]
-
-    spelled = [(spell(a), spell(b)) for a, b in zip(first, second, strict=True)]
-    order = sorted(range(len(spelled)), key=lambda pair: max(map(len, spelled[pair])))
-    result = np.zeros(len(spelled), dtype=np.int64)
-    for start in range(0, len(order), rows):
-        group = order[start : start + rows]
-        left, right = (_padded([spelled[pair][side] for pair in group]) for side in (0, 1))
-        ends = [(len(spelled[pair][0]), len(spelled[pair][1])) for pair in group]
-        result[group] = _distances(left, right, np.array(ends, dtype=np.int64))
-    return result
-
-
-def _padded(sequences: list[list[int]]) -> npt.NDArray[np.int32]:
-    table = np.full((len(sequences), max(map(len, sequences))), -1, dtype=np.int32)
-    for row, sequence in zip(table, sequences, strict=True):
-        row[: len(sequence)] = sequence
-    return table
-
-
-def _distances(
-    left: npt.NDArray[np.int32], right: npt.NDArray[np.int32], ends: npt.NDArray[np.int64]
-) -> npt.NDArray[np.int64]:
-    """A pair's distance stands in row ``ends[:, 0]``, column ``ends[:, 1]``; padding lies behind and cannot reach it."""
-    columns = np.arange(right.shape[1] + 1, dtype=np.int32)
-    above = np.broadcast_to(columns, (len(left), len(columns))).copy()
-    found = np.where(ends[:, 0] == 0, ends[:, 1], 0)
-    for number in range(left.shape[1]):
-        changed = above[:, :-1] + (left[:, number, None] != right)
-        row = np.empty_like(above)
-        row[:, 0] = number + 1
-        row[:, 1:] = np.minimum(changed, above[:, 1:] + 1)
-        above = np.minimum.accumulate(row - columns, axis=1) + columns
-        done = np.flatnonzero(ends[:, 0] == number + 1)
-        found[done] = above[done, ends[done, 1]]
-    return found

@@ -6,6 +6,7 @@ that rank.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,22 @@ NEIGHBOURS = (3, 5, 7)
 Ids = npt.NDArray[np.int64]
 
 
+@dataclass(frozen=True)
+class FrequencyBin:
+    """Words of rank ``low`` to ``high``: ``distance`` and ``dot_product`` are means over the k nearest, by k.
+
+    None where the bin has no word, or fewer than k others exist.
+    """
+
+    low: int
+    high: int
+    words: int
+    occurrences: int
+    norm: float | None
+    distance: dict[str, float | None]
+    dot_product: dict[str, float | None]
+
+
 def by_frequency(flat: npt.NDArray[Any], vocabulary: int, specials: frozenset[int]) -> tuple[Ids, Ids]:
     """Ids of the words that occur, commonest first (ties by id), and how often; at most as many as the bins hold."""
     counts = np.bincount(flat, minlength=vocabulary)
@@ -27,7 +44,7 @@ def by_frequency(flat: npt.NDArray[Any], vocabulary: int, specials: frozenset[in
     return order, counts[order]
 
 
-def frequency_table(vectors: Tensor, own: Ids, counts: Ids, norms: Tensor | None = None) -> list[dict[str, Any]]:
+def frequency_table(vectors: Tensor, own: Ids, counts: Ids, norms: Tensor | None = None) -> list[FrequencyBin]:
     """For each bin of rank: mean ℓ2 norm, mean distance to the k nearest, mean of the k largest dot products.
 
     ``vectors`` [n, d] are all that may be neighbours; ``own`` are the rows of the ranked words, commonest first. A word
@@ -41,12 +58,16 @@ def frequency_table(vectors: Tensor, own: Ids, counts: Ids, norms: Tensor | None
     for low, high in BINS:
         rows = slice(low, min(high, len(own)))
         words = max(rows.stop - low, 0)
-        line: dict[str, Any] = {"low": low, "high": high, "words": words, "occurrences": int(counts[rows].sum())}
-        line["norm"] = float(norms[rows].mean()) if words else None
-        for name, found in (("distance", distances), ("dot_product", products)):
-            line[name] = {str(k): float(found[rows, :k].mean()) if words and k <= most else None for k in NEIGHBOURS}
-        table.append(line)
+        norm = float(norms[rows].mean()) if words else None
+        occurrences = int(counts[rows].sum())
+        near, dots = (_means(found[rows] if words else None, most) for found in (distances, products))
+        table.append(FrequencyBin(low, high, words, occurrences, norm, near, dots))
     return table
+
+
+def _means(found: Tensor | None, most: int) -> dict[str, float | None]:
+    """The mean over the k nearest, for each k that there are as many neighbours of."""
+    return {str(k): float(found[:, :k].mean()) if found is not None and k <= most else None for k in NEIGHBOURS}
 
 
 def _nearest(vectors: Tensor, own: Tensor, k: int, block: int = 512) -> tuple[Tensor, Tensor]:

@@ -8,7 +8,8 @@ The search for a penalty by cross-validation takes hundreds of fits that differ 
 are one product of matrices a step, for torch's L-BFGS. The vectors are turned to their principal directions, and in
 each direction each problem's weight is counted in the unit in which its loss is about equally steep. This changes the
 steps and not the solution: some tens instead of hundreds. Two classes have one score, as in scikit-learn; more have one
-each.
+each. Standardise the vectors first (``linear.standardised``): the units are those of centred vectors, and a large
+common mean slows the search down. Why not scikit-learn: docs/notes/own_code.md.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 from torch.nn.functional import softplus
+
+from isotrope.measures.principal import principal_axes
 
 STEEPNESS = 0.15  # of the logistic loss, p·(1 − p), where it matters; 0.25 at most
 STEPS = 150
@@ -30,21 +33,24 @@ class Fits:
     biases: Tensor  # [problems, scores]
 
     def classes(self, vectors: Tensor) -> Tensor:
-        """Of each row and each problem the class that is found, [rows, problems]."""
+        """[rows, problems]: the class that each problem's fit predicts for each row."""
         scores = _product(vectors, self.weights) + self.biases
         return (scores[..., 0] > 0).long() if scores.shape[-1] == 1 else scores.argmax(dim=-1)
 
 
 def fit_many(vectors: Tensor, labels: Tensor, parts: Tensor, strengths: Tensor) -> Fits:
-    """``vectors`` [rows, dimensions]; ``labels`` [rows], 0 …; ``parts`` [rows, problems]: bool, the rows that each
-    problem has; ``strengths`` [problems]."""
+    """One fit for each column of ``parts``.
+
+    ``vectors`` [rows, dimensions]; ``labels`` [rows], 0 …; ``parts`` [rows, problems]: bool, the rows that each problem
+    learns from; ``strengths`` [problems].
+    """
     classes = int(labels.max()) + 1
     outputs = 1 if classes <= 2 else classes
     dimensions, problems = vectors.shape[1], parts.shape[1]
     sizes = parts.sum(dim=0)
     share = parts / sizes
     penalty = (1 / (strengths * sizes)).to(vectors)
-    directions, variances = _principal(vectors)
+    variances, directions = _principal(vectors)
     turned = vectors @ directions
     units = (STEEPNESS * variances[:, None] + penalty).rsqrt()[..., None]  # [dimensions, problems, 1]
     free = vectors.new_zeros(dimensions, problems, outputs).requires_grad_()
@@ -80,7 +86,7 @@ def _product(rows: Tensor, weights: Tensor) -> Tensor:
 
 
 def _principal(vectors: Tensor) -> tuple[Tensor, Tensor]:
-    """Principal directions, a column each, and the variance along each."""
+    """The variance along each principal direction, and the directions, a column each."""
     centred = (vectors - vectors.mean(dim=0)).double()
-    variances, directions = torch.linalg.eigh(centred.T @ centred / len(centred))
-    return directions.to(vectors.dtype), variances.clamp(min=0).to(vectors.dtype)
+    variances, directions = principal_axes(centred.T @ centred / len(centred))
+    return variances.clamp(min=0).to(vectors.dtype), directions.to(vectors.dtype)

@@ -59,5 +59,8 @@ class Results:
             console.print(table)
         return text.getvalue()
 
+    def to_dict(self) -> dict[str, Any]:
+        return {"protocol": self.protocol, "scores": self.scores}
+
     def to_json(self, path: str | os.PathLike[str]) -> None:
-        write_json(path, {"protocol": self.protocol, "scores": self.scores})
+        write_json(path, self.to_dict())

@@ -1,5 +1,4 @@
-"""Transfer: how much of a task's classes does a logistic regression find in vectors that stay as they are? SentEval's
-protocol.
+"""Transfer: how much of a task's classes does a logistic regression find in frozen vectors? SentEval's protocol.
 
     MR, CR, SUBJ, MPQA    no split: ten folds, each judged by a fit on the other nine;
                           C chosen among these nine by leaving out one more
@@ -13,20 +12,22 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from isotrope.encoders.encoder import Encoder
+from isotrope.evaluation.benchmark_files import data_folder, find_task, optional_task
 from isotrope.evaluation.folds import FOLDS, STRENGTHS, Outcome, judge
-from isotrope.evaluation.linear import Texts, numbered, read_labelled, standardised
+from isotrope.evaluation.linear import Labelled, numbered, read_labelled, standardised
 from isotrope.evaluation.results import Results, read_out
-from isotrope.evaluation.sts import data_folder, find_task
-from isotrope.measures.classification import f1_of_classes
+from isotrope.evaluation.suite import Options, Suite, SuiteCard
+from isotrope.evaluation.text_vectors import TextVectors
+from isotrope.evaluation.transfer_scores import AverageAccuracy, TaskAccuracy, averaged, summarised
+from isotrope.measures.intervals import Interval
 from isotrope.progress import bar
 
 PROTOCOL = "transfer-logistic-v1"
@@ -40,12 +41,35 @@ TASKS: dict[str, tuple[tuple[str, ...], ...]] = {  # the files of each part, the
     "MRPC": (("mrpc.train",), ("mrpc.test",)),
 }
 PAIRS = ("MRPC",)
+COLUMNS = ("task", "accuracy", "95 % interval", "F1", "commonest class", "judged")
 
 
-@dataclass(frozen=True)
-class Part:
-    texts: Texts
-    labels: list[str]
+class Transfer(Suite):
+    """What can a linear classifier find in the vectors? SentEval's seven tasks.
+
+    It rewards everything that the vectors still hold, topic and sentiment included, whatever their cosines say: an
+    encoder can win here and lose on ``sts``.
+    """
+
+    card = SuiteCard(
+        name="transfer",
+        title="Logistic regression on frozen vectors, seven tasks",
+        protocol=PROTOCOL,
+        takes=("data_dir", "seeds"),
+    )
+
+    @classmethod
+    def check(cls, options: Options) -> None:
+        super().check(options)
+        task_files(data_folder(options.data_dir) / "transfer")
+
+    def run(self, encoder: Encoder, options: Options) -> Results:
+        return evaluate_transfer(encoder, options.data_dir, options.seeds)
+
+    def summary(self, results: Results) -> dict[str, float]:
+        found = results.scores["transfer"]
+        tasks = {f"transfer_{task.lower()}": found[task]["accuracy"] for task in TASKS}
+        return {"transfer_average": found["average"]["accuracy"], **tasks}
 
 
 def evaluate_transfer(
@@ -56,27 +80,19 @@ def evaluate_transfer(
 ) -> Results:
     """Accuracy × 100 of the seven tasks, their average, and a 95 % interval each.
 
-    Each seed cuts the folds anew; scores are their mean.
+    Each seed cuts other folds; scores are the mean over seeds.
     """
-    folder = data_folder(data_dir) / "transfer"
-    files = {task: [_file(folder, names) for names in parts] for task, parts in TASKS.items()}
-    parts = {task: [_read(file, task) for file in found] for task, found in files.items()}
-    texts = sorted({text for found in parts.values() for part in found for side in part.texts for text in side})
-    vectors = torch.from_numpy(encoder.encode(texts)).to(encoder.device)
-    index = {text: number for number, text in enumerate(texts)}
-
-    scores: dict[str, Any] = {}
-    with bar("classifying", len(TASKS) * len(seeds)) as advance:
-        for task, found in parts.items():
-            features = torch.cat([_features(vectors, index, part.texts) for part in found])
-            features = standardised(features, len(found[0].labels)) if standardise else features
-            labels = [torch.from_numpy(side).to(features.device) for side in numbered(*(part.labels for part in found))]
-            outcomes = []
-            for seed in seeds if len(found) < 3 else seeds[:1]:  # with a dev part there is no chance in it
-                outcomes.append(judge(features, labels, np.random.default_rng(seed)))
-                advance(1)
-            scores[task] = _summary(outcomes, task in PAIRS)
-    average = _average([scores[task] for task in TASKS])
+    files = task_files(data_folder(data_dir) / "transfer")
+    tasks = {task: [_read(file, task) for file in parts] for task, parts in files.items()}
+    every = (text for parts in tasks.values() for part in parts for side in part.texts for text in side)
+    vectors = TextVectors.encoded(encoder, every)
+    with bar("classifying", len(TASKS)) as advance:
+        scores = {}
+        for task, parts in tasks.items():
+            outcomes = classify(parts, vectors, encoder.device, seeds, standardise)
+            scores[task] = summarised(outcomes, with_f1=task in PAIRS)
+            advance(1)
+    average = averaged(list(scores.values()))
     protocol = {
         "protocol": PROTOCOL,
         "classifier": f"logistic regression, C of {STRENGTHS[0]:g} … {STRENGTHS[-1]:g} by inner folds or dev",
@@ -86,69 +102,53 @@ def evaluate_transfer(
         "interval": "95 % bootstrap of the judged texts",
         **read_out(encoder),
     }
-    rows = [
-        (
-            task,
-            f"{s['accuracy']:.2f}",
-            f"{s['low']:.1f} – {s['high']:.1f}",
-            f"{s['f1']:.2f}" if "f1" in s else "",
-            f"{s['majority']:.1f}",
-            f"{s['texts']:,}",
-        )
-        for task, s in scores.items()
-    ]
-    rows.append(
-        ("average of seven", f"{average['accuracy']:.2f}", f"{average['low']:.1f} – {average['high']:.1f}", "", "", "")
-    )
-    columns = ("task", "accuracy", "95 % interval", "F1", "commonest class", "judged")
-    return Results({"transfer": {**scores, "average": average}}, protocol, columns, rows)
+    nested = {**{task: score.to_dict() for task, score in scores.items()}, "average": asdict(average)}
+    return Results({"transfer": nested}, protocol, COLUMNS, _rows(scores, average))
 
 
-def _file(folder: Path, names: Sequence[str]) -> Path:
-    found = (find_task(folder, name, needed=name == names[-1]) for name in names)
-    return next(file for file in found if file is not None)
+def task_files(folder: Path) -> dict[str, list[Path]]:
+    """The files of each task, part by part."""
+    return {task: [_file(folder, names) for names in parts] for task, parts in TASKS.items()}
 
 
-def _read(file: Path, task: str) -> Part:
-    return Part(*read_labelled(file, kind="labelled-pairs" if task in PAIRS else "labelled"))
+def classify(
+    parts: Sequence[Labelled], vectors: TextVectors, device: torch.device, seeds: Sequence[int], standardise: bool
+) -> list[Outcome]:
+    """The outcome of each seed; with a dev part nothing is drawn at random, and one seed says all."""
+    features = torch.cat([features_of(vectors, part.texts) for part in parts]).to(device)
+    features = standardised(features, len(parts[0].labels)) if standardise else features
+    labels = [torch.from_numpy(side).to(device) for side in numbered(*(part.labels for part in parts))]
+    drawn = seeds if len(parts) < 3 else seeds[:1]
+    return [judge(features, labels, np.random.default_rng(seed)) for seed in drawn]
 
 
-def _features(vectors: Tensor, index: dict[str, int], texts: Texts) -> Tensor:
-    sides = [vectors[[index[text] for text in side]] for side in texts]
+def features_of(vectors: TextVectors, texts: Sequence[list[str]]) -> Tensor:
+    """[rows, d] for texts, [rows, 2 d] for pairs."""
+    sides = [torch.from_numpy(vectors.of(side)) for side in texts]
     return sides[0] if len(sides) == 1 else torch.cat([(sides[0] - sides[1]).abs(), sides[0] * sides[1]], dim=1)
 
 
-def _average(scores: Sequence[dict[str, Any]]) -> dict[str, float]:
-    """The mean over tasks; the interval is that of a sum of independent binomials, taken as normal."""
-    mean = float(np.mean([score["accuracy"] for score in scores]))
-    reach = (
-        1.96
-        * float(np.sqrt(sum(score["accuracy"] * (100 - score["accuracy"]) / score["texts"] for score in scores)))
-        / len(scores)
-    )
-    return {"accuracy": mean, "low": mean - reach, "high": mean + reach}
+def _file(folder: Path, names: Sequence[str]) -> Path:
+    found = next((file for name in names[:-1] if (file := optional_task(folder, name)) is not None), None)
+    return found or find_task(folder, names[-1])
 
 
-def _summary(outcomes: Sequence[Outcome], with_f1: bool) -> dict[str, Any]:
-    from scipy import stats
+def _read(file: Path, task: str) -> Labelled:
+    return read_labelled(file, record_type="labelled-pairs" if task in PAIRS else "labelled")
 
-    accuracies = [outcome.accuracy for outcome in outcomes]
-    accuracy, wanted = float(np.mean(accuracies)), outcomes[0].wanted
-    low, high = stats.binom.ppf([0.025, 0.975], len(wanted), accuracy) / len(
-        wanted
-    )  # what endless resampling would give
-    found = {
-        "accuracy": 100 * accuracy,
-        "low": 100 * float(low),
-        "high": 100 * float(high),
-        "majority": 100 * float(wanted.bincount().max() / len(wanted)),
-        "texts": len(wanted),
-        "strengths": [strength for outcome in outcomes for strength in outcome.strengths],
-    }
-    if len(accuracies) > 1:
-        found["deviation"] = 100 * float(np.std(accuracies, ddof=1))
-    if with_f1:
-        found["f1"] = 100 * float(
-            np.mean([float(f1_of_classes(each.found, each.wanted, 2)[1].nan_to_num()) for each in outcomes])
+
+def _rows(scores: dict[str, TaskAccuracy], average: AverageAccuracy) -> list[tuple[str, ...]]:
+    rows = [
+        (
+            *_row(task, score),
+            "" if score.f1 is None else f"{score.f1:.2f}",
+            f"{score.majority:.1f}",
+            f"{score.texts:,}",
         )
-    return found
+        for task, score in scores.items()
+    ]
+    return [*rows, (*_row("average of seven", average), "", "", "")]
+
+
+def _row(name: str, score: TaskAccuracy | AverageAccuracy) -> tuple[str, str, str]:
+    return name, f"{score.accuracy:.2f}", str(Interval(score.low, score.high))

@@ -3,28 +3,25 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
-from isotrope.lexicon.wordnet import PARTS_OF_SPEECH, read_exceptions
+from isotrope.lexicon.language import Forms
+from isotrope.lexicon.wordnet import ADVERB, NOUN, PARTS_OF_SPEECH, VERB, WordNet
 
-NOUN, VERB, ADJECTIVE, ADVERB = range(len(PARTS_OF_SPEECH))
-FORMS = (  # of each part of speech, the base form first
+FORMS = (  # for each part of speech, the base form first
     ("base", "plural"),
     ("base", "third person", "ing", "past", "participle"),
     ("base", "comparative", "superlative"),
     ("base", "comparative", "superlative"),
 )
-THIRD, ING, PAST, PARTICIPLE = 1, 2, 3, 4
-Forms = tuple[str | None, ...]  # None: there is no such form, or it would need "more"
 
 _HISSING = re.compile(r"(s|x|z|ch|sh)$")
 _CONSONANT_Y = re.compile(r"[^aeiou]y$")
 _DOUBLED = re.compile(r"^[^aeiou]*(qu)?[aeiou][bdfgklmnprtvz]$")  # one syllable: stop, stopped; visit keeps its t
 _SYLLABLES = re.compile(r"[aeiouy]+")
 _STRONG = re.compile(r"ne?$|u[^aeiou]*$")  # taken, gone, sung: a participle that is not the past
-_UNCHANGED = frozenset(  # what lists of exceptions cannot tell: the past, or the plural, is the base form
-    "bet broadcast burst bust cast cost cut forecast hit hurt let outlay put quit read reset rid set shed shut slit split spread thrust "
-    "upset aircraft deer fish offspring salmon series sheep species trout".split()
+_UNCHANGED = frozenset(  # what lists of exceptions cannot say: the past, or the plural, is the base form
+    """bet broadcast burst bust cast cost cut forecast hit hurt let outlay put quit read reset rid set shed shut slit
+    split spread thrust upset aircraft deer fish offspring salmon series sheep species trout""".split()
 )
 _AUXILIARIES: dict[str, Forms] = {
     "be": ("be", "is", "being", "was", "been"),
@@ -32,16 +29,17 @@ _AUXILIARIES: dict[str, Forms] = {
 }
 
 
-class Inflection:
-    """``forms(part, word)`` in the order of ``FORMS``.
+class EnglishInflection:
+    """``forms(part, word)`` gives the forms of a base form in the order of ``FORMS``.
 
-    Of several words the first verb, or the last noun, is inflected.
+    Irregular forms come from WordNet's lists, all others from rules. A phrase inflects its first verb or its last noun.
+    A noun without a plural gets one all the same ("gymnasticses"); docs/notes/own_code.md counts how often.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, wordnet: WordNet) -> None:
         self.irregular: list[dict[str, list[str]]] = [{} for _ in PARTS_OF_SPEECH]
         for part, known in enumerate(self.irregular):
-            for form, base in read_exceptions(folder, part):
+            for form, base in wordnet.exceptions(part):
                 if form != base:
                     known.setdefault(base, []).append(form)
         self.known: dict[tuple[int, str], Forms] = {}
@@ -68,7 +66,7 @@ class Inflection:
         return self._graded(word, known, part)
 
     def all_forms(self, part: int, word: str) -> set[tuple[str, int]]:
-        """Each (form, number of the form), rarer irregular ones too: "indices" beside "indexes"."""
+        """Each (form, number of the form), rarer irregular ones too: "indices" as well as "indexes"."""
         found = {(form, number) for number, form in enumerate(self.forms(part, word)) if form is not None}
         if part == NOUN:
             found |= {(form, 1) for form in self.irregular[part].get(word, [])}
@@ -107,6 +105,7 @@ class Inflection:
 
 
 def with_s(word: str) -> str:
+    """The plural of a noun, the third person of a verb: cat, cats; box, boxes; city, cities."""
     if _HISSING.search(word):
         return f"{word}es"
     return f"{word[:-1]}ies" if _CONSONANT_Y.search(word) else f"{word}s"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,33 +21,26 @@ class Spelled:
 
     ids: Ids
     starts: Numbers  # where each word begins
-    texts: Numbers  # whose each word is
-    numbers: Numbers  # of each word in the table; the size of the table for others
-    manner: Numbers  # how each is written: behind a blank or not, with a capital or not
+    texts: Numbers  # the number of the text that each word belongs to
+    numbers: Numbers  # the place of each word in the table; the size of the table for unknown words
+    manner: Numbers  # how each is written: as it is, with a capital, behind a blank
     count: int  # texts
 
 
 class Spelling:
-    """Each word in every manner that the tokenizer tells apart: as it is, with a capital, behind a blank."""
+    """Each word in every manner that the tokenizer distinguishes: as it is, with a capital, behind a blank.
+
+    ``read`` finds the words of texts in ids, and ``write`` puts others in their place, in the same manner. A word that
+    the vocabulary cannot spell is never put in.
+    """
 
     def __init__(self, table: WordTable, tokenizer: TextTokenizer) -> None:
         self.table, self.words = table, tokenizer.words
-        manners = [(before, capital) for before in ("", " ") for capital in (False, True) if not (before and capital)]
-        plain = tokenizer.flat(["an"])[0].tolist()
-        manners = [
-            (b, c)
-            for b, c in manners
-            if not (b or c) or tokenizer.flat([b + ("An" if c else "an")])[0].tolist() != plain
-        ]
-        texts = [
-            before + (word.capitalize() if capital else word) for before, capital in manners for word in table.words
-        ]
+        texts = [manner(word) for manner in _manners(tokenizer) for word in table.words]
         self.pieces, self.lengths = tokenizer.flat(texts)
         self.begins = self.lengths.cumsum() - self.lengths
         unknown = np.flatnonzero(self.pieces == tokenizer.tokenizer.unk_token_id)
-        self.lengths[np.searchsorted(self.begins, unknown, side="right") - 1] = (
-            0  # what cannot be spelled is never put in
-        )
+        self.lengths[np.searchsorted(self.begins, unknown, side="right") - 1] = 0
         raw = self.pieces.astype(np.int32).tobytes()
         spans = zip(self.begins.tolist(), (self.begins + self.lengths).tolist(), strict=True)
         self.keys: dict[bytes, int] = {}
@@ -56,6 +49,7 @@ class Spelling:
                 self.keys.setdefault(raw[4 * start : 4 * end], number)
 
     def read(self, sequences: Sequence[npt.NDArray[np.integer]]) -> Spelled:
+        """Texts in ids, cut into words and looked up."""
         ids = np.concatenate([*sequences, np.empty(0, dtype=np.int64)]).astype(np.int64)
         lengths = np.array([len(each) for each in sequences], dtype=np.int64)
         firsts = (lengths.cumsum() - lengths)[lengths > 0]
@@ -63,13 +57,11 @@ class Spelling:
         raw, ends = ids.astype(np.int32).tobytes(), np.append(starts[1:], len(ids))
         spans = zip((4 * starts).tolist(), (4 * ends).tolist(), strict=True)
         size = len(self.table.words)
-        found = np.fromiter(
-            (self.keys.get(raw[start:end], -1) for start, end in spans), dtype=np.int64, count=len(starts)
-        )
+        keys = (self.keys.get(raw[start:end], -1) for start, end in spans)
+        found = np.fromiter(keys, dtype=np.int64, count=len(starts))
         texts = np.flatnonzero(lengths)[np.searchsorted(firsts, starts, side="right") - 1] if len(starts) else starts
-        return Spelled(
-            ids, starts, texts, np.where(found < 0, size, found % size), np.maximum(found, 0) // size, len(sequences)
-        )
+        numbers = np.where(found < 0, size, found % size)
+        return Spelled(ids, starts, texts, numbers, np.maximum(found, 0) // size, len(sequences))
 
     def write(self, spelled: Spelled, chosen: Numbers) -> tuple[list[Ids], list[npt.NDArray[np.bool_]]]:
         """The texts with the words that are ``chosen`` (−1: the word itself), and which of their tokens are new."""
@@ -85,6 +77,13 @@ class Spelling:
         ids[new], ids[~new] = self.pieces[places[new]], spelled.ids[places[~new]]
         ends = np.bincount(spelled.texts, weights=lengths, minlength=spelled.count).cumsum().astype(np.int64)[:-1]
         return np.split(ids, ends), np.split(new, ends)
+
+
+def _manners(tokenizer: TextTokenizer) -> list[Callable[[str], str]]:
+    """How a word can be written, as far as the ids differ."""
+    manners: tuple[Callable[[str], str], ...] = (str, str.capitalize, " {}".format)
+    plain = tokenizer.flat(["an"])[0].tolist()
+    return [manner for manner in manners if manner is str or tokenizer.flat([manner("an")])[0].tolist() != plain]
 
 
 def _word_starts(words: Words, ids: Ids) -> Numbers:

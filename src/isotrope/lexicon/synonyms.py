@@ -1,4 +1,4 @@
-"""Words and what may stand in their place: WordNet's files, and any such table in ids."""
+"""Words and their synonyms: WordNet's as a plain table, and any such table in ids."""
 
 from __future__ import annotations
 
@@ -8,37 +8,32 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from isotrope.lexicon.wordnet import PARTS_OF_SPEECH, lines_of, offsets_in, wordnet_folder, words_in
+from isotrope.lexicon.wordnet import WordNet, wordnet_folder
 from isotrope.tokens.text_tokenizer import TextTokenizer
 
 Entries = Mapping[bytes, Sequence[npt.NDArray[np.int32]]]  # the ids of a word, as bytes → the ids of each synonym
 
 
-def read_wordnet(folder: Path | None = None, senses: int | None = 1) -> dict[str, list[str]]:
+def read_synonyms(folder: Path | None = None, senses: int | None = 1) -> dict[str, list[str]]:
     """Each word of WordNet and the words it shares a sense with, sorted.
 
-    Of each part of speech the ``senses`` most frequent count; None: all, as in EDA and CLINE, where "dog" may become
-    "andiron". Only base forms are there ("dog", not "dogs"), and only words in small letters, or "an" would become
-    "Associate in Nursing" (AN).
+    For each part of speech the ``senses`` most frequent senses count; None: all, as in EDA and CLINE, where "dog" may
+    become "andiron". Only base forms are there ("dog", not "dogs"), and no key is a name: "an" would become "Associate
+    in Nursing" (AN). ``open_lexicon`` inflects and knows parts of speech, which this table does not.
     """
     found: dict[str, set[str]] = {}
-    folder = folder or wordnet_folder()
-    for part in PARTS_OF_SPEECH:
-        synsets = {fields[0]: words_in(fields, where) for fields, where in lines_of(folder / f"data.{part}")}
-        for fields, where in lines_of(folder / f"index.{part}"):
-            word = fields[0].replace("_", " ")
-            for offset in offsets_in(fields, where)[:senses]:
-                if word in synsets.get(offset, ()):
-                    found.setdefault(word, set()).update(synsets[offset])
+    for entry in WordNet(folder or wordnet_folder()).entries(senses):
+        for synset in entry.senses:
+            found.setdefault(entry.word, set()).update(synset.words)
     return {word: sorted(others - {word}) for word, others in found.items() if len(others) > 1}
 
 
-def tokenise_synonyms(table: Mapping[str, Sequence[str]], tokenizer: TextTokenizer) -> Entries:
-    """The table in ids. What is several words to the tokenizer is left out as a key; what has unknown letters,
-    altogether.
+def tokenize_synonyms(table: Mapping[str, Sequence[str]], tokenizer: TextTokenizer) -> Entries:
+    """The table in ids.
 
-    A vocabulary that marks blanks writes the first word of a text otherwise than the same word later: both have an
-    entry.
+    A key that the tokenizer splits into several words is left out, and so is every word with letters that the
+    vocabulary does not know. A vocabulary that marks blanks writes the first word of a text otherwise than the same
+    word later: both have an entry.
     """
     rows = {key: synonyms for key, synonyms in table.items() if " " not in key}
     distinct = list(dict.fromkeys(word for key, synonyms in rows.items() for word in (key, *synonyms)))

@@ -1,7 +1,7 @@
-"""What may stand in the place of each English word, in the same inflection, as arrays: a batch of texts is looked up at
-once.
+"""What may stand in the place of each word, in the same inflection, as arrays: a batch of texts is looked up at once.
 
-A slot is a word as one part of speech: "saw" has a slot as a noun and one as a verb.
+A slot is a word as one part of speech: "saw" has a slot as a noun and one as a verb. Nothing here knows a language:
+``make_lexicon`` fills the table.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ Numbers = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float32]
 Dice = npt.NDArray[np.float64]  # throws in [0, 1)
 PARTS = len(PARTS_OF_SPEECH)
-KINDS = ("synonyms", "hypernyms", "inflections", "antonyms")
+REPLACEMENTS = ("synonyms", "hypernyms", "inflections", "antonyms")
+ARRAYS = ("prior", "left", "right", "form", "weights")
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,7 +47,10 @@ class Choices:
 
 @dataclass(frozen=True, eq=False)
 class WordTable:
-    """``number`` numbers the words; a word that is not there has the number ``len(words)``, and no slots."""
+    """All words and what may replace them.
+
+    ``number`` maps a word to its place in ``words``; an unknown word has the number ``len(words)``, and no slots.
+    """
 
     words: list[str]
     number: dict[str, int]
@@ -56,14 +60,15 @@ class WordTable:
     right: Floats  # the same of a word before this one
     choices: dict[str, Choices]
     form: Numbers  # [slots]: which words have the same part of speech and inflection
-    members: Choices  # of each form: the words that WordNet's tagged text has
+    members: Choices  # for each form the words that WordNet's tagged text has
     weights: npt.NDArray[np.float64]  # how often each of them is met, summed up
 
     def slots(self, numbers: Numbers, texts: Numbers) -> Numbers:
-        """The likeliest slot of each word in its text, −1 for words that may not be replaced; ``texts`` says whose each
-        word is.
+        """The likeliest slot of each word in its text, −1 for words that may not be replaced.
 
-        part = argmax_p  log P(p | word) + log P(p | left neighbour)/P(p) + log P(p | right neighbour)/P(p)
+            part = argmax_p  log P(p | word) + log P(p | left neighbour)/P(p) + log P(p | right neighbour)/P(p)
+
+        ``texts`` [words] is the number of the text that each word belongs to.
         """
         border = len(self.words) + 1
         same = texts[1:] == texts[:-1]
@@ -74,8 +79,8 @@ class WordTable:
         return np.where(np.isneginf(prior).all(axis=1), -1, numbers * PARTS + part)
 
     def random_words(self, slots: Numbers, dice: Dice) -> Numbers:
-        """A word of the same part of speech and inflection for each slot, as often as it is common; −1 where it would
-        be the same.
+        """A random word of the same part of speech and inflection for each slot, drawn in proportion to its frequency;
+        −1 where the draw is the word itself.
         """
         drawn = np.full(len(slots), -1, dtype=np.int64)
         forms = self.form[slots]
@@ -85,39 +90,23 @@ class WordTable:
             if first < end:
                 below = float(self.weights[first - 1]) if first else 0.0
                 thrown = below + dice[here] * (float(self.weights[end - 1]) - below)
-                drawn[here] = self.members.words[
-                    np.searchsorted(self.weights, thrown, side="right").clip(first, end - 1)
-                ]
+                places = np.searchsorted(self.weights, thrown, side="right").clip(first, end - 1)
+                drawn[here] = self.members.words[places]
         return np.where(drawn == slots // PARTS, -1, drawn)
 
     def save(self, folder: Path) -> None:
-        listed = {
-            f"{kind} {part}": getattr(each, part)
-            for kind, each in self._choices().items()
-            for part in ("starts", "words")
-        }
-        rest = {name: getattr(self, name) for name in ("prior", "left", "right", "form", "weights")}
-        np.savez(folder / "arrays.npz", **listed, **rest)
+        lists = {**self.choices, "members": self.members}
+        listed = {f"{name} {part}": getattr(each, part) for name, each in lists.items() for part in ("starts", "words")}
+        np.savez(folder / "arrays.npz", **listed, **{name: getattr(self, name) for name in ARRAYS})
         (folder / "words.json").write_text(json.dumps(self.words), encoding="utf-8")
 
     @classmethod
     def load(cls, folder: Path) -> WordTable:
         words = json.loads((folder / "words.json").read_text(encoding="utf-8"))
+        number = {word: place for place, word in enumerate(words)}
         with np.load(folder / "arrays.npz", allow_pickle=False) as found:
-            choices = {kind: Choices(found[f"{kind} starts"], found[f"{kind} words"]) for kind in (*KINDS, "members")}
-            prior, left, right, form, weights = (found[name] for name in ("prior", "left", "right", "form", "weights"))
-        members = choices.pop("members")
-        return cls(
-            words,
-            {word: number for number, word in enumerate(words)},
-            prior,
-            left,
-            right,
-            choices,
-            form,
-            members,
-            weights,
-        )
-
-    def _choices(self) -> dict[str, Choices]:
-        return {**self.choices, "members": self.members}
+            lists = {
+                name: Choices(found[f"{name} starts"], found[f"{name} words"]) for name in (*REPLACEMENTS, "members")
+            }
+            arrays = {name: found[name] for name in ARRAYS}
+        return cls(words=words, number=number, members=lists.pop("members"), choices=lists, **arrays)

@@ -1,4 +1,4 @@
-"""How well scores tell classes: the share among the first k, and F1 of each class alike. Measures, not losses."""
+"""How well classes are predicted: accuracy, accuracy among the first k, and F1. Measures, not losses."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def top_accuracy(scores: Tensor, labels: Tensor, among: int = 1) -> Tensor:
 
 
 def f1_of_classes(found: Tensor, wanted: Tensor, classes: int) -> Tensor:
-    """[classes]: F1 = 2·hits / (found + wanted); nan for a class that nobody has and nobody found."""
+    """[classes]: F1 = 2·hits / (found + wanted); nan for a class that is neither there nor predicted."""
     hits, found_of, wanted_of = (
         torch.bincount(numbers, minlength=classes) for numbers in (wanted[found == wanted], found, wanted)
     )
@@ -27,6 +27,20 @@ def f1_of_classes(found: Tensor, wanted: Tensor, classes: int) -> Tensor:
 
 
 def macro_f1(scores: Tensor, labels: Tensor) -> Tensor:
-    """The mean F1 of the classes that somebody has or found."""
+    """The mean F1 of the classes that are there or predicted. Rare classes count as much as common ones."""
     check_shapes(scores=(scores, "n c"), labels=(labels, "n"))
     return f1_of_classes(scores.argmax(dim=1), labels, scores.shape[1]).nanmean()
+
+
+def majority_share(wanted: Tensor) -> Tensor:
+    """The accuracy of always predicting the commonest class: what every other accuracy is to be read against."""
+    return torch.bincount(wanted).max() / len(wanted)
+
+
+def agreement(found: Tensor, wanted: Tensor, classes: int, positive: int) -> dict[str, Tensor]:
+    """Accuracy; F1 of ``positive`` where there are two classes, else the mean F1 of all; and what the commonest class
+    would reach.
+    """
+    each = f1_of_classes(found, wanted, classes)
+    f1 = each[positive].nan_to_num() if classes == 2 else each.nanmean()
+    return {"accuracy": (found == wanted).float().mean(), "f1": f1, "guess": majority_share(wanted)}

@@ -1,4 +1,6 @@
-"""What a cloud of vectors looks like. Each takes [n, d] and returns a scalar tensor (``spectrum``: a vector).
+"""How isotropic a cloud of vectors is. Each takes [n, d] and returns a scalar tensor (``spectrum``: a vector).
+
+``evaluation.geometry`` has the same for float arrays, checked, as floats; these are differentiable.
 
 Products are taken in the type that is given, sums in float64, in tiles: n² numbers never stand in memory at once.
 """

@@ -1,25 +1,21 @@
 """One file a paper. A file dropped into this folder is found by the command line, the recipes and the comparison.
 
-The room shares its name with the public function that lists it, so the room itself can be called:
+The room shares its name with the verb that lists the methods, so the room itself can be called:
 ``isotrope.methods()``.
 """
 
 from __future__ import annotations
 
-import sys
-from types import ModuleType
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import Any
 
-if TYPE_CHECKING:
-    from isotrope.methods.frame.method import Card
+from isotrope.callable_room import make_callable
 
 
-class _Room(ModuleType):
-    def __call__(self) -> list[Card]:
-        """A card for every method: name, title, paper, year, needs, kind."""
-        from isotrope.methods.frame.method_registry import cards
+def _verb() -> Callable[..., Any]:
+    from isotrope.api import methods
 
-        return cards()
+    return methods
 
 
-sys.modules[__name__].__class__ = _Room
+make_callable(__name__, _verb)

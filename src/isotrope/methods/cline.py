@@ -13,7 +13,6 @@ from torch.nn.functional import binary_cross_entropy_with_logits
 from isotrope.data.corpus import Corpus
 from isotrope.encoders.encoder import Encoder
 from isotrope.errors import InputError
-from isotrope.lexicon.meaning_changes import draw_antonyms, draw_synonyms
 from isotrope.lexicon.replacements import knows_words, open_lexicon
 from isotrope.lexicon.spelling import Spelling
 from isotrope.lexicon.wordnet import files_of, wordnet_folder
@@ -27,6 +26,7 @@ from isotrope.tokens.padded import Tokens, join
 from isotrope.towers.heads import tanh_head
 from isotrope.towers.keeping import Tower, Trained
 from isotrope.views.masking import label_tokens
+from isotrope.views.meaning_changes import draw_antonyms, draw_synonyms
 from isotrope.views.numbers import Numbers
 
 PROBED = 1000  # texts in which a known word is looked for

@@ -14,6 +14,7 @@ from isotrope.encoders.encoder import Encoder
 from isotrope.encoders.loading import load
 from isotrope.encoders.modes import set_dropout
 from isotrope.errors import InputError
+from isotrope.measures.principal import principal_axes
 from isotrope.methods.frame.batch import Batch, View
 from isotrope.methods.frame.method import Card, Method, Prepared
 from isotrope.methods.frame.settings import DropoutSetting, Settings
@@ -97,9 +98,9 @@ class Distil(Method[DistilSettings]):
         texts = self.sample.texts()
         units = [np.asarray(teacher.encode(texts, normalize_embeddings=True)) for teacher in self.teachers]
         moments = torch.from_numpy(np.concatenate(units, axis=1)).double()
-        _, directions = torch.linalg.eigh(moments.T @ moments)
+        _, directions = principal_axes(moments.T @ moments)
         with torch.no_grad():
-            projection.weight.copy_(directions.T.flip(0)[: encoder.dimension])
+            projection.weight.copy_(directions.T[: encoder.dimension])
         return projection
 
     def views(self, records: Records, rng: np.random.Generator) -> dict[str, View]:

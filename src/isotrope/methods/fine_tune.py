@@ -15,7 +15,8 @@ from torch.nn.functional import cross_entropy, mse_loss
 from isotrope.data.corpus import Corpus, Records
 from isotrope.encoders.encoder import Encoder
 from isotrope.errors import InputError
-from isotrope.measures.task_scores import agreement, correlations
+from isotrope.measures.classification import agreement
+from isotrope.measures.correlation import correlations
 from isotrope.methods.frame.batch import Batch, View
 from isotrope.methods.frame.label_targets import Classes, Scores
 from isotrope.methods.frame.method import Card, Method, Prepared

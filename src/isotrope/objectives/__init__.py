@@ -1,4 +1,9 @@
-"""Vectors → loss: pure functions on tensors, no model, no state."""
+"""Vectors → loss: pure functions on tensors, no model, no state, no I/O.
+
+Nearly all are the one equation of ``contrast``; ``sampling``, ``triplet``, ``imitation`` and ``likelihood`` are its
+cousins. Vectors come un-normalised, and the result is a scalar, the mean over the anchors, unless a docstring says
+otherwise.
+"""
 
 from isotrope.objectives.consecutive import neighbour_prediction
 from isotrope.objectives.contrast import contrast, info_nce, nt_xent
@@ -6,7 +11,6 @@ from isotrope.objectives.debiased import debiased
 from isotrope.objectives.entity import entity_contrast
 from isotrope.objectives.guided import self_guided
 from isotrope.objectives.imitation import imitation
-from isotrope.objectives.information import info_bound
 from isotrope.objectives.likelihood import bits_per_dimension
 from isotrope.objectives.neighbourhood import contrast_with_neighbours, nearest_rows, neighbourhood, virtual_contrast
 from isotrope.objectives.queue import queue_nce
@@ -27,7 +31,6 @@ __all__ = [
     "debiased",
     "entity_contrast",
     "imitation",
-    "info_bound",
     "info_nce",
     "joint_neighbours",
     "mined_triplets",

@@ -1,4 +1,4 @@
-"""The inner step of methods that search the vectors that are hardest to tell apart (DCLR, VaSCL)."""
+"""The inner step of methods that search for the hardest vectors by gradient ascent (DCLR, VaSCL)."""
 
 from __future__ import annotations
 
@@ -12,11 +12,12 @@ from isotrope.objectives.vectors import wide
 
 
 def steepest(objective: Callable[[Tensor], Tensor], vectors: Tensor) -> Tensor:
-    """For each row of ``vectors`` the unit vector along which ``objective`` grows fastest; constant to whatever
-    follows.
+    """The unit vector along which ``objective`` grows fastest, for each row of ``vectors``.
 
-    Only ``vectors`` are differentiated: parameters that ``objective`` uses keep the gradient they have. Where nothing
-    changes the row is 0.
+        δ_i = g_i / ‖g_i‖,   g = ∂ objective / ∂ vectors
+
+    Use it to make adversarial negatives or neighbours inside a step. The result carries no gradient, and parameters
+    that ``objective`` uses keep the gradient they have. A row that the objective does not depend on is 0.
     """
     with torch.enable_grad():
         start = wide(vectors.detach()).requires_grad_()

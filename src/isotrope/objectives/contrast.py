@@ -19,9 +19,14 @@ from isotrope.objectives.vectors import check_shapes, check_temperature, mean, u
 def contrast(scores: Tensor, targets: Tensor, weights: Tensor | None = None, reduction: str = "mean") -> Tensor:
     """Cross-entropy between ``targets`` and the weighted softmax of ``scores`` over the candidates of each row.
 
+        L_i = − Σ_j t_ij · [ s_ij − log Σ_k w_ik · exp(s_ik) ]
+
     ``scores`` [rows, candidates] are similarities divided by the temperature; −inf leaves a candidate out, and so does
     weight 0. ``targets``: rows that sum to 1, or the index of the one right candidate (int64). ``reduction``: "mean",
-    "sum" or "none". A weight multiplies exp(score), so it is the weight itself, not its logarithm.
+    "sum" or "none".
+
+    Use it to write a new objective: choose rows, candidates, targets and weights. A weight multiplies exp(score), so it
+    is the weight itself, not its logarithm.
     """
     scores = wide(scores)
     weighted = scores if weights is None else scores + weights.to(scores.dtype).log()
@@ -50,14 +55,20 @@ def info_nce(
 
         ℓ_i = −log  exp(cos(a_i, c_i)/τ) / Σ_j [ exp(cos(a_i, c_j)/τ) + α^{1[i=j]} exp(cos(a_i, n_j)/τ) ]
 
-    ``negatives`` [N, d]: one hard negative a row, a candidate of every row. ``negative_weight`` is α, the weight of the
-    row's own negative in the denominator; the released SimCSE flag of a similar name is log α.
+    ``candidates`` [M, d] may be more than the anchors: the rest are negatives. ``negatives`` [N, d]: one hard negative
+    for each row, a candidate of every row. ``negative_weight`` is α, the weight of the row's own negative in the
+    denominator.
+
+    Use it for pairs of different roles (question and answer, two passes with dropout). The released SimCSE flag of a
+    similar name is log α. A repeated text in the batch is its own false negative. ``nt_xent`` also compares candidates
+    with each other; ``queue_nce`` takes its negatives from earlier batches.
     """
     check_temperature(temperature)
     check_shapes(anchors=(anchors, "N d"), candidates=(candidates, "M d"))
     if len(candidates) < len(anchors):
         raise InputError(
-            f"Candidate i is the positive of anchor i, but there are {len(anchors)} anchors and {len(candidates)} candidates."
+            f"Candidate i is the positive of anchor i, but there are {len(anchors)} anchors and {len(candidates)} "
+            "candidates."
         )
     anchors, candidates = unit(anchors), unit(candidates)
     scores = anchors @ candidates.T / temperature
@@ -76,7 +87,10 @@ def info_nce(
 def nt_xent(first: Tensor, second: Tensor, temperature: float | Tensor = 0.1) -> Tensor:
     """SimCLR's loss: 2N anchors, each against the 2N − 1 others, the positive among them.
 
-    The mean over the 2N anchors; the released code gives twice this.
+        ℓ_i = −log  exp(cos(z_i, z_p(i))/τ) / Σ_{k≠i} exp(cos(z_i, z_k)/τ),   z = [first; second], p(i) = i ± N
+
+    Use it where the two views play the same role. The mean is over the 2N anchors; the released code gives twice this.
+    ``info_nce`` is its one-way form, without the candidates of the anchor's own side.
     """
     check_temperature(temperature)
     check_shapes(first=(first, "N d"), second=(second, "N d"))

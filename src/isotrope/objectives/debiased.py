@@ -16,9 +16,13 @@ def debiased(
 
         ℓ_i = −log  exp(cos(a_i, p_i)/τ) / [ Σ_j w_ij exp(cos(a_i, p_j)/τ) + Σ_n exp(cos(a_i, n)/τ) ],   w_ii = 1
 
-    ``weights`` [N, N] ≥ 0: the paper's are 0 where another encoder finds i and j too similar, and 1 elsewhere. A weight
-    multiplies the exponential: multiplying the score, as the released code does, leaves a candidate of score 0 behind.
-    ``noise`` [k, d] may be empty. The paper prints the denominator without the positive, where the loss falls below 0.
+    ``weights`` [N, N] ≥ 0: the paper's are 0 where another encoder finds i and j too similar, and 1 elsewhere.
+    ``noise`` [k, d] may be empty.
+
+    Use it where a batch holds many near-paraphrases and a second encoder can find them. A weight multiplies the
+    exponential: multiplying the score, as the released code does, leaves a candidate of score 0 behind. The paper
+    prints the denominator without the positive, where the loss falls below 0. With all weights 1 and no noise it is
+    ``info_nce``.
     """
     check_temperature(temperature)
     check_shapes(anchors=(anchors, "N d"), positives=(positives, "N d"), noise=(noise, "k d"), weights=(weights, "N N"))

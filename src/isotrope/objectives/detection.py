@@ -1,4 +1,4 @@
-"""Replaced-token detection (Clark et al. 2020): was this token put there by the generator?"""
+"""Replaced-token detection (ELECTRA; Clark et al. 2020): did the generator put this token there?"""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from isotrope.objectives.vectors import check_shapes, wide
 
 
 def sample_tokens(scores: Tensor, dice: Tensor, temperature: float = 1.0) -> Tensor:
-    """One token a row from softmax(scores/T), by the throw that is given: the first token at which the summed
-    probability passes it.
+    """One token for each row from softmax(scores/T): the first at which the cumulative probability passes the row's
+    number in ``dice``.
 
     ``scores`` [n, vocabulary], ``dice`` [n] in [0, 1). The same dice give the same tokens however the rows are cut into
-    batches, which noise drawn on the spot would not. T → 0 gives the most likely token.
+    batches, which noise drawn on the spot would not. T = 0 gives the most likely token.
     """
     check_shapes(scores=(scores, "n V"), dice=(dice, "n"))
     if temperature == 0:
@@ -25,9 +25,13 @@ def sample_tokens(scores: Tensor, dice: Tensor, temperature: float = 1.0) -> Ten
 
 
 def detection_losses(scores: Tensor, replaced: Tensor, valid: Tensor) -> Tensor:
-    """BCE(score_t, 1[token t was replaced]) of each token [b, n]; 0 where none stands.
+    """The binary cross-entropy of each token [b, n]; 0 at padding.
 
-    The loss is their sum over the number of tokens that stand, special ones too.
+        ℓ_t = BCE(score_t, 1[token t was replaced])
+
+    Use it as a token-level auxiliary loss: every position gives a signal, not only the masked ones of MLM. The loss is
+    the sum over the number of tokens, special ones too. A generator that is too good leaves nothing to detect: then all
+    labels are 0.
     """
     check_shapes(scores=(scores, "b n"), replaced=(replaced, "b n"), valid=(valid, "b n"))
     scores = wide(scores)

@@ -22,12 +22,13 @@ def entity_contrast(
 
         ℓ_i = −log  exp(cos(s_i, e_i)/τ) / Σ_j [ exp(cos(s_i, e_j)/τ) + α^{1[i=j]} exp(cos(s_i, e⁻_j)/τ) ]
 
-    ``hard_entities`` [N, d]: another entity of the same type, one a sentence. α is ``negative_weight``: 1 in the paper,
-    e in the released code. Entities come in the width of the sentences, so already mapped. The released code divides by
-    a temperature of 100 (10 for several languages), where this term hardly moves the encoder.
+    ``hard_entities`` [N, d]: another entity of the same type for each sentence. α is ``negative_weight``: 1 in the
+    paper, e in the released code. ``allowed``: bool [N, N], or [N, 2N] with hard entities; where it is False, the
+    entity is no candidate of the sentence. The sentence's own entity always is one.
 
-    ``allowed``: bool [N, N], or [N, 2N] with hard entities; where it is False, the entity is no candidate of the
-    sentence. The own entity always is one.
+    Use it for sentences with links to a knowledge base, together with a loss between sentences. Entities come in the
+    width of the sentences, so already mapped. The released code divides by a temperature of 100 (10 for several
+    languages), where this term hardly moves the encoder. Without ``allowed`` it is ``info_nce``.
     """
     check_shapes(sentences=(sentences, "N d"), entities=(entities, "N d"))
     if hard_entities is not None:

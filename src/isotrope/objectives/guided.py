@@ -22,9 +22,11 @@ def self_guided(cls: Tensor, layers: Tensor, temperature: float | Tensor = 0.01,
         "opt2":  ℓ_i  = −log φ(c_i, h_i) / Σ_j φ(c_i, h_j)
         "opt3":  ℓ_ik = −log φ(c_i, h_ik) / [ φ(c_i, h_ik) + Σ_{j≠i} Σ_n φ(c_i, h_jn) ]
 
-    ``cls`` [b, d], ``layers`` [b, L, d]. Only "opt3" takes several layers: each is a positive in a softmax of its own,
-    from which the sentence's other layers are absent. The rest take L = 1, one layer drawn for each sentence: a draw,
-    not a mean of layers.
+    ``cls`` [b, d], ``layers`` [b, L, d].
+
+    Use it where there is only a pre-trained model and text: the views cost no edits. Only "opt3" takes several layers:
+    each is a positive in a softmax of its own, from which the sentence's other layers are absent. The rest take L = 1,
+    one layer drawn at random for each sentence, not a mean of layers. "base" is ``nt_xent`` and "opt2" ``info_nce``.
     """
     if variant not in VARIANTS:
         raise ValueError(f"variant is one of {', '.join(VARIANTS)}, not {variant!r}")
@@ -34,7 +36,8 @@ def self_guided(cls: Tensor, layers: Tensor, temperature: float | Tensor = 0.01,
         return _every_layer(unit(cls), unit(layers), temperature)
     if layers.shape[1] != 1:
         raise InputError(
-            f"variant '{variant}' compares one layer a sentence, so layers must be [b, 1, d]; it has {layers.shape[1]} layers."
+            f"variant '{variant}' compares one layer of each sentence, so layers must be [b, 1, d]; "
+            f"it has {layers.shape[1]} layers."
         )
     drawn = layers[:, 0]
     if variant == "base":

@@ -1,4 +1,4 @@
-"""The likelihood of a flow."""
+"""The loss of a normalising flow (BERT-flow; Li et al. 2020): the negative log-likelihood of what it maps."""
 
 from __future__ import annotations
 
@@ -14,8 +14,10 @@ def bits_per_dimension(latents: Tensor, log_det: Tensor) -> Tensor:
 
         −log₂ p(u) / D,   log p(u) = log N(z; 0, I) + log |det ∂z/∂u|
 
-    ``latents`` z [N, D], ``log_det`` [N]. It is a density: below 0 is nothing strange. A standard normal gives ½
-    log₂(2πe) = 2.047.
+    ``latents`` z [N, D], ``log_det`` [N].
+
+    Use it to fit an invertible map of vectors that are already there; it trains no encoder. It is a density, so values
+    below 0 are nothing strange. A standard normal gives ½ log₂(2πe) = 2.047.
     """
     check_shapes(latents=(latents, "N D"), log_det=(log_det, "N"))
     latents, log_det = wide(latents), wide(log_det)

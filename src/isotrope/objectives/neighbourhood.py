@@ -1,4 +1,4 @@
-"""VaSCL's losses (Zhang et al. 2022): a vector and its perturbed copy against the nearest other vectors of the batch."""
+"""VaSCL's losses (Zhang et al. 2022): a vector and its perturbed copy against the nearest vectors of the batch."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from isotrope.objectives.vectors import check_shapes, check_temperature, unit, w
 
 
 def neighbourhood(anchors: Tensor, virtual: Tensor, k: int, temperature: float | Tensor = 0.05) -> Tensor:
-    """Each vector and its virtual copy must find one another among their k neighbours and the copies of these (equation
-    5).
+    """Each vector and its virtual copy must find one another among their k neighbours and the copies of these.
 
-    The neighbours are those of ``anchors`` by dot product. The paper searches them before the projection and compares
-    after it: then take ``nearest_rows`` of the one and ``contrast_with_neighbours`` of the other.
+    It is ``contrast_with_neighbours`` (VaSCL's equation 5) with the k nearest rows of ``anchors`` by dot product. The
+    paper searches neighbours before the projection and compares after it: then take ``nearest_rows`` of the one and
+    ``contrast_with_neighbours`` of the other.
     """
     check_shapes(anchors=(anchors, "M d"), virtual=(virtual, "M d"))
     return contrast_with_neighbours(anchors, virtual, nearest_rows(anchors, k), temperature)
 
 
 def nearest_rows(vectors: Tensor, k: int) -> Tensor:
-    """The k other rows with the largest dot product, for each row:
+    """The k other rows with the largest dot product for each row, int64 [rows, k].
 
-    int64 [rows, k]. Lengths count: nothing is normalised.
+    Nothing is normalised: long vectors are neighbours of many.
     """
     check_shapes(vectors=(vectors, "M d"))
     if not 1 <= k < len(vectors):
@@ -45,8 +45,8 @@ def contrast_with_neighbours(
 
         ℓ = −log  φ(z_i, z*_i) / [ φ(z_i, z*_i) + Σ_{n∈N(i)} ( φ(a, z_n) + φ(a, z*_n) ) ],   a = z_i and a = z*_i
 
-    The mean over the 2M terms. It is NT-Xent with the strangers left out, and NT-Xent itself where all others are
-    neighbours.
+    The mean is over the 2M terms. Use it to concentrate a large batch on its hardest negatives; in a small batch the
+    neighbours are far away. It is ``nt_xent`` without the other rows, and ``nt_xent`` itself where all are neighbours.
     """
     check_temperature(temperature)
     check_shapes(anchors=(anchors, "M d"), virtual=(virtual, "M d"), neighbours=(neighbours, "M k"))
@@ -64,8 +64,8 @@ def virtual_contrast(
 
         ℓ_i = −log  φ(z*_i, z_i) / [ φ(z*_i, z_i) + Σ_{n∈N(i)} φ(z*_i, z_n) ]
 
-    The perturbation is the one that makes this largest, so VaSCL climbs it; ``contrast_with_neighbours`` is what it
-    trains on.
+    VaSCL's perturbation makes this largest (see ``steepest``), so it is maximised over ``virtual``; the encoder is
+    trained with ``contrast_with_neighbours``.
     """
     check_temperature(temperature)
     check_shapes(virtual=(virtual, "M d"), anchors=(anchors, "M d"), neighbours=(neighbours, "M k"))

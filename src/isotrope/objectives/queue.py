@@ -1,4 +1,6 @@
-"""MoCo's loss: the candidates are a queue of earlier keys, so their number does not hang on the batch."""
+"""MoCo's loss (He et al. 2020): the negatives are a queue of earlier keys, so their number does not depend on the
+batch.
+"""
 
 from __future__ import annotations
 
@@ -14,9 +16,11 @@ def queue_nce(queries: Tensor, keys: Tensor, queue: Tensor, temperature: float |
 
         ℓ_i = −log  exp(cos(q_i, k_i)/τ) / [ exp(cos(q_i, k_i)/τ) + Σ_u exp(cos(q_i, u)/τ) ]
 
-    The other keys of the batch are no candidates: they join the queue after the step. ``queue`` [K, d] may be empty,
-    and may be overwritten between this call and the backward pass. Nothing is detached here: keys come from an encoder
-    without gradient.
+    ``queue`` [K, d] may be empty, and may be overwritten between this call and the backward pass.
+
+    Use it where memory allows only small batches. The other keys of the batch are no candidates: they join the queue
+    after the step. Keys must come from a slowly moving encoder without gradient (nothing is detached here), or old keys
+    are not comparable with new queries. ``info_nce`` takes its negatives from the batch instead.
     """
     check_temperature(temperature)
     check_shapes(queries=(queries, "N d"), keys=(keys, "N d"), queue=(queue, "K d"))

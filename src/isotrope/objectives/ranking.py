@@ -16,8 +16,11 @@ def cosent(similarities: Tensor, labels: Tensor, scale: float = 20.0) -> Tensor:
 
         L = log( 1 + Σ_{y_i < y_j} exp(scale · (s_i − s_j)) )
 
-    ``similarities`` and ``labels`` [N]: one cosine and one score a pair of texts. One number for the batch, not a mean
-    over pairs: it grows with the batch. Pairs of equal label are not compared, so a batch of one label gives 0.
+    ``similarities`` and ``labels`` [N]: one cosine and one score for each pair of texts.
+
+    Use it for pairs with graded scores: only their order counts, as in Spearman's correlation. It is one number for the
+    batch, not a mean over pairs, and grows with the batch. Pairs of equal label are not compared, so a batch of one
+    label gives 0. Labels that are classes belong to ``supervised_contrast``.
     """
     check_shapes(similarities=(similarities, "N"), labels=(labels, "N"))
     similarities = wide(similarities)

@@ -1,4 +1,4 @@
-"""The sigmoid cousins of the one equation: tell the true partner from noise, each candidate by its own yes or no."""
+"""The sigmoid cousins of the one equation: each candidate is classified on its own as true partner or noise."""
 
 from __future__ import annotations
 
@@ -13,14 +13,16 @@ from isotrope.objectives.vectors import check_shapes, check_temperature, mean, w
 
 
 def negative_sampling(anchor: Tensor, positive: Tensor, negatives: Tensor, temperature: float | Tensor = 1.0) -> Tensor:
-    """word2vec's loss: yes to the true partner, no to each of the k drawn ones.
+    """word2vec's loss: the true partner is classified as true, each of the k drawn ones as noise.
 
         ℓ_i = −log σ(a_i·p_i/τ) − Σ_j log σ(−a_i·n_ij/τ)
 
-    ``negatives`` [N, k, d]; their terms are summed, so the loss grows with k. Raw dot products. At the optimum a score
-    is PMI − log k, not a log probability: for that see ``nce``.
+    ``negatives`` [N, k, d]; their terms are summed, so the loss grows with k.
+
+    Use it over large vocabularies, where a softmax over all candidates is too dear. Scores are raw dot products. At the
+    optimum a score is PMI − log k, not a log probability: for that see ``nce``.
     """
-    return _tell_apart(_scores(anchor, positive, negatives, temperature))
+    return _classify(_scores(anchor, positive, negatives, temperature))
 
 
 def nce(
@@ -31,8 +33,10 @@ def nce(
         ℓ_i = −log σ(Δ(p_i)) − Σ_j log σ(−Δ(n_ij)),   Δ(x) = a_i·x/τ − log(k·q(x))
 
     ``log_noise`` is log q(x) without the k: [N, 1 + k], the positive's first, or anything that broadcasts to it, such
-    as −log V for uniform noise over V candidates. It must be the q that the negatives were drawn from. At the optimum a
-    score is log p(x | a).
+    as −log V for uniform noise over V candidates.
+
+    Use it where scores must be log probabilities: at the optimum a score is log p(x | a). ``log_noise`` must be the q
+    that the negatives were drawn from. ``negative_sampling`` leaves q out and learns PMI instead.
     """
     scores = _scores(anchor, positive, negatives, temperature)
     drawn = negatives.shape[1]
@@ -43,22 +47,25 @@ def nce(
         log_noise = log_noise.broadcast_to(scores.shape)
     except RuntimeError:
         raise InputError(
-            f"log_noise must be [N, 1 + k] = {list(scores.shape)}, the positive's column first; {list(log_noise.shape)} was given."
+            f"log_noise must be [N, 1 + k] = {list(scores.shape)}, the positive's column first; "
+            f"{list(log_noise.shape)} was given."
         ) from None
-    return _tell_apart(scores - log_noise - math.log(drawn))
+    return _classify(scores - log_noise - math.log(drawn))
 
 
 def windowed_sampling(
     anchors: Tensor, partners: Tensor, noise: Tensor, pairs: Tensor, other: Tensor, negatives: int
 ) -> Tensor:
-    """Negative sampling over all pairs of words within each text; the noise is drawn for the text and shared by its
-    pairs.
+    """Negative sampling over all pairs of words within each text; the pairs of a text share its noise.
 
         ℓ_b = − Σ_ij P_bij [ log σ(a_i·p_j) + (k/K) Σ_n O_bjn log σ(−a_i·z_n) ]
 
     ``anchors`` and ``partners`` [texts, words, d], ``noise`` z [texts, K, d]. ``pairs`` P [texts, words, words] says
     how much a pair counts; ``other`` O [texts, words, K] is 0 where noise word n is partner j itself. Each pair counts
     ``negatives`` k noise words in the mean. The result [texts] is a sum over pairs.
+
+    Use it to train word vectors on whole texts at once: two matrix products replace k draws for each pair. The pairs of
+    a text see the same noise, so few noise words make its gradient noisier than that of ``negative_sampling``.
     """
     check_shapes(
         anchors=(anchors, "B W d"), partners=(partners, "B W d"), noise=(noise, "B K d"), pairs=(pairs, "B W W")
@@ -78,5 +85,5 @@ def _scores(anchor: Tensor, positive: Tensor, negatives: Tensor, temperature: fl
     return (candidates @ wide(anchor).unsqueeze(2)).squeeze(2) / temperature
 
 
-def _tell_apart(scores: Tensor) -> Tensor:
+def _classify(scores: Tensor) -> Tensor:
     return mean(-logsigmoid(scores[:, 0]) - logsigmoid(-scores[:, 1:]).sum(dim=1))

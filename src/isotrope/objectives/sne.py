@@ -1,8 +1,7 @@
-"""Stochastic neighbour embedding (Hinton and Roweis 2002; van der Maaten and Hinton 2008): few dimensions, the same
-neighbours.
+"""Stochastic neighbour embedding (Hinton and Roweis 2002; van der Maaten and Hinton 2008): maps that keep neighbours.
 
 The targets are the neighbours p in the space of the vectors; the free points y are moved until their own neighbours q
-agree. It is the one equation with soft targets and −‖y_i − y_j‖² as score; the entropy of p, a constant, is taken off
+agree. It is the one equation with soft targets and −‖y_i − y_j‖² as score; the entropy of p, a constant, is subtracted
 so that the best value is 0.
 """
 
@@ -23,7 +22,8 @@ def neighbours(vectors: Tensor, perplexity: float) -> Tensor:
 
         p_{j|i} ∝ exp(−‖x_i − x_j‖² / 2σ_i²),   σ_i by bisection
 
-    A row with more equal neighbours than the perplexity cannot reach it: its neighbours then share the row.
+    The targets of ``sne``; perplexity is the effective number of neighbours. A row with more equal neighbours than the
+    perplexity cannot reach it: its neighbours then share the row.
     """
     check_shapes(vectors=(vectors, "n d"))
     count = len(vectors)
@@ -43,15 +43,18 @@ def neighbours(vectors: Tensor, perplexity: float) -> Tensor:
 
 
 def joint_neighbours(vectors: Tensor, perplexity: float) -> Tensor:
-    """p_ij = (p_{j|i} + p_{i|j}) / 2n: symmetric, and all of it sums to 1."""
+    """p_ij = (p_{j|i} + p_{i|j}) / 2n [n, n]: symmetric, sums to 1; the targets of ``symmetric_sne`` and ``t_sne``."""
     rows = neighbours(vectors, perplexity)
     return (rows + rows.T) / (2 * len(rows))
 
 
 def sne(points: Tensor, targets: Tensor) -> Tensor:
-    """SNE: the mean over i of KL(P_i ‖ Q_i), q_{j|i} ∝ exp(−‖y_i − y_j‖²).
+    """SNE: each point must have the neighbours of its vector.
 
-    ``targets`` from ``neighbours``. The paper sums over i: n times this.
+        L = 1/n Σ_i KL(P_i ‖ Q_i),   q_{j|i} ∝ exp(−‖y_i − y_j‖²)
+
+    ``targets`` from ``neighbours``. Use it to study neighbourhoods point by point; maps for people come out crowded in
+    the middle, and ``t_sne`` spreads them. The paper sums over i: n times this.
     """
     _check(points, targets, dim=1)
     scores = _scores(points)
@@ -60,18 +63,23 @@ def sne(points: Tensor, targets: Tensor) -> Tensor:
 
 
 def symmetric_sne(points: Tensor, targets: Tensor) -> Tensor:
-    """Symmetric SNE:
+    """Symmetric SNE: one distribution over all pairs.
 
-    KL(P ‖ Q) over all pairs at once, q_ij ∝ exp(−‖y_i − y_j‖²). ``targets`` from ``joint_neighbours``.
+        L = KL(P ‖ Q),   q_ij ∝ exp(−‖y_i − y_j‖²)
+
+    ``targets`` from ``joint_neighbours``. Its gradient is simpler than that of ``sne``, and it crowds points as much.
     """
     _check(points, targets, dim=None)
     return _joint(_scores(points), targets)
 
 
 def t_sne(points: Tensor, targets: Tensor) -> Tensor:
-    """t-SNE: KL(P ‖ Q) over all pairs, q_ij ∝ 1 / (1 + ‖y_i − y_j‖²). ``targets`` from ``joint_neighbours``.
+    """t-SNE: symmetric SNE with a heavy-tailed map.
 
-    The heavy tails let moderate distances grow, so clusters part.
+        L = KL(P ‖ Q),   q_ij ∝ 1 / (1 + ‖y_i − y_j‖²)
+
+    ``targets`` from ``joint_neighbours``. Use it for maps in two dimensions: the heavy tails let moderate distances
+    grow, so clusters part. Distances between clusters mean little.
     """
     _check(points, targets, dim=None)
     return _joint(-torch.log1p(-_scores(points)), targets)

@@ -19,9 +19,11 @@ def supervised_contrast(
         "out":  ℓ_i = −1/|P_i| Σ_{p∈P_i} log [ exp(cos(z_i, z_p)/τ) / Σ_{a≠i} exp(cos(z_i, z_a)/τ) ]
         "in":   ℓ_i = −log [ 1/|P_i| Σ_{p∈P_i} exp(cos(z_i, z_p)/τ) / Σ_{a≠i} exp(cos(z_i, z_a)/τ) ]
 
-    One row a view: two views of a record are two rows of one label. A row without a positive is left out of the mean
-    (the released code counts it as 0); it stays a candidate of the others. The released code also multiplies the loss
-    by τ / 0.07.
+    One row for each view: two views of a record are two rows of one label.
+
+    Use it for classes with several records in a batch (the order "by-class"). "out" is the paper's better form. A row
+    without a positive is left out of the mean (the released code counts it as 0) and stays a candidate of the others.
+    The released code also multiplies the loss by τ / 0.07. With labels 0 … N − 1, twice each, it is ``nt_xent``.
     """
     if form not in ("in", "out"):
         raise ValueError(f"form is 'in' or 'out', not {form!r}")

@@ -10,11 +10,15 @@ from isotrope.objectives.vectors import check_shapes, wide
 
 
 def synonym_antonym(original: Tensor, synonym: Tensor, antonym: Tensor, reduction: str = "mean") -> Tensor:
-    """One positive, one negative, raw dot products: no cosine, no temperature, no other sentence of the batch.
+    """A sentence must be nearer to itself with synonyms than to itself with antonyms.
 
         ℓ_i = −log  exp(o_i·s_i) / (exp(o_i·s_i) + exp(o_i·a_i))  =  softplus(o_i·a_i − o_i·s_i)
 
     ``reduction``: "mean" over sentences, or "none": [N].
+
+    Use it where small edits that change the meaning must move a vector. One positive, one negative and raw dot
+    products: no cosine, no temperature, no other sentence of the batch, so nothing keeps sentences apart from each
+    other. ``synonym_antonym_released`` is what the released code computes.
     """
     _check(original, synonym, antonym, reduction)
     wider = wide(original)
@@ -23,12 +27,12 @@ def synonym_antonym(original: Tensor, synonym: Tensor, antonym: Tensor, reductio
 
 
 def synonym_antonym_released(original: Tensor, synonym: Tensor, antonym: Tensor, reduction: str = "mean") -> Tensor:
-    """What the released code does instead: two separate yes-or-no questions on the mean of the products.
+    """The released code's form of ``synonym_antonym``: two separate binary classifications of the mean product.
 
         ℓ_i = ½ [ −log σ(o_i·s_i / d) − log(1 − σ(o_i·a_i / d)) ]
 
-    Division by the width d keeps the scores small: after a tanh they lie in (−1, 1), and ℓ cannot fall below −log σ(1)
-    = 0.313.
+    Use it only to reproduce that code. Division by the width d keeps the scores small: after a tanh they lie in
+    (−1, 1), and ℓ cannot fall below −log σ(1) = 0.313.
     """
     _check(original, synonym, antonym, reduction)
     wider = wide(original)

@@ -1,6 +1,4 @@
-"""TaCL's objective (Su et al. 2022): the student's vector of a masked token must find the teacher's vector of that
-token.
-"""
+"""TaCL's objective (Su et al. 2022): token vectors that differ within a sentence."""
 
 from __future__ import annotations
 
@@ -21,14 +19,16 @@ def token_contrast(
     temperature: float | Tensor = 0.01,
     reduction: str = "mean",
 ) -> Tensor:
-    """Among all tokens of its own sequence, and of no other.
+    """The student's vector of a masked token must find the teacher's vector of that token in the same sequence.
 
         ℓ_i = −log  exp(cos(s_i, t_i)/τ) / Σ_j exp(cos(s_i, t_j)/τ)        i: anchors, j: valid tokens of the sequence
 
-    ``student``, ``teacher`` [b, n, d]; ``valid`` [b, n] is True where a token stands, ``anchors`` [b, n] where one is
-    asked for. The released code counts padding among the candidates, so that its loss depends on the padding; here it
-    never does. ``reduction``: "mean" over all anchors of the batch (0 where there is none), or "none": [b, n], 0 where
-    nothing is asked.
+    ``student``, ``teacher`` [b, n, d]; ``valid`` [b, n] is False at padding, ``anchors`` [b, n] is True at the masked
+    tokens. ``reduction``: "mean" over all anchors of the batch (0 where there is none), or "none": [b, n], 0 elsewhere.
+
+    Use it to keep the tokens of a sequence from becoming alike, together with MLM. Other sequences are no candidates.
+    The released code counts padding among the candidates, so that its loss depends on the padding; here it never does.
+    ``info_nce`` does the same for whole sentences.
     """
     if reduction not in ("mean", "none"):
         raise ValueError(f"reduction is 'mean' or 'none', not {reduction!r}")

@@ -1,4 +1,4 @@
-"""The margin triplet loss (SBERT, FaceNet), and the choice of triples from a labelled batch."""
+"""The triplet loss with a margin (SBERT, FaceNet), and how triples are mined from a labelled batch."""
 
 from __future__ import annotations
 
@@ -20,8 +20,12 @@ def triplet(
 
         ℓ_i = max(0, D(a_i, p_i) − D(a_i, n_i) + margin)
 
-    D is the length of the difference, not its square ("euclidean"), or 1 − cos ("cosine": at most 2, so the margin is
-    below 2). The mean counts the triples that are already right; no triples at all give 0.
+    D is the length of the difference, not its square ("euclidean"), or 1 − cos ("cosine": at most 2, so the margin must
+    be below 2).
+
+    Use it for triples with a negative of their own, or with ``mined_triplets``. The mean counts the triples that are
+    already right, so it fades as training succeeds; no triples at all give 0. ``info_nce`` with ``negatives`` also
+    compares with the rest of the batch.
     """
     _check_distance(distance)
     check_shapes(anchor=(anchor, "N d"), positive=(positive, "N d"), negative=(negative, "N d"))
@@ -34,9 +38,12 @@ def mined_triplets(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """The triples of a labelled batch as row numbers (a, p, n), for ``triplet(x[a], x[p], x[n], margin, distance)``.
 
-    "batch-all": every triple, so up to N³ of them. "batch-hard": for each anchor its farthest positive and its nearest
-    negative. "batch-semi-hard": for each anchor and positive the nearest negative with D⁺ < D⁻ < D⁺ + margin; without
-    one, no triple.
+    - "batch-all": every triple, up to N³ of them; most are easy and give no gradient.
+    - "batch-hard": for each anchor its farthest positive and its nearest negative; mislabelled rows dominate.
+    - "batch-semi-hard": for each anchor and positive the nearest negative with D⁺ < D⁻ < D⁺ + margin; without one, no
+      triple.
+
+    No gradient flows through the choice. ``supervised_contrast`` needs no mining.
     """
     if mining not in MININGS:
         raise ValueError(f"mining is one of {', '.join(MININGS)}, not {mining!r}")

@@ -1,4 +1,4 @@
-"""What every objective does first: widen, normalise, and refuse tensors that cannot be compared."""
+"""What every objective does first: widen, normalise, and refuse tensors that do not fit together."""
 
 from __future__ import annotations
 
@@ -15,18 +15,20 @@ def wide(tensor: Tensor) -> Tensor:
 
 
 def unit(tensor: Tensor) -> Tensor:
+    """Rows of length 1, in float32 at least."""
     return normalize(wide(tensor), dim=-1)
 
 
 def mean(losses: Tensor) -> Tensor:
-    """Mean over the anchors. Of no anchors it is 0 with a gradient of 0, so that an empty batch does no harm."""
+    """Mean over the anchors; 0 with a gradient of 0 where there are none, so that an empty batch does no harm."""
     return losses.sum() / max(losses.numel(), 1)
 
 
 def check_temperature(temperature: float | Tensor) -> None:
-    """A tensor is a learned temperature, kept above 0 where it is learned:
+    """Refuse a temperature of 0 or below.
 
-    to look at it would make the host wait for the device.
+    A tensor is a learned temperature, which its own module keeps above 0: to look at it here would make the host wait
+    for the device.
     """
     if not isinstance(temperature, Tensor) and not temperature > 0:
         raise ValueError(f"temperature must be above 0; {temperature} was given")

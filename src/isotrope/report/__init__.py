@@ -1,25 +1,21 @@
 """The report: one page that opens anywhere, or a single figure of it.
 
-The room shares its name with the public function, so the room itself can be called:
+The room shares its name with the verb, so the room itself can be called:
 ``isotrope.report("runs/first", output="report.html")``.
 """
 
 from __future__ import annotations
 
-import sys
-from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
-if TYPE_CHECKING:
-    from isotrope.report.build import Report
+from isotrope.callable_room import make_callable
 
 
-class _Room(ModuleType):
-    def __call__(self, *subjects: Any, **settings: Any) -> Report:
-        """What runs and models look like; see ``isotrope.report.build.make_report``."""
-        from isotrope.report.build import make_report
+def _verb() -> Callable[..., Any]:
+    from isotrope.api import report
 
-        return make_report(*subjects, **settings)
+    return report
 
 
-sys.modules[__name__].__class__ = _Room
+make_callable(__name__, _verb)

@@ -2,19 +2,30 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import dataclass
 
 from isotrope.data.leaks import Protected, find_leaks
 from isotrope.data.tables import format_of
+from isotrope.evaluation.geometry_description import TextGeometry
 from isotrope.report.subjects import Cast, Subject
 from isotrope.report.texts import Texts
 from isotrope.training.collapse import CollapseAlarm
 
 MANY_DUPLICATES = 0.01  # of the records
-Warnings = list[dict[str, str]]
+NEEDLE = 0.95  # mean cosine of two sentences
 
 
-def collapse(run: Subject) -> Warnings:
+@dataclass(frozen=True)
+class Alarm:
+    """``category``: collapse, no progress, needle, leak or duplicates."""
+
+    category: str
+    subject: str
+    sentence: str
+
+
+def collapse(run: Subject) -> list[Alarm]:
     """The alarm of the training loop, sounded again from the history."""
     alarm = CollapseAlarm()
     said: list[str] = []
@@ -25,10 +36,10 @@ def collapse(run: Subject) -> Warnings:
             )
         if "evaluation" in line:
             said += alarm.after_evaluation(int(line["step"]), line["evaluation"])
-    return [_warning("collapse", run.name, sentence) for sentence in said]
+    return [Alarm("collapse", run.name, sentence) for sentence in said]
 
 
-def no_progress(run: Subject) -> Warnings:
+def no_progress(run: Subject) -> list[Alarm]:
     scores = [(line["step"], line["score"], line.get("chosen_by", "score")) for line in run.history if "score" in line]
     if len(scores) < 2 or scores[0][0] != 0:
         return []
@@ -36,7 +47,7 @@ def no_progress(run: Subject) -> Warnings:
     if best > scores[0][1]:
         return []
     return [
-        _warning(
+        Alarm(
             "no progress",
             run.name,
             f"{scores[0][2]} was {scores[0][1]:.4f} before training and at best {best:.4f} after.",
@@ -44,12 +55,12 @@ def no_progress(run: Subject) -> Warnings:
     ]
 
 
-def duplicates(run: Subject) -> Warnings:
+def duplicates(run: Subject) -> list[Alarm]:
     counts = run.facts.get("data", {})
     return _duplicates(run.name, int(counts.get("duplicates", 0)), int(counts.get("records", 0)), "its training data")
 
 
-def leaks(run: Subject, protected: Protected | None) -> Warnings:
+def leaks(run: Subject, protected: Protected | None) -> list[Alarm]:
     """Lines of the run's text that hold a sentence of the test sets."""
     source = run.source
     if protected is None or source is None:
@@ -63,28 +74,28 @@ def leaks(run: Subject, protected: Protected | None) -> Warnings:
     sets = ", ".join(f"{name} ({number:,})" for name, number in found.by_set.most_common(4))
     example = found.examples[0]
     return [
-        _warning(
+        Alarm(
             "leak",
             run.name,
-            f"{count:,} of {sum(found.lines.values()):,} lines of its text hold a sentence of {sets}, such as line {example['line']}: "
-            f"“{example['text']}”. `isotrope leaks` writes a clean copy.",
+            f"{count:,} of {sum(found.lines.values()):,} lines of its text hold a sentence of {sets}, such as "
+            f"line {example['line']}: “{example['text']}”. `isotrope leaks` writes a clean copy.",
         )
     ]
 
 
 def all_warnings(
-    cast: Cast, texts: Texts, protected: Protected | None, geometry: dict[str, dict[str, Any]]
-) -> Warnings:
+    cast: Cast, texts: Texts, protected: Protected | None, geometry: Mapping[str, TextGeometry]
+) -> list[Alarm]:
     """Every warning, the gravest first."""
     runs = cast.runs
     found = [warning for run in runs for warning in (*collapse(run), *no_progress(run))]
     for name, shape in geometry.items():
-        if shape["mean_cosine"] > 0.95:
+        if shape.mean_cosine > NEEDLE:
             found.append(
-                _warning(
+                Alarm(
                     "needle",
                     name,
-                    f"Two sentences of the sample have a mean cosine of {shape['mean_cosine']:.3f}: nothing is apart.",
+                    f"Two sentences of the sample have a mean cosine of {shape.mean_cosine:.3f}: nothing is apart.",
                 )
             )
     by_text = {str(run.source.resolve()): run for run in reversed(runs) if run.source is not None}  # one look a text
@@ -96,17 +107,13 @@ def all_warnings(
     return found
 
 
-def _duplicates(subject: str, count: int, total: int, where: str) -> Warnings:
+def _duplicates(subject: str, count: int, total: int, where: str) -> list[Alarm]:
     if not total or count / total < MANY_DUPLICATES:
         return []
     return [
-        _warning(
+        Alarm(
             "duplicates",
             subject,
             f"{count:,} of {total:,} records of {where} stood there before ({100 * count / total:.1f} %).",
         )
     ]
-
-
-def _warning(kind: str, subject: str, sentence: str) -> dict[str, str]:
-    return {"kind": kind, "subject": subject, "sentence": sentence}

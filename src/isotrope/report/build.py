@@ -8,14 +8,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from isotrope.api import protected_files
 from isotrope.encoders.encoder import Encoder
 from isotrope.errors import InputError, nearest
-from isotrope.evaluation.sts import data_folder
+from isotrope.evaluation.benchmark_files import data_folder, protected_files
 from isotrope.files import write_json, written_file
 from isotrope.report.drawing import save_figure
-from isotrope.report.figures import FIGURES, Figure, draw_all
-from isotrope.report.measure import Findings, measure
+from isotrope.report.figure_parts import Figure
+from isotrope.report.figures import FIGURES, draw_all
+from isotrope.report.findings import Findings
+from isotrope.report.measure import measure
 from isotrope.report.page import write_page
 from isotrope.report.subjects import Place, find_subjects
 from isotrope.report.texts import read_texts
@@ -25,9 +26,7 @@ FORMATS = ("html", "png", "svg", "json")
 
 @dataclass(frozen=True)
 class Report:
-    """``findings`` are plain JSON values; ``figures`` are drawn from them; ``output`` is what was written, if anything
-    was.
-    """
+    """``findings``: what was measured; ``figures``: drawn from it; ``output``: what was written, if anything was."""
 
     findings: Findings
     figures: dict[str, Figure] = field(repr=False)
@@ -44,7 +43,7 @@ class Report:
                 f"There is nothing to draw the figure '{figure}' from; here are {', '.join(self.figures)}."
             )
         if form == "json":
-            write_json(target, self.findings if figure is None else self.figures[figure])
+            write_json(target, (self.findings if figure is None else self.figures[figure]).to_json())
             return target
         with written_file(target) as temporary:
             if form == "html":
@@ -102,30 +101,25 @@ def check_output(path: Place, format: str | None, figure: str | None) -> tuple[P
     if figure is not None and figure not in FIGURES:
         raise InputError(f"No figure is called '{figure}'{nearest(figure, FIGURES)}")
     if form in ("png", "svg") and figure is None:
-        raise InputError(f"{form} holds a single figure; name it with --figure: {', '.join(FIGURES)}.")
+        raise InputError(f"{form} holds a single figure; name it with figure: {', '.join(FIGURES)}.")
     if form == "html" and figure is not None:
-        raise InputError("The page holds every figure; for a single one choose --format png, svg or json.")
+        raise InputError("The page holds every figure; for a single one choose format png, svg or json.")
     if target.is_dir():
-        raise InputError(f"{path}: a folder of this name is in the way; choose another --output.")
+        raise InputError(f"{path}: a folder of this name is in the way; choose another output.")
     if not target.parent.is_dir():
-        raise InputError(
-            f"{path}: the folder {target.parent} does not exist; make it first, or choose another --output."
-        )
+        raise InputError(f"{path}: the folder {target.parent} does not exist; make it first, or choose another output.")
     return target, form
 
 
 def summary(report: Report) -> list[dict[str, Any]]:
     """A line a subject, for the terminal."""
-    table = report.findings["scores"]
+    table = report.findings.scores
     rows = []
-    for card in report.findings["subjects"]:
-        shape = report.findings["geometry"][card["name"]]
-        row: dict[str, Any] = {"name": card["name"], "what": card["method"] or card["role"]}
+    for card in report.findings.subjects:
+        shape = report.findings.geometry[card.name]
+        row: dict[str, Any] = {"name": card.name, "what": card.method or card.role}
         if table is not None:
-            task = "average" if table["kind"] == "sts" else "MRR"
-            values = next(one["values"] for one in table["rows"] if one["name"] == card["name"])
-            row["STS average" if table["kind"] == "sts" else "MRR × 100"] = f"{values[task]['value']:.2f}"
-        rows.append(
-            {**row, "mean cosine": f"{shape['mean_cosine']:.3f}", "effective rank": f"{shape['effective_rank']:.1f}"}
-        )
+            label = "STS average" if table.suite == "sts" else "MRR × 100"
+            row[label] = f"{table.headlines()[card.name]:.2f}"
+        rows.append({**row, "mean cosine": f"{shape.mean_cosine:.3f}", "effective rank": f"{shape.effective_rank:.1f}"})
     return rows

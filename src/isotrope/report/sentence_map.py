@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import numpy.typing as npt
 import torch
 
 from isotrope.search.exact import top_rows
+from isotrope.spaces.flat_maps import t_sne_points
 
 Floats = npt.NDArray[np.float64]
 GROUPS = 6
 PERPLEXITY = 30.0
-
-
-def unit(vectors: npt.NDArray[Any]) -> Floats:
-    return np.asarray(vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12), dtype=np.float64)
 
 
 def lay_out(vectors: Floats, seed: int, like: Floats | None = None) -> Floats:
@@ -26,12 +21,9 @@ def lay_out(vectors: Floats, seed: int, like: Floats | None = None) -> Floats:
     A map has no up and no left. Without the turn two maps of nearly the same space would look different.
     """
     from scipy.linalg import orthogonal_procrustes
-    from sklearn.manifold import TSNE
 
     perplexity = min(PERPLEXITY, (len(vectors) - 1) / 3)
-    # Equal vectors have no principal components to begin with.
-    start = "pca" if np.ptp(vectors, axis=0).max() > 1e-9 else "random"
-    places = TSNE(2, perplexity=perplexity, init=start, random_state=seed).fit_transform(vectors).astype(np.float64)
+    places = t_sne_points(vectors, perplexity, seed)
     places -= places.mean(axis=0)
     places /= max(float(np.linalg.norm(places, axis=1).max()), 1e-12)
     return places if like is None else np.asarray(places @ orthogonal_procrustes(places, like)[0])

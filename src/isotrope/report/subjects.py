@@ -18,6 +18,17 @@ Place = str | os.PathLike[str]
 IN_MEMORY = "an encoder in memory"  # what run.json calls a start that has no name
 
 
+@dataclass(frozen=True)
+class Checkpoint:
+    """What was measured at a step of a run."""
+
+    step: int
+    measures: dict[str, float]
+
+    def to_json(self) -> dict[str, Any]:
+        return {"step": self.step, **self.measures}
+
+
 @dataclass
 class Subject:
     """An encoder under its name.
@@ -34,9 +45,9 @@ class Subject:
     start: str | None = None
 
     @property
-    def trail(self) -> list[dict[str, Any]]:
-        """What was measured during the run: a step and its measures, in order."""
-        return [{"step": line["step"], **line["evaluation"]} for line in self.history if "evaluation" in line]
+    def trail(self) -> list[Checkpoint]:
+        """What was measured during the run, in order."""
+        return [Checkpoint(line["step"], line["evaluation"]) for line in self.history if "evaluation" in line]
 
     @property
     def source(self) -> Path | None:
@@ -126,14 +137,14 @@ def _subject(name: str, place: Path | str | Encoder) -> Subject:
         return Subject(name, "model", lambda: load(folder), _key(folder))
     run = RunFolder(folder)
     if not run.model.is_dir():
-        raise InputError(f"{place}: this run has no model yet; finish it with --resume, or leave it out.")
+        raise InputError(f"{place}: this run has no model yet; finish it with resume, or leave it out.")
     return Subject(name, "run", lambda: load(run.model), _key(run.model), _history(run), _facts(folder / "run.json"))
 
 
 def _history(run: RunFolder) -> list[dict[str, Any]]:
     try:
         return run.history()
-    except ValueError as error:
+    except json.JSONDecodeError as error:
         raise InputError(f"{run.folder / 'metrics.jsonl'}: a line is not JSON; was it cut short?") from error
 
 

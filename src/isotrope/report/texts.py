@@ -23,10 +23,9 @@ LONGEST = 400  # letters of a sentence that are shown
 
 @dataclass(frozen=True)
 class Texts:
-    """``sample``:
+    """``sample``: different sentences, in file order; ``pairs``: natural pairs of the part that ``of`` names.
 
-    different sentences in file order, ``pairs``: natural pairs of ``of`` (the held-out part of a run, or the whole
-    text).
+    That part is what a run held out, or the whole text.
     """
 
     name: str
@@ -42,9 +41,9 @@ def read_texts(
     cast: Cast, given: str | os.PathLike[str] | None, columns: Sequence[str] | None, most: int, seed: int
 ) -> Texts:
     """The given file, or the text of the first run. Pairs come from what a run held out, if this is its text."""
-    source, kinds = (Path(given), ["sentences"]) if given is not None else _own_text(cast)
+    source, record_types = (Path(given), ["sentences"]) if given is not None else _own_text(cast)
     tokenizer = (cast.runs or cast.subjects)[0].open().text_tokenizer  # a run's corpus is known by its tokenizer too
-    corpus = open_corpus(source, kinds, tokenizer, columns, False)
+    corpus = open_corpus(source, record_types, tokenizer, columns, False)
     judged = _judged(corpus, cast)
     if judged is None:
         rows, of, same = np.arange(len(corpus), dtype=np.int64), "the whole text", []
@@ -55,7 +54,8 @@ def read_texts(
     sample = _sample(corpus, most, seed)
     if len(sample) < FEWEST:
         raise InputError(
-            f"{source}: {len(sample)} different sentence{'s' * (len(sample) != 1)} found; a report needs at least {FEWEST}."
+            f"{source}: {len(sample)} different sentence{'s' * (len(sample) != 1)} found; "
+            f"a report needs at least {FEWEST}."
         )
     return Texts(
         source.name, corpus.counts.records, corpus.counts.duplicates, sample, natural_pairs(corpus, rows), of, elsewhere
@@ -66,7 +66,7 @@ def _own_text(cast: Cast) -> tuple[Path, list[str]]:
     for run in cast.runs:
         if run.source is not None:
             return run.source, [str(run.facts.get("data", {}).get("record_type", "sentences")), "sentences"]
-    raise InputError("Which sentences should be shown? Give a file of them with --text.")
+    raise InputError("Which sentences should be shown? Give a file of them as text.")
 
 
 def _judged(corpus: Corpus, cast: Cast) -> tuple[Rows, Subject] | None:
@@ -81,7 +81,7 @@ def _judged(corpus: Corpus, cast: Cast) -> tuple[Rows, Subject] | None:
 
 
 def _held(run: Subject) -> tuple[Any, Any, Any]:
-    """All that decides which texts a run keeps aside."""
+    """All that decides which texts a run holds out."""
     settings = run.facts.get("settings", {})
     return run.facts.get("data", {}).get("fingerprint"), settings.get("held_out", 0), settings.get("seed", 0)
 

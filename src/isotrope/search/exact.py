@@ -1,5 +1,5 @@
-"""Exact search in memory; the vectors of a text file are kept beside it and made anew when the text or the model
-changes.
+"""Exact search in memory. The vectors of a text file are cached next to it, and computed again when the text or the
+model changes.
 """
 
 from __future__ import annotations
@@ -13,8 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from isotrope.data.readers import read
-from isotrope.data.record_types import record_type_named
+from isotrope.data.sentence_files import some_sentences
 from isotrope.data.tables import check_file
 from isotrope.encoders.encoder import Encoder
 from isotrope.errors import InputError
@@ -41,6 +40,8 @@ def top_rows(queries: torch.Tensor, vectors: torch.Tensor, top: int) -> tuple[to
 
 @dataclass(frozen=True)
 class Hit:
+    """A text, its cosine with the query, and its line in the file, from 1."""
+
     text: str
     score: float
     line: int
@@ -79,22 +80,19 @@ class ExactIndex:
 
 
 def index_file(encoder: Encoder, path: str | os.PathLike[str], columns: list[str] | None = None) -> ExactIndex:
-    """The index of a file's sentences, from the cache beside it where that still fits."""
+    """The index of a file's sentences, from the cache next to it where that still fits."""
     source = check_file(path)
-    records = [record for record in read(source, record_type_named("sentences"), columns) if record.texts[0]]
-    if not records:
-        raise InputError(f"{source}: no sentences found.")
-    texts = [record.texts[0] for record in records]
+    found = some_sentences(source, columns)
     key = digest(file_digest(source), encoder.fingerprint(), ",".join(columns or ()))
-    vectors = _cached(source, key, len(texts), encoder.dimension)
+    vectors = _cached(source, key, len(found.texts), encoder.dimension)
     if vectors is None:
-        vectors = encoder.encode(texts, normalize_embeddings=True)
+        vectors = encoder.encode(found.texts, normalize_embeddings=True)
         _keep(source, key, vectors)
-    return ExactIndex(encoder, texts, vectors, [record.line for record in records])
+    return ExactIndex(encoder, found.texts, vectors, found.lines)
 
 
 def _places(source: Path) -> list[Path]:
-    """Beside the text; in the user's cache where that folder cannot be written."""
+    """Next to the text; in the user's cache where that folder cannot be written."""
     return [
         source.with_name(source.name + ".isotrope.npz"),
         cache_folder() / "vectors" / f"{digest(str(source.resolve()))}.npz",

@@ -1,6 +1,5 @@
-"""Hard negatives for pairs:
-
-texts that an encoder takes for near, near enough to teach and not so near that they may be right.
+"""Hard negatives for pairs: texts that an encoder ranks near an anchor, near enough to teach, and not so near that they
+may be right.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from isotrope.data.sources import find_records
+from isotrope.data.sentence_files import records_of
 from isotrope.encoders.encoder import Encoder
 from isotrope.encoders.loading import load
 from isotrope.errors import InputError
@@ -25,6 +24,19 @@ from isotrope.search.exact import top_rows
 
 FIRST, LAST = 10, 50  # ranks; the nearest few are often right answers that nobody marked
 QUERIES = 1024  # anchors searched at once
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The negative that was drawn for a pair, and the cosines of anchor with positive and with negative.
+
+    Without a negative: the candidates of the window are ``too_near``, or there are none.
+    """
+
+    positive_score: float
+    negative: str | None = None
+    negative_score: float = float("nan")
+    too_near: bool = False
 
 
 @dataclass(frozen=True)
@@ -41,18 +53,14 @@ class Mined:
     negative_score: float  # and of anchor and negative
 
     def counts(self) -> dict[str, int | float]:
-        return {
-            "triples": len(self.triples),
-            **{name: value for name, value in vars(self).items() if name != "triples"},
-        }
+        """Everything but the triples themselves, for a table or JSON."""
+        return {**vars(self), "triples": len(self.triples)}
 
     def write(self, path: str | os.PathLike[str]) -> None:
         check_output(path)
         with written_file(path) as temporary, open(temporary, "w", encoding="utf-8") as target:
             target.write("anchor\tpositive\tnegative\n")
-            target.writelines(
-                "\t".join(triple) + "\n" for triple in self.triples
-            )  # texts hold no tabs: white space was folded
+            target.writelines("\t".join(triple) + "\n" for triple in self.triples)  # white space was folded: no tabs
 
 
 def check_output(path: str | os.PathLike[str]) -> None:
@@ -74,8 +82,9 @@ def mine(
     """One hard negative for each pair, among the positives of all pairs, by cosine under ``model``.
 
     Candidates of an anchor are ranked from the nearest; its own positives, the anchors it is a positive of, and the
-    text itself are none. One of the ranks ``first`` to ``last`` is drawn. With ``margin`` a candidate must score at
-    least so far below the pair's positive, and ``first`` is 1 unless it is given; without, it is 10.
+    text itself are none. One of the ranks ``first`` to ``last`` is drawn at random. ``margin`` is the minimum gap
+    between positive and negative cosine; with it ``first`` is 1 unless given, without it 10. The nearest few are often
+    right answers that nobody marked: neither option alone removes them, so look at some triples.
     """
     first = first if first is not None else FIRST if margin is None else 1
     if not 1 <= first <= last:
@@ -84,29 +93,29 @@ def mine(
         raise InputError(f"margin is a difference of cosines, from 0 to 2; {margin} was given.")
     if output is not None:
         check_output(output)
-    source = find_records(pairs, ("pairs",), columns, split=False)
-    read = [record.texts for record in source.records]
+    where, records = records_of(pairs, "pairs", columns)
+    read = [record.texts for record in records]
     whole = [(anchor, positive) for anchor, positive in read if anchor and positive]
     kept = list(dict.fromkeys(whole))
     if not kept:
-        raise InputError(f"{source.where}: no pairs found.")
+        raise InputError(f"{where}: no pairs found.")
     encoder = model if isinstance(model, Encoder) else load(model)
-    chosen, scores = _search(kept, encoder, (first, last), margin, seed)
-    triples = [(*pair, negative) for pair, negative in zip(kept, chosen, strict=True) if negative]
-    if not triples:
-        hint = "lower --first" if margin is None else "lower --margin or raise --last"
+    choices = _search(kept, encoder, (first, last), margin, seed)
+    chosen = [(pair, choice) for pair, choice in zip(kept, choices, strict=True) if choice.negative is not None]
+    if not chosen:
+        hint = "lower first" if margin is None else "lower margin or raise last"
         raise InputError(
-            f"{source.where}: none of the {len(kept):,} pairs has a candidate of rank {first} to {last} that will do; {hint}."
+            f"{where}: none of the {len(kept):,} pairs has a candidate of rank {first} to {last} that will do; {hint}."
         )
     found = Mined(
-        triples,
+        [(anchor, positive, str(choice.negative)) for (anchor, positive), choice in chosen],
         pairs=len(read),
         empty=len(read) - len(whole),
         duplicates=len(whole) - len(kept),
-        too_near=chosen.count(""),
-        too_few=chosen.count(None),
-        positive_score=float(np.mean([own for (own, _), negative in zip(scores, chosen, strict=True) if negative])),
-        negative_score=float(np.mean([other for (_, other), negative in zip(scores, chosen, strict=True) if negative])),
+        too_near=sum(choice.too_near for choice in choices),
+        too_few=sum(choice.negative is None and not choice.too_near for choice in choices),
+        positive_score=float(np.mean([choice.positive_score for _, choice in chosen])),
+        negative_score=float(np.mean([choice.negative_score for _, choice in chosen])),
     )
     if output is not None:
         found.write(output)
@@ -115,11 +124,8 @@ def mine(
 
 def _search(
     pairs: list[tuple[str, str]], encoder: Encoder, ranks: tuple[int, int], margin: float | None, seed: int
-) -> tuple[list[str | None], list[tuple[float, float]]]:
-    """The negative of each pair ("":
-
-    all too near; None: too few texts), and the scores of its positive and its negative.
-    """
+) -> list[Choice]:
+    """One choice for each pair."""
     numbers = {text: number for number, text in enumerate(dict.fromkeys(text for pair in pairs for text in pair))}
     texts = list(numbers)
     vectors = torch.from_numpy(encoder.encode(texts, normalize_embeddings=True)).to(encoder.device)
@@ -132,25 +138,24 @@ def _search(
         partners[p].add(a)
         pairs_of[a].append(place)
     own = (vectors[[numbers[a] for a, _ in pairs]] * vectors[[numbers[p] for _, p in pairs]]).sum(dim=1).tolist()
-    dice = np.random.default_rng(seed).random(len(pairs))  # one a pair, so that the choice does not hang on the blocks
-    chosen: list[str | None] = [None] * len(pairs)
-    scores = [(score, float("nan")) for score in own]
+    draws = np.random.default_rng(seed).random(len(pairs))  # one a pair, so that the choice does not hang on the blocks
+    choices = [Choice(score) for score in own]
     for number, rows, near in _candidates(list(pairs_of), vectors, pool, partners, ranks[1]):
         rows, near = rows[ranks[0] - 1 :], near[ranks[0] - 1 :]
         for place in pairs_of[number]:
             fit = np.arange(len(rows)) if margin is None else np.flatnonzero(near <= own[place] - margin)
             if len(fit):
-                drawn = fit[int(dice[place] * len(fit))]
-                chosen[place], scores[place] = texts[rows[drawn]], (own[place], float(near[drawn]))
+                drawn = fit[int(draws[place] * len(fit))]
+                choices[place] = Choice(own[place], texts[rows[drawn]], float(near[drawn]))
             elif len(rows):
-                chosen[place] = ""
-    return chosen, scores
+                choices[place] = Choice(own[place], too_near=True)
+    return choices
 
 
 def _candidates(
     anchors: list[int], vectors: torch.Tensor, pool: np.ndarray[Any, Any], partners: dict[int, set[int]], last: int
 ) -> Iterator[tuple[int, np.ndarray[Any, Any], np.ndarray[Any, Any]]]:
-    """Of each anchor the ``last`` nearest texts of the pool that are neither itself nor its partners, and their scores."""
+    """For each anchor, the ``last`` nearest texts of the pool without itself and its partners, and their scores."""
     members = vectors[torch.from_numpy(pool)]
     with bar("mining", len(anchors)) as advance:
         for start in range(0, len(anchors), QUERIES):

@@ -70,7 +70,7 @@ class FlowSpace(Space):
         chosen = self.settings
         if count < 2 * chosen.batch_size:
             raise InputError(
-                f"{count:,} texts do not fill two batches of {chosen.batch_size}; bring more texts, or lower batch_size."
+                f"{count:,} texts do not fill two batches of {chosen.batch_size}; bring more, or lower batch_size."
             )
         if count <= width:
             warnings.warn(

@@ -19,6 +19,8 @@ import torch
 from isotrope.encoders.encoder import Encoder
 from isotrope.errors import InputError, nearest
 from isotrope.files import written_file
+from isotrope.measures.principal import principal_axes, signed_axes
+from isotrope.measures.unit_vectors import unit_rows
 from isotrope.methods.frame.settings import Settings
 from isotrope.objectives import joint_neighbours, symmetric_sne
 from isotrope.progress import bar
@@ -47,8 +49,8 @@ class Map(Space):
 
     def fit(self, encoder: Encoder, texts: Sequence[str]) -> Encoder:
         raise InputError(
-            f"{self.card.name} places the texts it is given and has no map for others, so it gives no encoder: `isotrope fit-space {self.card.name} "
-            "MODEL TEXT --output map.tsv` writes the points, isotrope.spaces.flat_maps.two_dimensional returns them."
+            f"{self.card.name} places the texts it is given and has no map for others, so it gives no encoder: fit-space "
+            "with an output map.tsv writes the points, isotrope.spaces.flat_maps.two_dimensional returns them."
         )
 
     def points(self, encoder: Encoder, texts: Sequence[str]) -> Floats:
@@ -63,9 +65,9 @@ class Map(Space):
 
 
 class SNE(Map):
-    """Symmetric SNE:
+    """Symmetric SNE: Σ p_ij log p_ij/q_ij, q_ij ∝ exp(−‖y_i − y_j‖²).
 
-    Σ p_ij log p_ij/q_ij, q_ij ∝ exp(−‖y_i − y_j‖²). Points crowd in the middle; that is why t-SNE was made.
+    Points crowd in the middle; that is why t-SNE was made. Prefer ``t-sne``, unless the crowding is the subject.
     """
 
     card = space_card(
@@ -101,22 +103,27 @@ def two_dimensional(vectors: Any, method: str = "t-sne", perplexity: float = 30.
     check_perplexity(len(cloud), perplexity)
     if len(cloud) > MOST[method]:
         raise InputError(f"{method} places at most {MOST[method]:,} points; {len(cloud):,} were given; take a sample.")
-    cloud = cloud / np.maximum(np.linalg.norm(cloud, axis=1, keepdims=True), 1e-12)
-    narrow = _principal(cloud, 50)
-    if method == "sne":
-        return _symmetric_sne(narrow, perplexity, seed)
+    narrow = _principal(unit_rows(cloud), 50)
+    return _symmetric_sne(narrow, perplexity, seed) if method == "sne" else t_sne_points(narrow, perplexity, seed)
+
+
+def t_sne_points(vectors: Floats, perplexity: float, seed: int) -> Floats:
+    """[n, 2] by scikit-learn's t-SNE, from the first two principal components.
+
+    Nothing is checked and nothing normalised: ``two_dimensional`` does both. Vectors that are all equal have no
+    principal components to begin with, and are placed at random.
+    """
     from sklearn.manifold import TSNE as Fitted
 
-    found = Fitted(
-        n_components=2, perplexity=perplexity, init="pca", learning_rate="auto", random_state=seed
-    ).fit_transform(narrow)
-    return np.asarray(found, dtype=np.float64)
+    start = "pca" if np.ptp(vectors, axis=0).max() > 1e-9 else "random"
+    placed = Fitted(n_components=2, perplexity=perplexity, init=start, random_state=seed).fit_transform(vectors)
+    return np.asarray(placed, dtype=np.float64)
 
 
 def check_table(path: str | os.PathLike[str]) -> Path:
     target = Path(path)
     if target.suffix != ".tsv":
-        raise InputError(f"{target}: the points of a map are written as .tsv; give --output a name that ends so.")
+        raise InputError(f"{target}: the points of a map are written as .tsv; give output a name that ends so.")
     return target
 
 
@@ -139,11 +146,10 @@ def check_perplexity(count: int, perplexity: float) -> None:
 
 
 def _principal(vectors: Floats, dimensions: int) -> Floats:
-    """The first principal dimensions, each with a sign of its own, so that a run can be repeated."""
+    """The first principal dimensions, each with a fixed sign, so that a run can be repeated."""
     centred = vectors - vectors.mean(axis=0)
-    axes = np.linalg.eigh(centred.T @ centred)[1][:, ::-1][:, :dimensions]
-    axes = axes * np.sign(axes[np.abs(axes).argmax(axis=0), np.arange(axes.shape[1])])
-    return np.asarray(centred @ axes)
+    axes = principal_axes(centred.T @ centred)[1][:, :dimensions]
+    return np.asarray(centred @ signed_axes(axes))
 
 
 def _symmetric_sne(vectors: Floats, perplexity: float, seed: int) -> Floats:

@@ -9,6 +9,7 @@ import numpy as np
 from torch import nn
 
 from isotrope.errors import InputError
+from isotrope.measures.principal import principal_axes
 from isotrope.methods.frame.settings import Settings
 from isotrope.spaces.space import Floats, LinearMap, Space, check_vectors, space_card
 
@@ -53,7 +54,7 @@ class RemoveComponents(Space):
 
 def top_directions(vectors: Floats, count: int) -> Floats:
     """[d, count]: along them the sum of squares is largest; the vectors are taken as they are, not centred."""
-    return np.linalg.eigh(vectors.T @ vectors)[1][:, ::-1][:, :count]
+    return principal_axes(vectors.T @ vectors)[1][:, :count]
 
 
 def without(directions: Floats) -> Floats:

@@ -1,7 +1,4 @@
-"""SBERT-WK (Wang and Kuo 2020):
-
-the pooling of ``encoders/layer_walk.py`` in place of the model's own; nothing is fitted.
-"""
+"""SBERT-WK (Wang and Kuo 2020): the pooling ``LayerWalk`` in place of the model's own; nothing is fitted."""
 
 from __future__ import annotations
 
@@ -27,7 +24,7 @@ class SBERTWKSettings(Settings):
 
 
 class SBERTWK(Space):
-    """Layers weigh by how new they are beside their neighbours, tokens by how much they move; see ``LayerWalk`` for the
+    """Layers weigh by how they differ from their neighbours, tokens by how much they move; see ``LayerWalk`` for the
     equations.
     """
 
@@ -52,7 +49,7 @@ class SBERTWK(Space):
         first = layers // 3 if self.settings.first_layer is None else self.settings.first_layer
         if layers - first < 2:
             raise InputError(
-                f"sbert-wk compares three layers or more; the model has {layers}, so first_layer is at most {layers - 2}."
+                f"sbert-wk compares three layers or more; with {layers}, first_layer is at most {layers - 2}."
             )
         ends = len(encoder.text_tokenizer.suffix) > 0
         encoder.pooling = LayerWalk(first_layer=first, window=self.settings.window, drop_last=ends)

@@ -55,7 +55,8 @@ class SIF(Space):
     def change(self, encoder: Encoder, texts: Sequence[str]) -> None:
         if encoder.pooling.modes != ("mean",):
             raise InputError(
-                f"sif weighs the tokens of a mean; this model's pooling is '{encoder.pooling.name}'; load it with mean pooling."
+                f"sif weighs the tokens of a mean; this model's pooling is '{encoder.pooling.name}'; "
+                "load it with mean pooling."
             )
         frequency = token_frequencies(encoder, texts)
         weights = (

@@ -44,7 +44,7 @@ def space_card(name: str, title: str, paper: str, year: int, needs: str = "sente
 
 
 class Space:
-    """A subclass has a card, settings with the paper's values, and either ``fitted`` (a map of vectors) or ``change``."""
+    """A subclass has a card, settings with the paper's values, and ``fitted`` (a map of vectors) or ``change``."""
 
     card: ClassVar[Card]
     Settings: ClassVar[type[Settings]] = Settings

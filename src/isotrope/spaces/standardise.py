@@ -19,7 +19,8 @@ class Standardise(Space):
     card = space_card(
         name="standardise",
         title="Standardisation",
-        paper="Li, Zhou, He, Wang, Yang, Li. On the Sentence Embeddings from Pre-trained Language Models. EMNLP 2020 (a baseline there)",
+        paper="Li, Zhou, He, Wang, Yang, Li. On the Sentence Embeddings from Pre-trained Language Models. EMNLP 2020 "
+        "(a baseline there)",
         year=2020,
     )
 

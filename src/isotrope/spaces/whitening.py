@@ -1,4 +1,4 @@
-"""Whitening (Su et al. 2021; Huang et al. 2021): rotate to principal axes, scale each to variance 1, keep the first k."""
+"""Whitening (Su et al. 2021; Huang et al. 2021): rotate to principal axes, scale each to variance 1, keep k of them."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ import numpy as np
 from torch import nn
 
 from isotrope.errors import InputError
+from isotrope.measures.principal import principal_axes
 from isotrope.methods.frame.settings import Settings
 from isotrope.spaces.space import Floats, LinearMap, Space, SpaceWarning, check_vectors, space_card
 
-CONSTANT = 1e-9  # of the largest variance: what float32 vectors cannot tell from none
+CONSTANT = 1e-9  # of the largest variance: what float32 vectors cannot distinguish from 0
 
 
 @dataclass(frozen=True)
@@ -61,18 +62,18 @@ class Whitening(Space):
         covariance = np.cov(vectors, rowvar=False)
         shrinkage = self._shrinkage(vectors)
         covariance = (1 - shrinkage) * covariance + shrinkage * np.trace(covariance) / width * np.eye(width)
-        variances, axes = np.linalg.eigh(covariance)
-        variances, axes = variances[::-1], axes[:, ::-1]
+        variances, axes = principal_axes(covariance)
         usable = int((variances > CONSTANT * variances[0]).sum())
         kept = self.settings.k or usable
         if kept > usable:
             raise InputError(
-                f"k is {kept}, but the vectors of {count:,} texts vary in {usable} of {width} dimensions; choose at most {usable}."
+                f"k is {kept}, but the vectors of {count:,} texts vary in {usable} of {width} dimensions; "
+                f"choose at most {usable}."
             )
         if not self.settings.k and count <= width and not shrinkage:
             raise InputError(
-                f"{count:,} texts cannot tell how vectors of {width} dimensions vary; bring more, choose k below {count:,}, "
-                "or leave shrinkage to isotrope."
+                f"{count:,} texts do not show how vectors of {width} dimensions vary; bring more, "
+                f"choose k below {count:,}, or leave shrinkage to isotrope."
             )
         return LinearMap(mean, axes[:, :kept] / np.sqrt(variances[:kept]))
 
@@ -86,7 +87,7 @@ class Whitening(Space):
 
         found = float(ledoit_wolf_shrinkage(vectors))
         warnings.warn(
-            f"{count:,} texts are few for {width} dimensions: the covariance is shrunk by {found:.2f} (Ledoit and Wolf).",
+            f"{count:,} texts are few for {width} dimensions: Ledoit and Wolf shrink the covariance by {found:.2f}.",
             SpaceWarning,
             stacklevel=2,
         )

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch.optim.lr_scheduler import LambdaLR
 
 from isotrope.errors import InputError
-from isotrope.files import explained, write_json, written_file, written_folder
+from isotrope.files import check_run_folder, explained, write_json, written_file, written_folder
 from isotrope.training.collapse import CollapseAlarm
 from isotrope.training.state import TrainingState
 
@@ -33,25 +33,9 @@ class RunFolder:
         self.checkpoints = folder / "checkpoints"
         self.model = folder / "model"
 
-    def check(self, resume: bool) -> None:
-        """Refuse a place where a run can neither begin nor go on, before anything else is done."""
-        if self.folder.exists() and not self.folder.is_dir():
-            raise InputError(f"{self.folder}: a file stands where the run's folder should be; choose another output.")
-        holds = {entry.name for entry in self.folder.iterdir()} if self.folder.is_dir() else set()
-        if resume and "run.json" not in holds:
-            raise InputError(f"{self.folder}: no run to resume here (no run.json).")
-        if not resume and "run.json" in holds:
-            raise InputError(
-                f"{self.folder}: a run is here already; continue it with resume, or choose another output."
-            )
-        if not resume and holds:
-            raise InputError(
-                f"{self.folder}: the folder holds something else ({min(holds)}); choose a new folder for the run."
-            )
-
     def begin(self, facts: dict[str, Any], resume: bool) -> None:
         """A fresh folder, or, to resume, the folder of a run with the same facts."""
-        self.check(resume)
+        check_run_folder(self.folder, resume)
         if resume:
             self._check_same(facts)
             return

@@ -8,12 +8,11 @@ from __future__ import annotations
 import importlib.util
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from isotrope.data.tables import check_file, format_of
 from isotrope.encoders.encoder import Encoder
 from isotrope.errors import InputError
 from isotrope.methods.frame.auxiliary import AddedSettings, Auxiliary
@@ -75,8 +74,13 @@ class Plan:
 
 def setting_classes(method: type[Method[Any]]) -> list[type[Settings]]:
     """Whose settings a run of a method takes: its own, the loop's, the auxiliary losses', the tactics'."""
+    return [method.Settings, *shared_setting_classes()]
+
+
+def shared_setting_classes() -> list[type[Settings]]:
+    """Whose settings a run takes whatever its method is."""
     added = [one.Added for one in auxiliaries().values() if one.Added is not None]
-    return [method.Settings, LoopSettings, *added, *(tactic.Settings for tactic in tactics().values())]
+    return [LoopSettings, *added, *(tactic.Settings for tactic in tactics().values())]
 
 
 def make_plan(
@@ -104,14 +108,11 @@ def make_plan(
     others = [each for each in rest if isinstance(each, TacticSettings)]
     kept = tuple(zip(tactics().values(), others, strict=True))
     given = frozenset(name.replace("-", "_") for name in settings)
-    if resume and output is None:
-        raise InputError("To resume a run, name its folder as output.")
     folder = RunFolder(Path(output) if output is not None else _new_folder(method))
     plan = Plan(
         found, own, loop, added, kept, given, data, model, pooling, columns, split, files_of(eval_data), folder, resume
     )
     _check_parts(plan)
-    _check_places(plan)
     return plan
 
 
@@ -141,23 +142,9 @@ def _check_parts(plan: Plan) -> None:
         raise InputError(f"report_to {tracker} needs the package {tracker}; pip install {tracker}.")
 
 
-def _check_places(plan: Plan) -> None:
-    """Refuse files that are not there, and a folder that is taken. One process speaks for all about the folder."""
-    if os.environ.get("RANK", "0") == "0":
-        plan.folder.check(plan.resume)
-    data = [plan.data] if isinstance(plan.data, str | os.PathLike) else []
-    for file in (*data, *plan.eval_data):
-        format_of(check_file(file))
-
-
 def files_of(given: Files | None) -> tuple[Place, ...]:
     return () if given is None else (given,) if isinstance(given, str | os.PathLike) else tuple(given)
 
 
 def _new_folder(method: str) -> Path:
     return Path("runs") / f"{method}-{time.strftime('%Y%m%d-%H%M%S')}"
-
-
-def describe_overrides(method: type[Method[Any]]) -> Mapping[str, Any]:
-    """Settings of the loop that a method changes."""
-    return method.defaults

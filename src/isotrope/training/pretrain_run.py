@@ -38,7 +38,7 @@ from isotrope.training.held_out_task import represent_held_out
 from isotrope.training.loop import Job, make_accelerator, train_loop
 from isotrope.training.packed_feed import PackedFeed, PackedLanguage, PackedRows
 from isotrope.training.pretrain_settings import PretrainSettings, language_task
-from isotrope.training.run import Run, surroundings
+from isotrope.training.run import surroundings
 from isotrope.training.state import Judge, Judgement, TrainingWarning
 
 if TYPE_CHECKING:
@@ -46,6 +46,23 @@ if TYPE_CHECKING:
 
 Measure = Callable[[Encoder], dict[str, float]]
 HELD_ROWS = 512  # at most, always the same
+
+
+@dataclass(frozen=True)
+class Pretrained:
+    """A pre-training run. ``finished`` is False where the minutes given ran out first; resume goes on from there."""
+
+    encoder: Encoder
+    history: list[dict[str, Any]]
+    folder: Path
+    finished: bool
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"folder": str(self.folder), "finished": self.finished, "measures": self.rows()}
+
+    def rows(self) -> list[dict[str, Any]]:
+        """The measurements on held-out text."""
+        return [{"step": line["step"], **line["evaluation"]} for line in self.history if "evaluation" in line]
 
 
 @dataclass(frozen=True)
@@ -66,7 +83,7 @@ def run_pretrain(
     measure: Measure | None = None,
     resume: bool = False,
     tokenizer: Any = None,
-) -> Run:
+) -> Pretrained:
     """Train an encoder on text files, with a vocabulary of their own or that of ``tokenizer``."""
     deadline = None if settings.minutes is None else time.perf_counter() + 60 * settings.minutes
     folder, loop = RunFolder(Path(output)), settings.loop()
@@ -99,7 +116,7 @@ def run_pretrain(
     if finished.complete and accelerator.is_main_process:
         encoder.eval().save(folder.model)
     accelerator.wait_for_everyone()
-    return Run(encoder, finished.history, finished.steps, "the last", folder.folder, complete=finished.complete)
+    return Pretrained(encoder, finished.history, folder.folder, finished.complete)
 
 
 def _start(

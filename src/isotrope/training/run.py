@@ -39,8 +39,7 @@ class Run:
     selected_step: int
     selected_by: str
     folder: Path
-    corpus: Corpus | None = None
-    complete: bool = True  # False where the time given ran out first; resume goes on
+    corpus: Corpus
 
 
 def run_plan(plan: Plan, make_judge: JudgeMaker) -> Run:

@@ -10,9 +10,9 @@ import torch
 from torch import Tensor
 
 from isotrope.errors import InputError
+from isotrope.measures.information import info_bound
 from isotrope.methods.frame.batch import Batch
 from isotrope.methods.frame.combined import Combined
-from isotrope.objectives import info_bound
 from isotrope.training.gathering import gather_representations
 
 if TYPE_CHECKING:

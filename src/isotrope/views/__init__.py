@@ -1,1 +1,1 @@
-"""One record → the views a method compares."""
+"""One record → the views a method compares: edits, masks, spans, corruptions, neighbours."""

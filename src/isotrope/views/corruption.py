@@ -1,9 +1,9 @@
-"""Noise for denoising (BART; Lewis et al. 2020): sentences change places, words are hidden, dropped or run together,
-the text is rolled.
+"""Noise for denoising (BART; Lewis et al. 2020): sentences change places, words are masked, deleted or infilled, the
+text is rotated.
 
-A corruptor is called with the sentences of one text and the source of all chance, and returns the ids of the corrupted
-text. Sentences are known as long as the text is clean, so they change places first; the other noises are edits of the
-whole text, in the order given.
+A corruptor is called with the sentences of one text and a random generator, and returns the ids of the corrupted text.
+Sentences are known only while the text is clean, so they change places first; the other noises are edits of the whole
+text, in the order given. ``edits`` has the noises of contrastive views, which keep more of the text.
 """
 
 from __future__ import annotations
@@ -31,7 +31,10 @@ class Hiding(Mask):
 
 
 class HideWords(Hiding):
-    """Each word is hidden with probability ``share``: every piece of it becomes [MASK]."""
+    """Each word is hidden with probability ``share``: every piece of it becomes [MASK].
+
+    ``Mask`` hides one run of neighbours instead.
+    """
 
     def edit(self, ids: Ids, starts: Numbers, words: Numbers, rng: np.random.Generator) -> Ids:
         hidden = np.zeros(starts.size, dtype=np.bool_)
@@ -41,11 +44,10 @@ class HideWords(Hiding):
 
 @dataclass(frozen=True)
 class Infill(Hiding):
-    """Spans of Poisson(λ) words, ⌈share · words⌉ in all, become one [MASK] each; a span of no words puts a [MASK]
-    between two.
+    """Spans of Poisson(λ) words, ⌈share · words⌉ in all, become one [MASK] each.
 
-    The last span is cut so that exactly so many words are hidden. Spans do not overlap, and every arrangement of them
-    is as likely.
+    A span of no words puts a [MASK] between two words. The last span is cut so that exactly so many words are hidden.
+    Spans do not overlap, and all arrangements of them are equally likely. λ is ``length``.
     """
 
     length: float = field(default=3.0, kw_only=True)
@@ -58,22 +60,18 @@ class Infill(Hiding):
         slots = np.ones(words.size - int(lengths.sum()) + lengths.size, dtype=np.intp)  # a visible word, or a span
         spans = np.sort(rng.choice(slots.size, lengths.size, replace=False))
         slots[spans] = rng.permutation(lengths)
-        first = (slots.cumsum() - slots)[
-            spans
-        ]  # word that each span begins with; one behind the last where it stands at the end
+        # The word that each span begins with; one behind the last where the span stands at the end.
+        first = (slots.cumsum() - slots)[spans]
+        covered = [np.arange(start, start + size) for start, size in zip(first, slots[spans], strict=True)]
         hidden = np.zeros(starts.size, dtype=np.bool_)
-        hidden[
-            words[
-                [place for start, size in zip(first, slots[spans], strict=True) for place in range(start, start + size)]
-            ]
-        ] = True
+        hidden[words[np.concatenate(covered)]] = True
         kept = ~hidden.repeat(ends_of(starts, ids) - starts)
         before = np.concatenate(([0], kept.cumsum()))  # pieces that stay, before each piece
         return np.insert(ids[kept], before[np.append(starts[words], ids.size)[first]], self.hider)
 
 
 class Rotate(WordEdit):
-    """With probability ``share`` the text begins with a word drawn at random, and what stood before it goes to the end."""
+    """With probability ``share`` the text begins with a word drawn at random; what stood before it goes to the end."""
 
     name = "rotate"
 
@@ -91,7 +89,7 @@ def span_lengths(budget: int, mean: float, rng: np.random.Generator) -> Numbers:
 
 
 def permute_sentences(sentences: Sequence[Ids], share: float, rng: np.random.Generator) -> list[Ids]:
-    """⌈share · sentences⌉ of them, drawn at random, change places among each other."""
+    """⌈share · sentences⌉ of the sentences, drawn at random, change places among each other."""
     order = np.arange(len(sentences))
     moved = rng.choice(order, math.ceil(share * order.size), replace=False)
     order[np.sort(moved)] = moved
@@ -110,13 +108,13 @@ class Corruptor:
         return self.edit(np.concatenate(ordered), rng)
 
 
-NOISES: dict[str, type[WordEdit]] = {kind.name: kind for kind in (HideWords, Delete, Infill, Rotate)}
+NOISES: dict[str, type[WordEdit]] = {noise.name: noise for noise in (HideWords, Delete, Infill, Rotate)}
 
 
 def parse_noise(text: str, infill_length: float = 3.0) -> Callable[[TextTokenizer], Corruptor]:
     """The corruptor that a setting names, for any tokenizer: ``parse_noise("permute:1,infill:0.3")(tokenizer)``.
 
-    A comma is "then". Everything but what the tokenizer lacks is checked here, before a model is loaded.
+    A comma means "then". Everything that does not depend on the tokenizer is checked here, before a model is loaded.
     """
     if not infill_length >= 1:
         raise InputError(f"infill_length is a mean number of words and must be at least 1; {infill_length} was given.")
@@ -140,7 +138,7 @@ def _parse(named: str) -> tuple[str, float]:
     name, _, number = named.partition(":")
     known = f"known: {', '.join((PERMUTE, *NOISES))}"
     if name not in (PERMUTE, *NOISES):
-        raise InputError(f"'{name}' is no noise; {known}.")
+        raise InputError(f"Unknown noise '{name}'; {known}.")
     try:
         share = float(number)
     except ValueError:

@@ -1,4 +1,4 @@
-"""What a decoder is shown and asked: each token of a target from those before it."""
+"""Targets of a decoder: it predicts each token from those before it (teacher forcing)."""
 
 from __future__ import annotations
 
@@ -15,10 +15,7 @@ from isotrope.views.masking import Masked
 
 @dataclass(frozen=True)
 class Target:
-    """``wanted[t]`` is asked for when ``shown[:
-
-    t + 1]`` has been read; ``place`` is the position of the first token shown.
-    """
+    """``wanted[t]`` is predicted after ``shown[: t + 1]``; ``place`` is the position of the first token shown."""
 
     shown: list[int]
     wanted: list[int]
@@ -26,7 +23,7 @@ class Target:
 
 
 def begin_of(tokenizer: TextTokenizer) -> int:
-    """What a target begins with: the token that begins a text, [CLS]."""
+    """The token that a target begins with: the one that begins a text, [CLS]."""
     return (tokenizer.prefix or tokenizer.suffix or [tokenizer.pad])[0]
 
 
@@ -37,12 +34,12 @@ def whole(ids: Ids, tokenizer: TextTokenizer) -> Target:
 
 
 def nothing(tokenizer: TextTokenizer) -> Target:
-    """Where there is no target: a row is there, and nothing is asked of it."""
+    """The target of a row from which nothing is predicted."""
     return Target([begin_of(tokenizer)], [-100])
 
 
 def frame_targets(targets: Sequence[Target], tokenizer: TextTokenizer) -> Masked:
-    """Rows of what is shown, padded, with what is wanted as labels."""
+    """What is shown as padded rows, with what is wanted as labels."""
     tokens = tokenizer.padded([target.shown for target in targets])
     labels = np.full(tuple(tokens.ids.shape), -100, dtype=np.int64)
     labels[tokens.mask.numpy() > 0] = [number for target in targets for number in target.wanted]

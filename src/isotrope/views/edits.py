@@ -1,8 +1,8 @@
-"""Edits of a text in ids: whole words are dropped, moved, repeated, hidden or replaced.
+"""Edits of a text in ids: whole words are deleted, moved, repeated, hidden or replaced.
 
-An edit is called with the ids of one text and the source of all chance, and returns ids; the ones it was given stay as
-they are. Special tokens keep their place. A text that has words keeps at least one, and a text without any is returned
-as it came.
+An edit is called with the ids of one text and a random generator, and returns new ids. Special tokens keep their place.
+A text that has words keeps at least one, and a text without any is returned as it came. Use edits for views that must
+mean the same; ``corruption`` has the stronger noise of denoising.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from isotrope.errors import InputError
-from isotrope.lexicon.synonyms import Entries, read_wordnet, tokenise_synonyms
+from isotrope.lexicon.synonyms import Entries, read_synonyms, tokenize_synonyms
 from isotrope.tokens.text_tokenizer import TextTokenizer
 from isotrope.tokens.word_pieces import Words
 
@@ -32,7 +32,7 @@ class WordEdit(ABC):
     words: Words
     share: float
     name: ClassVar[str]
-    senseless: ClassVar[float | None] = None  # a share that would leave nothing
+    senseless: ClassVar[float | None] = None  # the share that would leave nothing
 
     def __post_init__(self) -> None:
         self.check(self.share)
@@ -57,7 +57,7 @@ class WordEdit(ABC):
 
 
 class Delete(WordEdit):
-    """Each word goes with probability ``share``; the luckiest always stays."""
+    """Each word is deleted with probability ``share``; the one with the highest draw always stays."""
 
     name = "delete"
     senseless = 1
@@ -70,7 +70,10 @@ class Delete(WordEdit):
 
 
 class Crop(WordEdit):
-    """A run of words stays, ``share`` of them all on average; SimCSE's "crop 10 %" keeps 0.9."""
+    """A run of words stays, on average ``share`` of the text.
+
+    The share is what is kept: SimCSE's "crop 10 %" is ``crop:0.9``.
+    """
 
     name = "crop"
     senseless = 0
@@ -83,7 +86,7 @@ class Crop(WordEdit):
 
 
 class Reorder(WordEdit):
-    """A run of ``share`` of the words, two at least, is shuffled."""
+    """A run of ``share`` of the words, at least two, is shuffled."""
 
     name = "reorder"
 
@@ -127,7 +130,7 @@ class RepeatWords(Repeat):
 
 
 class Mask(WordEdit):
-    """A run of words, ``share`` of them all on average, is hidden: each of its pieces becomes [MASK]."""
+    """A run of words, on average ``share`` of the text, is hidden: each of its pieces becomes [MASK]."""
 
     name = "mask"
 
@@ -148,7 +151,11 @@ class Mask(WordEdit):
 
 @dataclass(frozen=True)
 class Substitute(WordEdit):
-    """Each word that has synonyms is replaced by one of them with probability ``share``."""
+    """Each word that has synonyms is replaced by one of them with probability ``share``.
+
+    Only base forms are in WordNet's table, so "dogs" stays. CLINE's ``meaning_changes`` inflects and looks at parts of
+    speech.
+    """
 
     entries: Entries = field(compare=False, repr=False)
     name = "synonyms"
@@ -156,7 +163,7 @@ class Substitute(WordEdit):
     @classmethod
     def of(cls, tokenizer: TextTokenizer, share: float, table: Mapping[str, Sequence[str]]) -> Substitute:
         """From a plain table, word → words that may stand for it."""
-        return cls(tokenizer.words, share, tokenise_synonyms(table, tokenizer))
+        return cls(tokenizer.words, share, tokenize_synonyms(table, tokenizer))
 
     def edit(self, ids: Ids, starts: Numbers, words: Numbers, rng: np.random.Generator) -> Ids:
         chosen = words[rng.random(words.size) < self.share]
@@ -171,7 +178,7 @@ class Substitute(WordEdit):
 
 
 def ends_of(starts: Numbers, ids: Ids) -> Numbers:
-    """Where each ends, given where each begins."""
+    """Where each word ends, given where each begins."""
     ends = np.empty_like(starts)
     ends[:-1], ends[-1] = starts[1:], ids.size
     return ends
@@ -188,7 +195,7 @@ def rebuilt(ids: Ids, starts: Numbers, order: Numbers) -> Ids:
 
 
 def part_of(share: float, count: int, rng: np.random.Generator) -> int:
-    """``share`` of so many words, rounded up or down by chance, so that the average is the share itself."""
+    """``share`` of ``count`` words, rounded up or down at random, so that the mean is the share itself."""
     return min(int(share * count + rng.random()), count)
 
 
@@ -216,7 +223,7 @@ class Compose:
 
 @dataclass(frozen=True)
 class OneOf:
-    """One of the edits, drawn anew for each text."""
+    """One of the edits, drawn for each text."""
 
     edits: tuple[Edit, ...]
 
@@ -237,25 +244,26 @@ def one_of(*edits: Edit) -> OneOf:
 
 
 KNOWN: dict[str, type[WordEdit]] = {
-    kind.name: kind for kind in (Crop, Delete, Mask, Reorder, Repeat, RepeatWords, Substitute)
+    edit.name: edit for edit in (Crop, Delete, Mask, Reorder, Repeat, RepeatWords, Substitute)
 }
 
 
 def parse_edits(text: str, synonyms: Mapping[str, Sequence[str]] | None = None) -> Callable[[TextTokenizer], Edit]:
     """The edit that a setting names, for any tokenizer: ``parse_edits("delete:0.1,crop:0.6")(tokenizer)``.
 
-    A comma is "then", a slash is "or": ``delete:0.1/crop:0.9,repeat:0.32`` deletes or crops, then repeats. Everything
-    but what the tokenizer lacks is checked here, before a model is loaded. Without a table, ``synonyms`` reads WordNet.
+    A comma means "then", a slash "or": ``delete:0.1/crop:0.9,repeat:0.32`` deletes or crops, then repeats. Everything
+    that does not depend on the tokenizer is checked here, before a model is loaded. Without a table of ``synonyms``
+    WordNet is read.
     """
     steps = [[_parse_edit(named.strip()) for named in step.split("/")] for step in text.split(",")]
 
-    def made(kind: type[WordEdit], share: float, tokenizer: TextTokenizer) -> Edit:
-        if issubclass(kind, Substitute):
-            return kind.of(tokenizer, share, read_wordnet() if synonyms is None else synonyms)
-        return kind(tokenizer.words, share)
+    def made(edit: type[WordEdit], share: float, tokenizer: TextTokenizer) -> Edit:
+        if issubclass(edit, Substitute):
+            return edit.of(tokenizer, share, read_synonyms() if synonyms is None else synonyms)
+        return edit(tokenizer.words, share)
 
     def bound(tokenizer: TextTokenizer) -> Edit:
-        choices = [[made(kind, share, tokenizer) for kind, share in step] for step in steps]
+        choices = [[made(edit, share, tokenizer) for edit, share in step] for step in steps]
         edits = [one_of(*step) if len(step) > 1 else step[0] for step in choices]
         return compose(*edits) if len(edits) > 1 else edits[0]
 
@@ -266,7 +274,7 @@ def _parse_edit(named: str) -> tuple[type[WordEdit], float]:
     name, _, number = named.partition(":")
     known = f"known: {', '.join(sorted(KNOWN))}"
     if name not in KNOWN:
-        raise InputError(f"'{name}' is no edit; {known}.")
+        raise InputError(f"Unknown edit '{name}'; {known}.")
     try:
         share = float(number)
     except ValueError:

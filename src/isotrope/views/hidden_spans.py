@@ -1,4 +1,4 @@
-"""Spans that a decoder must write: one fragment of a text (MASS), or several with a sentinel each (T5)."""
+"""Spans that a decoder must generate: one fragment of a text (MASS), or several with a sentinel each (T5)."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ Hidden = npt.NDArray[np.bool_]
 
 
 def draw_fragment(length: int, share: float, edge_share: float, rng: np.random.Generator) -> slice:
-    """A run of ``share`` of the tokens, one at least.
+    """A run of ``share`` of the tokens, at least one.
 
-    It begins anywhere; with probability ``edge_share`` it begins the text, with the same probability it ends it.
+    With probability ``edge_share`` it begins the text, with the same probability it ends it, else it lies anywhere.
     """
     size = min(max(round(share * length), 1), length)
     last = length - size
@@ -32,10 +32,7 @@ def hide_fragment(
     keep: float = 0.1,
     replace: float = 0.1,
 ) -> Ids:
-    """BERT's replacement over the fragment:
-
-    ``keep`` stay as they are, ``replace`` become a random token, the rest become [MASK].
-    """
+    """BERT's replacement over the fragment: ``keep`` stay, ``replace`` become a random token, the rest [MASK]."""
     hidden = ids.copy()
     part = hidden[fragment]
     fate = rng.random(part.size)
@@ -45,19 +42,21 @@ def hide_fragment(
 
 
 def span_counts(length: int, density: float, mean: float, most: int) -> tuple[int, int]:
-    """How many tokens are hidden, and in how many spans:
+    """How many tokens are hidden, m, and in how many spans; none of a single token.
 
-    min(max(⌊n·r⌉, 1), n − 1) and max(1, ⌊m/μ⌉); none of a single token.
+        m = min(max(⌊n·r⌉, 1), n − 1),   spans = max(1, ⌊m/μ⌉)
+
+    n is ``length``, r ``density``, μ ``mean``; there are at most ``most`` spans.
     """
     hidden = min(max(round(length * density), 1), length - 1)
     return hidden, min(max(round(hidden / mean), 1), hidden, length - hidden, most)
 
 
 def draw_spans(length: int, density: float, mean: float, most: int, rng: np.random.Generator) -> Hidden:
-    """T5's noise: hidden and visible tokens are cut into equally many parts at random, which take turns, a visible one
-    first.
+    """T5's noise: hidden and visible tokens are cut at random into equally many parts, which alternate.
 
-    So the first token is never hidden, the last always is, and the number of hidden tokens is exact.
+    A visible part comes first, so the first token is never hidden, the last always is, and the number of hidden tokens
+    is exact.
     """
     hidden, spans = span_counts(length, density, mean, most)
     if not hidden:
@@ -67,14 +66,15 @@ def draw_spans(length: int, density: float, mean: float, most: int, rng: np.rand
 
 
 def random_parts(total: int, parts: int, rng: np.random.Generator) -> npt.NDArray[np.intp]:
-    """``total`` as a sum of so many numbers above zero; each such sum is as likely as any other."""
+    """``total`` as a sum of ``parts`` numbers above zero; all such sums are equally likely."""
     cuts = np.sort(rng.choice(total - 1, parts - 1, replace=False)) + 1
     return np.diff(cuts, prepend=0, append=total)
 
 
 def with_sentinels(ids: Ids, hidden: Hidden, top: int) -> tuple[Ids, Ids]:
-    """(the text with a sentinel for each hidden run, each sentinel with what it stands for); sentinels count down from
-    the id ``top``.
+    """(the text with a sentinel for each hidden run, each sentinel with the run it stands for).
+
+    Sentinels count down from the id ``top``.
     """
     begins = hidden & ~np.concatenate(([False], hidden[:-1]))
     sentinels = top - np.arange(begins.sum())
@@ -84,9 +84,9 @@ def with_sentinels(ids: Ids, hidden: Hidden, top: int) -> tuple[Ids, Ids]:
 
 
 def raw_length(room: int, density: float, mean: float, most: int) -> int:
-    """The longest text whose visible tokens and sentinels fit into ``room``:
+    """The longest text whose visible tokens and sentinels fit into ``room``.
 
-    568 tokens for the 511 that 512 leave beside the end.
+    T5's 512 leave 511 besides the end, into which 568 tokens fit.
     """
     length = room
     while True:

@@ -1,6 +1,7 @@
-"""Hide some tokens and remember what stood there:
+"""BERT's masking: some tokens are hidden, and the labels say what stood there.
 
-by dice on the host, or so many of every full row where the rows lie.
+``mask_tokens`` masks padded rows on the host, each token with a probability; ``mask_rows`` masks full rows on their own
+device, a fixed number in each.
 """
 
 from __future__ import annotations
@@ -18,9 +19,9 @@ from isotrope.tokens.text_tokenizer import TextTokenizer
 
 @dataclass(frozen=True)
 class Masked:
-    """Masked rows with labels [rows, width], −100 where nothing is asked.
+    """Masked rows with labels [rows, width], −100 where nothing is predicted.
 
-    ``asked`` are the flat positions of the questions, found on the host: asking the device for them would stop it.
+    ``asked`` are the flat positions with a label, found on the host: to ask the device for them would stop it.
     """
 
     tokens: Tokens
@@ -51,10 +52,10 @@ def mask_tokens(
     keep: float = 0.1,
     replace: float = 0.1,
 ) -> Masked:
-    """BERT's masking: each ordinary token is chosen with probability ``rate``; of the chosen, ``keep`` stay as they
-    are, ``replace`` become a random token, the rest become [MASK].
+    """Each ordinary token is chosen with probability ``rate``; of the chosen, ``keep`` stay as they are, ``replace``
+    become a random token, the rest become [MASK].
 
-    At least one token of a row is chosen, or short sentences would never be asked anything.
+    At least one token of a row is chosen, or short sentences would never have a label.
     """
     ids = tokens.ids.numpy().copy()
     ordinary = (tokens.mask.numpy() > 0) & ~np.isin(ids, list(tokenizer.specials))
@@ -79,10 +80,10 @@ def mask_rows(
     keep: float = 0.1,
     replace: float = 0.1,
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """(rows as they are shown, flat places that are asked for, the tokens that stood there), on the device of ``ids``.
+    """(rows as the model sees them, flat places of the labels, the labels), on the device of ``ids``.
 
     For rows without padding: exactly ``count`` ordinary tokens of each are chosen, so that every shape is known before.
-    A random token is never a special one, if these are the first of the vocabulary. Chance is torch's global generator.
+    A random token is never a special one, if these are the first of the vocabulary. Draws use torch's global generator.
     """
     dice = torch.rand(ids.shape, device=ids.device).masked_fill(torch.isin(ids, specials), 2.0)
     places = dice.topk(count, largest=False).indices  # [rows, count]
@@ -95,8 +96,9 @@ def mask_rows(
 
 
 def label_tokens(tokens: Tokens, labels: Sequence[npt.NDArray[np.int64]], before: int, behind: int) -> Masked:
-    """Framed rows with a label for each token of the text; what was cut off has none, nor have the special tokens of
-    the frame.
+    """Framed rows with a label for each token of the text.
+
+    Neither what was cut off nor the special tokens of the frame have one.
     """
     rows = np.full(tokens.ids.shape, -100, dtype=np.int64)
     for row, own, length in zip(rows, labels, tokens.lengths.tolist(), strict=True):

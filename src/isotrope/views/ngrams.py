@@ -1,4 +1,4 @@
-"""Hide an n-gram of each text, and hand it out on its own."""
+"""InfoWord's two views: a text with one n-gram masked, and the n-gram itself (Kong et al. 2020)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a record carries beside its text, as a view: labels, scores, entities."""
+"""What a record carries besides its text, as a view: labels, scores, entities."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import torch
 
 @dataclass(frozen=True)
 class Numbers:
-    """One row of numbers a record; whole numbers stay whole."""
+    """One row of numbers for each record; whole numbers stay whole."""
 
     values: torch.Tensor  # [rows] or [rows, …]
 

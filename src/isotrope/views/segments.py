@@ -1,6 +1,6 @@
-"""Two segments of a text:
+"""Two segments of a text: consecutive runs of sentences, or one run and another from elsewhere (NSP, SOP).
 
-runs of sentences that follow each other, or one from elsewhere, cut to fit into a row together.
+Both are cut to fit into a row together.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ def document_sizes(corpus: Corpus, wanted_by: str) -> npt.NDArray[np.int64]:
 
 
 def draw_length(most: int, short_share: float, rng: np.random.Generator) -> int:
-    """Tokens that a pair should have:
+    """How many tokens a pair should have: all that there is room for, and with ``short_share`` fewer.
 
-    as many as there is room for, and now and then fewer, so that short texts are seen too.
+    So short texts are seen too.
     """
     return int(rng.integers(2, most + 1)) if rng.random() < short_share else most
 
 
 def run_from(corpus: Corpus, row: int, tokens: int, fewest: int = 1) -> range:
-    """Sentences from ``row`` on until they have so many tokens (and are so many), or the document ends."""
+    """Sentences from ``row`` on until they hold ``tokens`` tokens and are ``fewest``, or the document ends."""
     return range(row, min(row + max(corpus.reach(row, tokens), fewest), corpus.document(row).stop))
 
 
@@ -51,9 +51,9 @@ def cut_in_two(run: range, rng: np.random.Generator) -> tuple[range, range]:
 
 
 def draw_elsewhere(records: Records, row: int, rng: np.random.Generator) -> int:
-    """A row of another document:
+    """A row of another document.
 
-    one of the batch's own records where there is one, so that held-out text stays unseen.
+    It is one of the batch's own records where there is one, so that held-out text stays unseen.
     """
     own, total = records.corpus.document(row), len(records.corpus)
     for _ in range(TRIES):  # nearly all of a large batch are of other documents
@@ -70,20 +70,21 @@ def draw_elsewhere(records: Records, row: int, rng: np.random.Generator) -> int:
 
 
 def ids_of(corpus: Corpus, run: range) -> Ids:
+    """The tokens of a run of sentences."""
     return corpus.stretch(run)
 
 
 def fit_pair(first: Ids, second: Ids, most: int, rng: np.random.Generator) -> tuple[Ids, Ids]:
-    """BERT's truncation:
+    """BERT's truncation: the longer side loses a token until both have ``most`` together.
 
-    the longer side loses a token, at its front or its back by chance, until both have ``most`` together.
+    Whether the token goes at the front or at the back is drawn at random.
     """
     from_first, from_second = _too_many(len(first), len(second), most)
     return _shortened(first, from_first, rng), _shortened(second, from_second, rng)
 
 
 def trim_pair(first: Ids, second: Ids, most: int) -> tuple[Ids, Ids]:
-    """BERT's truncation for a task: as ``fit_pair``, always at the back."""
+    """BERT's truncation for fine-tuning: like ``fit_pair``, always at the back."""
     from_first, from_second = _too_many(len(first), len(second), most)
     return first[: len(first) - from_first], second[: len(second) - from_second]
 

@@ -1,4 +1,4 @@
-"""Shuffle some runs of three tokens and remember their order."""
+"""StructBERT's word order: some runs of three tokens are shuffled, and the labels restore them (Wang et al. 2020)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ORDERS = np.array([order for order in permutations(range(RUN)) if order != tuple
 
 
 def shuffle_trigrams(masked: Masked, tokenizer: TextTokenizer, rng: np.random.Generator, share: float = 0.05) -> Masked:
-    """StructBERT's word order: of the trigrams in which nothing is asked yet, ``share`` are put into a wrong order.
+    """``share`` of the trigrams in which nothing is masked are put into a wrong order.
 
     Trigrams neither overlap nor reach over a special token. The labels are those of the shuffled positions alone.
     """

@@ -1,6 +1,6 @@
-"""DeCLUTR's spans: anchors of a document, and positives beside, across or inside them.
+"""DeCLUTR's spans: anchors of a document, and positives next to, across or inside them (Giorgi et al. 2021).
 
-Only lengths are asked, so that spans can be drawn before any token is read.
+Only lengths are needed, so spans can be drawn before any token is read.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ PLACES = ("any", "adjacent", "subsumed")
 class SpanSettings:
     """Lengths are ⌊Beta(a, b)·(longest − shortest) + shortest⌋: mean 352 for anchors and 192 for positives.
 
-    ``place`` of a positive: "any" (beside, across or inside its anchor), "adjacent" (beside it), "subsumed" (inside
+    ``place`` of a positive: "any" (next to, across or inside its anchor), "adjacent" (next to it), "subsumed" (inside
     it).
     """
 
@@ -61,15 +61,15 @@ class SpanSettings:
 
 
 def count_short(tokens: npt.ArrayLike, settings: SpanSettings) -> int:
-    """How many documents, given the tokens of each, are too short for spans of the lengths asked for."""
+    """How many documents, given the tokens of each, are too short for spans of the wanted lengths."""
     return int((np.asarray(tokens) < settings.whole).sum())
 
 
 def sample_anchors(tokens: int, settings: SpanSettings, rng: np.random.Generator) -> list[Span]:
-    """Anchors in the order of the text, with room for a longest span between two, so that no positive reaches into
-    another anchor.
+    """Anchors in the order of the text, far enough apart that no positive reaches into another anchor.
 
-    A document with fewer than two tokens an anchor has no such room, and with fewer than one its anchors coincide.
+    Between two there is room for a longest span. A document with fewer than two tokens for each anchor has no such
+    room, and with fewer than one its anchors coincide.
     """
     _check_tokens(tokens)
     shortest, longest = settings.bounds(tokens)

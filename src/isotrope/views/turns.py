@@ -15,11 +15,10 @@ Order = npt.NDArray[np.int64]
 
 
 def draw_window(turns: Sequence[Hashable], size: int, fixed: int, rng: np.random.Generator) -> range:
-    """``size`` turns that follow each other (all, where there are fewer), at least two different ones behind the first
+    """``size`` consecutive turns (all, where there are fewer), with at least two different ones behind the first
     ``fixed``.
 
-    The first and the last turn of a dialogue are left out where it is long enough: a greeting tells its place by
-    itself.
+    The first and the last turn of a dialogue are left out where it is long enough: a greeting reveals its place.
     """
     size = min(size, len(turns))
     inner = range(1, len(turns) - size) if len(turns) >= size + 2 else range(0)
@@ -36,12 +35,11 @@ def draw_window(turns: Sequence[Hashable], size: int, fixed: int, rng: np.random
 def misorder(
     turns: Sequence[Hashable], rng: np.random.Generator, how: str = "shuffle", keep_speakers: bool = True
 ) -> Order:
-    """A wrong order: what stands at place i comes from place order[i], and the turns do not read as before, whatever
-    repeats.
+    """A wrong order: what stands at place i comes from place order[i], and the turns never read as before.
 
     ``how``: "shuffle" (any other order) or "swap" (two neighbours change places: harder to notice). With
-    ``keep_speakers`` turns change places with those of the same speaker, every second one; where that changes nothing,
-    as with two turns, with any.
+    ``keep_speakers`` turns change places only with those of the same speaker, every second one; where that changes
+    nothing, as with two turns, with any.
     """
     everybody = np.arange(len(turns))
     for groups in ([everybody[::2], everybody[1::2]], [everybody]) if keep_speakers else ([everybody],):

@@ -1,4 +1,4 @@
-"""Two views of a text, each edited by its own chance: what SimCLR and MoCo compare."""
+"""Two views of a text, each edited by its own random draw: what SimCLR and MoCo compare."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ NONE, SAME = "none", "same"
 
 
 def parse_two_views(first: str, second: str = SAME) -> Callable[[TextTokenizer], tuple[Edit, Edit]]:
-    """The edits of both views, for any tokenizer; the language is that of ``parse_edits``.
+    """The edits of both views, for any tokenizer; ``parse_edits`` says how they are written.
 
-    "none" leaves a text as it is. "same" edits the second view as the first one, but anew: the two still differ.
+    "none" leaves a text as it is. "same" gives the second view the edits of the first one with draws of its own, so
+    that the two still differ.
     """
     one = _parse_view(first)
     other = None if second.strip().lower() == SAME else _parse_view(second)
@@ -28,6 +29,7 @@ def parse_two_views(first: str, second: str = SAME) -> Callable[[TextTokenizer],
 
 
 def edited(sequences: Sequence[Ids], edit: Edit, rng: np.random.Generator) -> list[Ids]:
+    """Every text edited, one after another."""
     return [edit(sequence, rng) for sequence in sequences]
 
 

@@ -1,4 +1,4 @@
-"""What word2vec does to a text before it looks at it: frequent words are thinned out, and noise words are drawn."""
+"""word2vec's input: frequent words are subsampled, and noise words are drawn (Mikolov et al. 2013)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,10 @@ Floats = npt.NDArray[np.float64]
 
 
 def keep_rates(frequency: Floats, threshold: float, released: bool = False) -> Floats:
-    """√(t/f), at most 1: how likely a word is kept. The released code has √(t/f) + t/f. A threshold of 0 keeps all."""
+    """The probability that a word of frequency f is kept: √(t/f), at most 1.
+
+    The released code has √(t/f) + t/f. A threshold t of 0 keeps all.
+    """
     if not threshold:
         return np.ones_like(frequency)
     ratio = threshold / np.maximum(frequency, 1e-300)
@@ -23,8 +26,9 @@ def keep_rates(frequency: Floats, threshold: float, released: bool = False) -> F
 
 
 def keep_words(texts: Sequence[npt.NDArray[Any]], keep: Floats, rng: np.random.Generator) -> Tokens:
-    """The texts without the words that chance leaves out; what remains moves together, so that a window reaches
-    further.
+    """The texts without the words that the draw leaves out.
+
+    What remains moves together, so that a window reaches further.
     """
     lengths = np.fromiter((len(text) for text in texts), dtype=np.int64, count=len(texts))
     flat = np.concatenate([*texts, np.empty(0, dtype=np.int64)]).astype(np.int64)
@@ -37,5 +41,5 @@ def keep_words(texts: Sequence[npt.NDArray[Any]], keep: Floats, rng: np.random.G
 
 
 def draw_noise(ends: Floats, shape: tuple[int, ...], rng: np.random.Generator) -> npt.NDArray[np.int64]:
-    """Numbers of words, drawn by their share of ``ends``, the running sum of what each weighs."""
+    """Numbers of words, each drawn in proportion to its weight; ``ends`` is the running sum of the weights."""
     return np.searchsorted(ends, rng.random(shape) * ends[-1], side="right").astype(np.int64)

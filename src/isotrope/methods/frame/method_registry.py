@@ -8,7 +8,6 @@ from functools import cache
 from types import ModuleType
 from typing import Any, TypeVar
 
-import isotrope.methods
 from isotrope.errors import InputError, nearest
 from isotrope.methods.frame.auxiliary import Auxiliary
 from isotrope.methods.frame.method import Method
@@ -18,7 +17,7 @@ ClassT = TypeVar("ClassT")
 
 @cache
 def registry() -> dict[str, type[Method[Any]]]:
-    return carded_in(isotrope.methods, Method)
+    return carded_in(importlib.import_module("isotrope.methods"), Method)
 
 
 def carded_in(folder: ModuleType, base: type[ClassT]) -> dict[str, type[ClassT]]:

@@ -8,7 +8,8 @@ import pytest
 import torch
 
 from isotrope.errors import InputError
-from isotrope.objectives import contrast, info_bound, info_nce
+from isotrope.measures.information import info_bound
+from isotrope.objectives import contrast, info_nce
 
 
 def test_a_collapsed_encoder_knows_nothing_and_a_perfect_one_all_that_the_candidates_can_show() -> None:

@@ -1,0 +1,104 @@
+"""What the public verbs return where no room has a type for it: plain facts, as a dictionary and as table rows.
+
+``to_dict`` gives JSON values for programs, ``rows`` one dictionary a line of the table that the command line prints.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from isotrope.encoders.encoder import Encoder
+    from isotrope.methods.frame.method import Card
+
+
+@dataclass(frozen=True)
+class EncodedFile:
+    """The vectors that ``encode`` wrote: one row a sentence, in the order of the file, without the empty ones."""
+
+    output: Path
+    sentences: int
+    dimension: int
+    empty_left_out: int
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "output": str(self.output),
+            "rows": self.sentences,
+            "dimension": self.dimension,
+            "empty_left_out": self.empty_left_out,
+        }
+
+    def rows(self) -> list[dict[str, Any]]:
+        return [self.to_dict()]
+
+
+@dataclass(frozen=True)
+class FittedSpace:
+    """The space that ``fit_space`` wrote. ``encoder`` is None for sne and t-sne: they have points, and no map."""
+
+    space: str
+    output: Path
+    texts: int
+    dimension: int
+    encoder: Encoder | None = field(default=None, repr=False)
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"space": self.space, "output": str(self.output), "texts": self.texts, "dimension": self.dimension}
+
+    def rows(self) -> list[dict[str, Any]]:
+        return [self.to_dict()]
+
+
+@dataclass(frozen=True)
+class ParaphrasedFile:
+    """The pairs that ``paraphrase`` wrote; a sentence without a word that can be replaced is left out."""
+
+    output: Path
+    pairs: int
+    left_out: int
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"output": str(self.output), "pairs": self.pairs, "left_out": self.left_out}
+
+    def rows(self) -> list[dict[str, Any]]:
+        return [self.to_dict()]
+
+
+@dataclass(frozen=True)
+class SettingDescription:
+    """A setting of ``owner`` (a method, a space, an auxiliary loss, a tactic or the loop), for people.
+
+    ``default`` is the one that holds for this method.
+    """
+
+    name: str
+    default: Any
+    range: str
+    meaning: str
+    owner: str
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "setting": self.name.replace("_", "-"),
+            "default": self.default,
+            "range": self.range,
+            "meaning": self.meaning,
+            "of": self.owner,
+        }
+
+
+@dataclass(frozen=True)
+class MethodDescription:
+    """A method's card and its settings: its own first, then those of the loop."""
+
+    card: Card
+    settings: list[SettingDescription]
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"card": asdict(self.card), "settings": self.rows()}
+
+    def rows(self) -> list[dict[str, Any]]:
+        return [setting.to_dict() for setting in self.settings]

@@ -1,0 +1,83 @@
+"""The catalogue of methods, spaces and tactics: their cards and their settings, from three rooms.
+
+The rooms are imported when a function is called. The registry of the methods cannot answer for all three: spaces and
+tactics stand in later rooms.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from isotrope.answers import SettingDescription
+from isotrope.errors import InputError
+
+if TYPE_CHECKING:
+    from isotrope.methods.frame.method import Card
+    from isotrope.methods.frame.settings import Settings
+
+LOOP = "the loop"
+
+
+def all_cards() -> list[Card]:
+    """The cards of the methods, then of the spaces, then of the tactics."""
+    from isotrope.methods.frame.method_registry import registry
+    from isotrope.spaces.space_registry import cards as space_cards
+    from isotrope.training.tactics.tactic import tactics
+
+    return [
+        *(method.card for method in registry().values()),
+        *space_cards(),
+        *(tactic.card for tactic in tactics().values()),
+    ]
+
+
+def describe_settings(name: str) -> list[SettingDescription]:
+    """The settings that a method takes, its own first; a method may change defaults of the loop."""
+    from isotrope.methods.frame.method_registry import auxiliaries, find
+    from isotrope.spaces.space_registry import registry as spaces
+    from isotrope.training.loop_settings import LoopSettings
+    from isotrope.training.tactics.tactic import tactics
+
+    if name in tactics():
+        return _described(tactics()[name].Settings, name)
+    if name in spaces():
+        return _described(spaces()[name].Settings, name)
+    method = find(name)
+    added = [(one.card.name, one.Added) for one in auxiliaries().values() if one.Added is not None]
+    others = [*added, *((other, tactic.Settings) for other, tactic in tactics().items())]
+    return [
+        *_described(method.Settings, name),
+        *_described(LoopSettings, LOOP, method.defaults),
+        *(setting for owner, settings in others for setting in _described(settings, owner)),
+    ]
+
+
+def describe_pretraining() -> list[SettingDescription]:
+    """The settings that ``pretrain`` takes."""
+    from isotrope.training.pretrain_settings import PretrainSettings
+
+    return _described(PretrainSettings, "pretrain")
+
+
+def _described(
+    settings: type[Settings], owner: str, defaults: Mapping[str, Any] | None = None
+) -> list[SettingDescription]:
+    from isotrope.methods.frame.settings import describe
+
+    found = describe(settings, defaults)
+    return [SettingDescription(one.name, one.default, one.range, one.meaning, owner) for one in found]
+
+
+def check_trainable(name: str) -> None:
+    """Refuse the names that ``methods`` lists and ``train`` cannot train; the methods' registry knows none of them."""
+    from isotrope.spaces.space_registry import registry as spaces
+    from isotrope.training.tactics.tactic import tactics
+
+    if name in spaces():
+        raise InputError(
+            f"'{name}' is fitted, not trained: isotrope fit-space {name} MODEL TEXT --output DIR, or fit_space."
+        )
+    if name in tactics():
+        setting = name.replace("-", "_")
+        raise InputError(f"'{name}' changes the updates of another method: give {setting} to that one.")

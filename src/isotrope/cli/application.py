@@ -1,0 +1,79 @@
+"""The application that the commands register with, and what every command does alike."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+
+from isotrope.cli.flags import flags_of, with_flags
+from isotrope.errors import InputError
+
+# typer carries its own copy of click or imports it, depending on its version; this is the base of its usage errors in
+# both.
+UsageProblem: type[Exception] = next(base for base in typer.BadParameter.__mro__ if base.__name__ == "ClickException")
+FREE = {"allow_extra_args": True, "ignore_unknown_options": True}  # for settings that only a method or a space knows
+PRINTED = "-"  # the value of --json where no file follows it
+
+
+class Stopped(Exception):
+    """Ctrl-C, with its message: some versions of typer end with 130 and no message at all."""
+
+
+class Commands(TyperGroup):
+    """The group of all commands; it keeps the message of an interrupt."""
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt as stop:
+            raise Stopped(str(stop) or "stopped") from stop
+
+
+class Command(TyperCommand):
+    """A command that adds its flags to the library's sentences, and whose ``--json`` may stand alone."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        optional = any("--json" in option.opts and not getattr(option, "is_flag", True) for option in self.params)
+        return super().parse_args(ctx, _with_json_value(args) if optional else args)
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except InputError as error:
+            raise InputError(with_flags(str(error), flags_of(self), error.setting), error.setting) from error
+
+
+def _with_json_value(words: list[str]) -> list[str]:
+    """``--json`` alone becomes ``--json=-``; a word after it that is no option is its file."""
+    following = [*words[1:], "--"]
+    return [
+        f"{word}={PRINTED}" if word == "--json" and after.startswith("-") else word
+        for word, after in zip(words, following, strict=False)
+    ]
+
+
+app = typer.Typer(
+    name="isotrope",
+    cls=Commands,
+    help="Text in, a sentence encoder out: every contrastive method behind one command.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
+Columns = Annotated[str | None, typer.Option(help="Columns to use, by name, joined by commas.")]
+Pooling = Annotated[
+    str | None, typer.Option(help="cls, mean, max, first_last, embed_last or last2; default: the model's own.")
+]
+Model = Annotated[str, typer.Argument(metavar="MODEL", help="A folder, a hub id, builtin or builtin-base.")]
+
+
+@app.callback(invoke_without_command=True)
+def _version(version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False) -> None:
+    if version:
+        import isotrope
+
+        print(isotrope.__version__)
+        raise typer.Exit

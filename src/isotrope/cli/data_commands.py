@@ -1,0 +1,87 @@
+"""Commands that make or check training data: mine, paraphrase, leaks."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from isotrope.cli.answer_output import print_answer, print_rows
+from isotrope.cli.application import Columns, Command, Json, app
+from isotrope.cli.options import split_names
+
+
+@app.command(cls=Command)
+def mine(
+    pairs: Annotated[Path, typer.Argument(help="Pairs: .tsv, .csv, .jsonl or .parquet, plain or with .gz or .xz.")],
+    output: Annotated[Path, typer.Option(help="Where the triples are written (.tsv).")],
+    model: Annotated[
+        str, typer.Option(help="The encoder that ranks the candidates: builtin, a folder or a hub id.")
+    ] = "builtin",
+    first: Annotated[
+        int | None, typer.Option(help="The nearest rank that may be drawn; default 10, or 1 with --margin.")
+    ] = None,
+    last: Annotated[int, typer.Option(help="The farthest rank that may be drawn.")] = 50,
+    margin: Annotated[float | None, typer.Option(help="Minimum gap between positive and negative cosine.")] = None,
+    seed: Annotated[int, typer.Option(help="Random seed for the draw among the ranks.")] = 42,
+    columns: Columns = None,
+    as_json: Json = False,
+) -> None:
+    """Find a hard negative for each pair, and write triples."""
+    import isotrope
+
+    found = isotrope.mine(
+        pairs, model, output, first=first, last=last, margin=margin, seed=seed, columns=split_names(columns)
+    )
+    facts = {"output": str(output), **found.counts()}
+    rows = [
+        {"what": name.replace("_", " "), "found": f"{value:.4f}" if isinstance(value, float) else value}
+        for name, value in facts.items()
+    ]
+    print_rows(facts, rows, as_json)
+
+
+@app.command(cls=Command)
+def paraphrase(
+    text: Annotated[Path, typer.Argument(help="A file of sentences.")],
+    output: Annotated[Path, typer.Option(help="Where the pairs are written (.tsv).")],
+    model: Annotated[
+        str, typer.Option(help="A model with a masked-language head: builtin-base, a folder or a hub id.")
+    ] = "builtin-base",
+    share: Annotated[float, typer.Option(help="The share of the words that is replaced.")] = 0.15,
+    seed: Annotated[int, typer.Option(help="Random seed for the words that are replaced and their replacements.")] = 42,
+    columns: Columns = None,
+    as_json: Json = False,
+) -> None:
+    """Write pairs for `train cert`: each sentence, and itself with some words replaced by the model."""
+    import isotrope
+
+    print_answer(isotrope.paraphrase(text, output, model, share, seed, split_names(columns)), as_json)
+
+
+@app.command(cls=Command)
+def leaks(
+    text: Annotated[list[Path], typer.Argument(help="Training text: .txt or .tsv files, plain or with .gz or .xz.")],
+    against: Annotated[
+        list[Path] | None, typer.Option(help="A file whose sentences must not be trained on; may be repeated.")
+    ] = None,
+    data_dir: Annotated[
+        Path | None, typer.Option(help="Protect the STS, SICK and transfer sets of this folder.")
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option(help="Write copies without the leaking lines into this folder.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Look for sentences of the test sets in a training text."""
+    import isotrope
+
+    found = isotrope.leaks(text, against, data_dir, output)
+    print_answer(found, as_json)
+    if not as_json:
+        print(f"protected: {sum(found.protected.values()):,} sentences of {', '.join(found.protected)}")
+        for name, count in found.by_set.most_common():
+            print(f"leaking from {name}: {count:,} lines")
+        for example in found.examples:
+            print(f"{example['file']}:{example['line']}: {example['text']} ({', '.join(example['sets'])})")

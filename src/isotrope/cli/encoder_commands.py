@@ -1,0 +1,83 @@
+"""Commands that use an encoder: encode, search, complete, fit-space."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from isotrope.cli.answer_output import print_answer, print_rows
+from isotrope.cli.application import FREE, Columns, Command, Json, Model, Pooling, app
+from isotrope.cli.options import parse_settings, split_names
+
+Top = Annotated[int, typer.Option(help="How many are shown.")]
+
+
+@app.command(cls=Command)
+def encode(
+    encoder: Model,
+    text: Annotated[Path, typer.Argument(help="A file of sentences.")],
+    output: Annotated[Path, typer.Option(help="Where the vectors are written (.npy).")],
+    columns: Columns = None,
+    normalize: Annotated[bool, typer.Option("--normalize", help="Scale each vector to unit length.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Write the vectors of a file's sentences, one row each, float32."""
+    import isotrope
+
+    print_answer(isotrope.encode(encoder, text, output, split_names(columns), normalize), as_json)
+
+
+@app.command(cls=Command)
+def search(
+    encoder: Model,
+    text: Annotated[Path, typer.Argument(help="A file of sentences; its vectors are cached next to it.")],
+    query: Annotated[str, typer.Argument(help="What to look for.")],
+    top: Top = 5,
+    columns: Columns = None,
+    as_json: Json = False,
+) -> None:
+    """Find the sentences nearest to a query."""
+    import isotrope
+
+    hits = isotrope.search(encoder, text, query, top, split_names(columns))
+    rows = [{"score": round(hit.score, 4), "line": hit.line, "text": hit.text} for hit in hits]
+    print_rows(rows, rows, as_json)
+
+
+@app.command(cls=Command)
+def complete(
+    encoder: Annotated[str, typer.Argument(metavar="MODEL", help="A folder that `isotrope train lre` wrote.")],
+    concept: Annotated[str, typer.Argument(help="A name, as the relations write it.")],
+    relation: Annotated[str, typer.Argument(help="A relation, as the data write it.")],
+    top: Top = 5,
+    as_json: Json = False,
+) -> None:
+    """Name the concepts that stand in a relation to another."""
+    import isotrope
+
+    found = isotrope.complete(encoder, concept, relation, top)
+    rows = [{"concept": one.concept, "distance": round(one.distance, 4)} for one in found]
+    print_rows(rows, rows, as_json)
+
+
+@app.command("fit-space", cls=Command, context_settings=FREE)
+def fit_space(
+    context: typer.Context,
+    name: Annotated[str, typer.Argument(help="A space that `isotrope methods` lists: whitening, flow, …")],
+    encoder: Model,
+    texts: Annotated[Path, typer.Argument(metavar="TEXT", help="A file of sentences; no labels are used.")],
+    output: Annotated[
+        Path, typer.Option(help="A new folder for the mapped model; for sne and t-sne a .tsv for the points.")
+    ],
+    pooling: Pooling = None,
+    columns: Columns = None,
+    as_json: Json = False,
+) -> None:
+    """Fit a map that follows an encoder. Any setting of the space can be given as --SETTING VALUE."""
+    import isotrope
+
+    settings = parse_settings(context.args)
+    fitted = isotrope.fit_space(name, encoder, texts, output, pooling=pooling, columns=split_names(columns), **settings)
+    print_answer(fitted, as_json)

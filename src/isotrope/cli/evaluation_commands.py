@@ -1,0 +1,116 @@
+"""Commands that judge: evaluate, report, doctor."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from isotrope.cli.answer_output import print_answer, print_rows
+from isotrope.cli.application import PRINTED, Columns, Command, Json, Model, app
+from isotrope.cli.options import split_names
+
+
+@app.command(cls=Command)
+def evaluate(
+    encoder: Model,
+    suite: Annotated[str, typer.Option(help="sts, transfer, geometry or counterfactual.")] = "sts",
+    data_dir: Annotated[
+        Path | None, typer.Option(help="The evaluation data; default: the variable ISOTROPE_DATA.")
+    ] = None,
+    seeds: Annotated[
+        list[int],
+        typer.Option(
+            "--seed",
+            help="Random seed for the bootstrap, the folds or the sample; repeated, transfer averages over them.",
+        ),
+    ] = [0],  # noqa: B006 - typer copies it
+    aggregation: Annotated[str, typer.Option(help="all, mean or wmean over the subsets of STS12–16.")] = "all",
+    texts: Annotated[
+        Path | None,
+        typer.Option("--text", help="A file of sentences for geometry and counterfactual; default: STS-B, MR."),
+    ] = None,
+    columns: Columns = None,
+    pooling: Annotated[str | None, typer.Option(help="For a plain Hugging Face folder, which stores none.")] = None,
+    json_file: Annotated[
+        str | None, typer.Option("--json", metavar="[FILE]", help="Print JSON, or write it to this file as well.")
+    ] = None,
+) -> None:
+    """Judge an encoder."""
+    import isotrope
+
+    results = isotrope.evaluate(encoder, suite, data_dir, seeds, aggregation, texts, split_names(columns), pooling)
+    if json_file == PRINTED:
+        print(json.dumps(results.to_dict(), ensure_ascii=False, indent=2))
+        return
+    if json_file is not None:
+        results.to_json(json_file)
+    print(results.table())
+
+
+@app.command(cls=Command)
+def report(
+    subjects: Annotated[
+        list[str],
+        typer.Argument(help="Run folders and models: a folder, a hub id, or builtin.", metavar="RUN_OR_MODEL…"),
+    ],
+    output: Annotated[Path, typer.Option(help="Where the page is written, such as report.html.")],
+    text: Annotated[
+        Path | None, typer.Option(help="The sentences to look at; default: those of the first run.")
+    ] = None,
+    data_dir: Annotated[
+        Path | None, typer.Option(help="The evaluation data; default: ISOTROPE_DATA, or a label-free score.")
+    ] = None,
+    format: Annotated[
+        str | None, typer.Option(help="html, png, svg or json; default: by the name of the output.")
+    ] = None,
+    figure: Annotated[
+        str | None, typer.Option(help="A single figure, such as plane or map; png and svg need it.")
+    ] = None,
+    sentences: Annotated[int, typer.Option(help="How many sentences are sampled for the map.")] = 1000,
+    queries: Annotated[
+        list[str] | None, typer.Option("--query", help="A sentence whose neighbours are shown; may be repeated.")
+    ] = None,
+    columns: Columns = None,
+    seed: Annotated[int, typer.Option(help="Random seed for the sample, the map and the intervals.")] = 42,
+    as_json: Json = False,
+) -> None:
+    """Show runs and models on one page that opens anywhere, or draw a single figure of it."""
+    import isotrope
+
+    found = isotrope.report(
+        *subjects,
+        output=output,
+        text=text,
+        data_dir=data_dir,
+        format=format,
+        figure=figure,
+        sentences=sentences,
+        queries=queries or (),
+        columns=split_names(columns),
+        seed=seed,
+    )
+    from isotrope.report.build import summary
+
+    rows = summary(found)
+    warnings = found.findings.warnings
+    print_rows({"output": str(output), "rows": rows, "warnings": [asdict(one) for one in warnings]}, rows, as_json)
+    if not as_json:
+        for warning in warnings:
+            print(f"{warning.category}: {warning.subject}: {warning.sentence}")
+        print(f"report: {output}")
+
+
+@app.command(cls=Command)
+def doctor(as_json: Json = False) -> None:
+    """Show what this machine can do: threads, torch, bfloat16 (tried in a subprocess), offline."""
+    import isotrope
+
+    machine = isotrope.doctor()
+    print_answer(machine, as_json)
+    if not as_json:
+        for sentence in machine.advice:
+            print(f"advice: {sentence}")

@@ -1,0 +1,53 @@
+"""Parse options: settings that only a method knows, settings of one method, and names joined by commas."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from isotrope.errors import InputError
+
+
+def split_settings(words: Sequence[str]) -> tuple[list[str], dict[str, str]]:
+    """Plain words, and the settings given as ``--name value`` or ``--name=value`` among them."""
+    plain: list[str] = []
+    settings: dict[str, str] = {}
+    rest = list(words)
+    while rest:
+        word = rest.pop(0)
+        if not word.startswith("--") or word == "--":
+            plain.append(word)
+            continue
+        name, equals, value = word[2:].partition("=")
+        if not equals:
+            if not rest or rest[0].startswith("--"):
+                raise InputError(f"--{name} needs a value.")
+            value = rest.pop(0)
+        settings[name.replace("-", "_")] = value
+    return plain, settings
+
+
+def parse_settings(words: Sequence[str]) -> dict[str, str]:
+    """The same where every word must belong to a setting."""
+    plain, settings = split_settings(words)
+    if plain:
+        raise InputError(f"'{plain[0]}' was not understood; settings are given as --name value.")
+    return settings
+
+
+def parse_own_settings(given: Sequence[str]) -> dict[str, dict[str, str]]:
+    """METHOD.SETTING=VALUE, as settings by method."""
+    settings: dict[str, dict[str, str]] = {}
+    for word in given:
+        name, equals, value = word.partition("=")
+        method, dot, setting = name.rpartition(".")
+        if not (equals and dot and method and setting):
+            raise InputError(
+                f"--set {word} was not understood; write METHOD.SETTING=VALUE, such as simcse.temperature=0.1."
+            )
+        settings.setdefault(method, {})[setting] = value
+    return settings
+
+
+def split_names(joined: str | None) -> list[str] | None:
+    """``a,b`` as a list; None stays None."""
+    return joined.split(",") if joined else None

@@ -1,0 +1,45 @@
+"""A recipe: the settings of a training run as a YAML file, such as those in recipes/."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from isotrope.errors import InputError
+
+KEYS = ("method", "model", "pooling", "settings", "about")
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """What a recipe sets; options of the command line win over it."""
+
+    model: str | None = None
+    pooling: str | None = None
+    settings: dict[str, Any] = field(default_factory=dict)
+
+
+def read_recipe(path: Path, method: str) -> Recipe:
+    """Read a recipe for ``method``; anything else is an ``InputError``."""
+    import yaml
+
+    if not path.is_file():
+        raise InputError(f"{path}: no such recipe.")
+    try:
+        found = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise InputError(f"{path}: not a YAML file ({str(error).splitlines()[0]}).") from error
+    if not isinstance(found, dict):
+        raise InputError(f"{path}: a recipe is a mapping with method, model, pooling and settings.")
+    unknown = set(found) - set(KEYS)
+    if unknown:
+        raise InputError(
+            f"{path}: unknown keys {', '.join(sorted(map(str, unknown)))}; a recipe has {', '.join(KEYS)}."
+        )
+    if found.get("method", method) != method:
+        raise InputError(f"{path}: this recipe is for {found['method']}, not {method}.")
+    settings = found.get("settings", {})
+    if not isinstance(settings, dict):
+        raise InputError(f"{path}: settings is a mapping from name to value.")
+    return Recipe(found.get("model"), found.get("pooling"), settings)

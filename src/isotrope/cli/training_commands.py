@@ -1,0 +1,204 @@
+"""Commands that train: methods, train, pretrain, compare."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from isotrope.cli.answer_output import print_answer, print_rows
+from isotrope.cli.application import FREE, PRINTED, Columns, Command, Json, Pooling, app
+from isotrope.cli.options import parse_own_settings, parse_settings, split_names, split_settings
+from isotrope.cli.recipe import Recipe, read_recipe
+from isotrope.errors import InputError
+
+if TYPE_CHECKING:
+    from isotrope.training.run import Run
+
+LISTED = ("name", "title", "year", "family", "needs", "kind")
+
+
+@app.command(cls=Command)
+def methods(
+    name: Annotated[str | None, typer.Argument(help="Show the settings of this method.")] = None,
+    needs: Annotated[str | None, typer.Option(help="Only methods that train on this record type.")] = None,
+    family: Annotated[str | None, typer.Option(help="Only methods of this family.")] = None,
+    json_file: Annotated[
+        str | None, typer.Option("--json", metavar="[FILE]", help="Print JSON, or write it to a .json file.")
+    ] = None,
+) -> None:
+    """List the methods, or the settings of one."""
+    if json_file not in (None, PRINTED) and not str(json_file).endswith(".json"):
+        raise InputError(f"{json_file}: JSON is written to a name that ends with .json; NAME goes before --json.")
+    import isotrope
+    from isotrope.files import write_json
+
+    if name is None:
+        cards = [asdict(card) for card in isotrope.methods(needs=needs, family=family)]
+        value: Any = cards
+        rows = [{column: card[column] for column in LISTED if column in card} for card in cards]
+    else:
+        described = isotrope.methods(name, needs, family)
+        value, rows = described.to_dict(), described.rows()
+    if json_file not in (None, PRINTED):
+        write_json(str(json_file), value)
+    print_rows(value, rows, json_file == PRINTED)
+
+
+@app.command(cls=Command, context_settings=FREE)
+def train(
+    context: typer.Context,
+    method: Annotated[str, typer.Argument(help="A name that `isotrope methods` lists.")],
+    data: Annotated[
+        str, typer.Argument(help="A .txt, .tsv, .csv, .jsonl or .parquet file, or one of these with .gz or .xz.")
+    ],
+    model: Annotated[
+        str | None,
+        typer.Option(help="The encoder to start from: a folder or a hub id.", show_default="builtin-base"),
+    ] = None,
+    output: Annotated[Path | None, typer.Option(help="A new folder for the run.")] = None,
+    config: Annotated[
+        Path | None, typer.Option(help="A recipe: settings in YAML; the command line wins over it.")
+    ] = None,
+    pooling: Pooling = None,
+    eval_data: Annotated[
+        list[Path] | None,
+        typer.Option(
+            help="Scored pairs to select the checkpoint by, the mean of several; default: a label-free score."
+        ),
+    ] = None,
+    columns: Columns = None,
+    split: Annotated[bool, typer.Option("--split", help="Split the texts into sentences first.")] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Continue the run in --output.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Train an encoder. Any setting of the method or the loop can be given as --SETTING VALUE."""
+    import isotrope
+
+    recipe = read_recipe(config, method) if config else Recipe()
+    settings = {**recipe.settings, **parse_settings(context.args)}
+    run = isotrope.train(
+        method,
+        data,
+        model=model or recipe.model or "builtin-base",
+        output=output,
+        pooling=pooling or recipe.pooling,
+        columns=split_names(columns),
+        split=split,
+        eval_data=eval_data,
+        resume=resume,
+        **settings,
+    )
+    if os.environ.get("RANK", "0") == "0":  # one process of a torchrun speaks for all
+        _print_run(run, as_json)
+
+
+def _print_run(run: Run, as_json: bool) -> None:
+    evaluations = [line for line in run.history if "evaluation" in line]
+    summary = {
+        "folder": str(run.folder),
+        "model": str(run.folder / "model"),
+        "selected_step": run.selected_step,
+        "selected_by": run.selected_by,
+        "data": str(run.corpus.counts),
+        "evaluations": evaluations,
+    }
+    rows = [{"step": line["step"], **{k: f"{v:.4f}" for k, v in line["evaluation"].items()}} for line in evaluations]
+    print_rows(summary, rows, as_json)
+    if not as_json:
+        print(f"data: {run.corpus.counts}")
+        print(f"kept: step {run.selected_step}, {run.selected_by}")
+        print(f"model: {run.folder / 'model'}")
+
+
+@app.command(cls=Command, context_settings=FREE)
+def pretrain(
+    context: typer.Context,
+    text: Annotated[list[str], typer.Argument(help="Text files: one sentence a line, a blank line between documents.")],
+    output: Annotated[Path, typer.Option(help="A new folder for the run; the encoder is saved in its model/.")],
+    tokenizer: Annotated[
+        str | None, typer.Option(help="Take the vocabulary of this model; default: learn one from the text.")
+    ] = None,
+    eval_data: Annotated[
+        list[Path] | None, typer.Option(help="Scored pairs (STS-B dev) to measure along the way.")
+    ] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Continue the run in --output.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Pre-train a small encoder, initialised from scratch. Any setting can be given as --SETTING VALUE."""
+    import isotrope
+
+    sources, settings = split_settings([*text, *context.args])
+    run = isotrope.pretrain(sources, output, tokenizer=tokenizer, eval_data=eval_data, resume=resume, **settings)
+    print_answer(run, as_json)
+    if not as_json:
+        left = "out of time; the same command with --resume continues from here"
+        print(f"model: {output / 'model'}" if run.finished else left)
+
+
+@app.command(cls=Command, context_settings=FREE)
+def compare(
+    context: typer.Context,
+    data: Annotated[
+        list[str],
+        typer.Argument(help="Files; each method takes the first it can use. TYPE=FILE names its record type."),
+    ],
+    methods: Annotated[
+        str, typer.Option(help="Names joined by commas; LABEL=NAME for a method that is compared twice.")
+    ] = "",
+    output: Annotated[
+        Path | None, typer.Option(help="A folder for all runs; the same command continues where it was stopped.")
+    ] = None,
+    model: Annotated[str, typer.Option(help="The encoder that every run starts from.")] = "builtin-base",
+    pooling: Pooling = None,
+    seeds: Annotated[int, typer.Option(help="How many runs each method has, each with its own random seed.")] = 3,
+    eval_data: Annotated[
+        list[Path] | None, typer.Option(help="Scored pairs to select checkpoints by; default: a label-free score.")
+    ] = None,
+    data_dir: Annotated[
+        Path | None, typer.Option(help="The STS tasks to judge by; default: ISOTROPE_DATA, or label-free.")
+    ] = None,
+    aggregation: Annotated[str, typer.Option(help="all, mean or wmean over the subsets of STS12–16.")] = "all",
+    suite: Annotated[
+        str | None, typer.Option(help="Judge by sts, transfer, label-free, own (each method's own task), or a,b.")
+    ] = None,
+    own: Annotated[
+        list[str] | None, typer.Option("--set", help="METHOD.SETTING=VALUE, for one method; may be repeated.")
+    ] = None,
+    parallel: Annotated[int, typer.Option(help="How many runs at once, each in its own process.")] = 1,
+    markdown: Annotated[Path | None, typer.Option(help="Write the table to this file, for a docs page.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Compare methods: equal start, text, steps and selection. Any setting of the loop can be given as --SETTING VALUE.
+
+    A comparison.json in place of data is shown again.
+    """
+    import isotrope
+
+    sources, settings = split_settings([*data, *context.args])
+    found = isotrope.compare(
+        sources,
+        methods,
+        output,
+        model=model,
+        pooling=pooling,
+        seeds=seeds,
+        eval_data=eval_data,
+        data_dir=data_dir,
+        aggregation=aggregation,
+        suite=suite,
+        parallel=parallel,
+        own=parse_own_settings(own or ()),
+        **settings,
+    )
+    if markdown is not None:
+        found.write_markdown(markdown)
+    if as_json:
+        print(json.dumps(found.to_dict(), ensure_ascii=False, indent=2))
+    else:
+        print(f"{found.table()}folder: {found.folder}")
+    raise typer.Exit(1 if found.failures else 0)

@@ -1,0 +1,89 @@
+"""What one run of a comparison came to: a judgement, or the sentence that says why there is none. JSON at the edge."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from isotrope.comparison.terms import RunFacts, Task
+from isotrope.errors import InputError
+from isotrope.files import write_json
+from isotrope.training.checkpoints import difference
+
+JUDGEMENT = "judgement.json"  # in the folder of its run
+
+
+@dataclass(frozen=True)
+class TrainedOn:
+    source: str
+    record_type: str
+    records: int
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> TrainedOn:
+        record_type = value["record_type"] if "record_type" in value else value["kind"]  # as files of 0.x call it
+        return cls(value["source"], record_type, value["records"])
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """A run that ended: what the judge says of its encoder, and what the run measured before its first step."""
+
+    name: str  # the label in the table
+    seed: int
+    data: TrainedOn
+    measures: dict[str, float]
+    before: dict[str, float]
+    selected_step: int
+    warnings: list[str]
+    facts: RunFacts
+
+    def to_json(self) -> dict[str, Any]:
+        return {**asdict(self), "facts": self.facts.to_json()}
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> Judgement:
+        data, facts = TrainedOn.from_json(value["data"]), RunFacts.from_json(value["facts"])
+        return cls(**{**value, "data": data, "facts": facts})
+
+    def write(self, folder: Path) -> None:
+        write_json(folder / JUDGEMENT, self.to_json())
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A run that did not end."""
+
+    name: str
+    seed: int
+    sentence: str
+
+
+Outcome = Judgement | Failure
+
+
+def finished_runs(tasks: Sequence[Task]) -> list[Judgement]:
+    """The judgements that an earlier call left; one that was made under other terms is refused."""
+    return [found for task in tasks if (found := _finished(task)) is not None]
+
+
+def _finished(task: Task) -> Judgement | None:
+    file = task.folder / JUDGEMENT
+    if not file.is_file():
+        return None
+    try:
+        value = json.loads(file.read_text(encoding="utf-8"))
+        kept = Judgement.from_json(value)
+        before: dict[str, Any] = value["facts"]
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise InputError(f"{file}: this is not what `isotrope compare` writes.") from error
+    for part, now in json.loads(json.dumps(task.facts().to_json())).items():
+        if before.get(part) != now:
+            raise InputError(
+                f"{task.folder}: this run was made under other terms, the {part} differs: "
+                f"{difference(before.get(part), now)}; choose another output."
+            )
+    return kept

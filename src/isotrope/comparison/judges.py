@@ -1,0 +1,102 @@
+"""The judges of a comparison: a suite takes an encoder and gives flat measures, alike for every run and the start."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from isotrope.comparison.terms import Terms
+from isotrope.encoders.encoder import Encoder
+from isotrope.errors import InputError, nearest
+from isotrope.evaluation.benchmark_files import data_folder
+from isotrope.evaluation.sts import AGGREGATIONS
+from isotrope.evaluation.suite import Options, find_suite
+
+LABEL_FREE = ("retrieval_mrr", "alignment", "uniformity", "effective_rank")
+OF_EVERY_RUN = (*LABEL_FREE, "retrieval_first", "mean_cosine")  # measured whatever the method is
+Measures = dict[str, float]
+
+
+@dataclass(frozen=True)
+class Judge:
+    """``judge(encoder, terms, measured)``; ``measured`` is what the run itself measured at the step that was kept."""
+
+    judge: Callable[[Encoder, Terms, Measures], Measures]
+    protocol: Callable[[Terms], str]
+    needs_benchmarks: bool  # it looks at the encoder alone, so it can judge the start
+
+
+def choose_judges(suite: str | Sequence[str] | None, data_dir: str | None, aggregation: str) -> tuple[str, ...]:
+    """The suites asked for; by default STS where there are benchmarks, else the label-free score."""
+    names = tuple(suite.split(",") if isinstance(suite, str) else suite or ())
+    for name in names:
+        if name not in JUDGES:
+            raise InputError(f"No suite of a comparison is called '{name}'{nearest(name, JUDGES)}")
+        if JUDGES[name].needs_benchmarks and data_dir is None:
+            raise InputError(f"The suite {name} needs its benchmarks: give data_dir, or set ISOTROPE_DATA.")
+    if aggregation not in AGGREGATIONS:
+        raise InputError(f"No aggregation is called '{aggregation}'{nearest(aggregation, AGGREGATIONS)}")
+    chosen = names or (("label-free",) if data_dir is None else ("sts",))
+    if any(JUDGES[name].needs_benchmarks for name in chosen):
+        data_folder(data_dir)  # refuses one that is not there
+    return chosen
+
+
+def judge(encoder: Encoder, terms: Terms, measured: Measures) -> Measures:
+    """By benchmarks, by what the run measured on its held-out texts, or both."""
+    return {
+        name: value for suite in terms.judges for name, value in JUDGES[suite].judge(encoder, terms, measured).items()
+    }
+
+
+def can_judge_start(terms: Terms) -> bool:
+    """Whether any suite looks at the encoder alone; the others judge what a run measured on its own held-out texts."""
+    return any(JUDGES[suite].needs_benchmarks for suite in terms.judges)
+
+
+def protocol(terms: Terms) -> str:
+    """Everything that moves the numbers, in words."""
+    return "; ".join(JUDGES[suite].protocol(terms) for suite in terms.judges)
+
+
+def _by_suite(name: str) -> Callable[[Encoder, Terms, Measures], Measures]:
+    """The few figures that a suite of the judge says stand for the whole; no interval is shown."""
+
+    def judge(encoder: Encoder, terms: Terms, measured: Measures) -> Measures:
+        suite = find_suite(name)()
+        asked = {"aggregation": terms.aggregation, "resamples": 1}
+        options = Options(terms.data_dir, **{k: v for k, v in asked.items() if k in suite.card.takes})  # type: ignore[arg-type]
+        return {**suite.summary(suite.run(encoder, options)), **(_dev(measured) if name == "sts" else {})}
+
+    return judge
+
+
+def _without_labels(encoder: Encoder, terms: Terms, measured: Measures) -> Measures:
+    return {**{name: measured[name] for name in LABEL_FREE if name in measured}, **_dev(measured)}
+
+
+def _by_own_task(encoder: Encoder, terms: Terms, measured: Measures) -> Measures:
+    given = [name for name in measured if name.startswith("spearman")] if terms.eval_data else []
+    return {name: value for name, value in measured.items() if name not in (*OF_EVERY_RUN, *given)}
+
+
+def _dev(measured: Measures) -> Measures:
+    return {"dev_spearman": measured["spearman"]} if "spearman" in measured else {}
+
+
+JUDGES = {
+    "sts": Judge(
+        _by_suite("sts"), lambda terms: f"{find_suite('sts').card.protocol}, aggregation {terms.aggregation}", True
+    ),
+    "transfer": Judge(_by_suite("transfer"), lambda terms: f"{find_suite('transfer').card.protocol}, seed 0", True),
+    "label-free": Judge(
+        _without_labels,
+        lambda terms: "the label-free score on the held-out part of each text, another part for each seed",
+        False,
+    ),
+    "own": Judge(
+        _by_own_task,
+        lambda terms: "each method's own task, on held-out records (others for each seed) and on its test file",
+        False,
+    ),
+}

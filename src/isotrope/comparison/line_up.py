@@ -1,0 +1,152 @@
+"""The plan of a comparison: who runs on which text under which terms, checked before anything else is touched.
+
+What needs no file is refused first (names, settings, suites), then the output folder, then the data. The model is not
+loaded here and nothing is written.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from isotrope.comparison.judges import choose_judges
+from isotrope.comparison.method_terms import ask_method, loop_settings, loop_values
+from isotrope.comparison.terms import Contestant, Data, Files, MethodTerms, Place, Task, Terms
+from isotrope.comparison.text_choice import choose_text, text_files
+from isotrope.data.tables import check_file
+from isotrope.encoders.pooling import Pooling
+from isotrope.errors import InputError, nearest
+from isotrope.files import file_digest
+
+FILE = "comparison.json"  # what a comparison writes into its folder, and is known by
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Everything that a comparison will do, but for the fingerprint of the start, which only the loaded model has."""
+
+    contestants: list[Contestant]
+    terms: Terms
+    seeds: list[int]
+    folder: Path
+    parallel: int
+
+    @property
+    def labels(self) -> list[str]:
+        return [one.label for one in self.contestants]
+
+    def tasks(self, fingerprint: str) -> list[Task]:
+        """A task for each contestant and seed, seed after seed."""
+        return [
+            Task(one, seed, self.terms, fingerprint, self.folder / f"{one.label}-seed-{seed}")
+            for one in self.contestants
+            for seed in self.seeds
+        ]
+
+
+def plan_comparison(
+    data: Data,
+    methods: str | Sequence[str],
+    output: Place | None = None,
+    *,
+    model: Place = "builtin-base",
+    pooling: str | None = None,
+    seeds: int = 3,
+    eval_data: Files | None = None,
+    data_dir: Place | None = None,
+    aggregation: str = "all",
+    suite: str | Sequence[str] | None = None,
+    parallel: int = 1,
+    own: Mapping[str, Mapping[str, Any]] | None = None,
+    settings: Mapping[str, Any] | None = None,
+) -> Plan:
+    """The plan, or the first thing that is wrong with it. The parameters are those of ``compare``."""
+    if seeds < 1 or parallel < 1:
+        raise InputError(f"seeds and parallel must be at least 1; {seeds} and {parallel} were given.")
+    compared = labelled(methods.split(",") if isinstance(methods, str) else methods)
+    common = loop_settings(settings or {}, compared)
+    asked = ask_methods(compared, own or {}, common)
+    if pooling is not None:
+        Pooling.named(pooling, 1)  # refuses an unknown one
+    place = data_dir or os.environ.get("ISOTROPE_DATA")
+    benchmarks = str(place) if place else None
+    judges = choose_judges(suite, benchmarks, aggregation)
+    folder = _check_folder(Path(output) if output is not None else _new_folder())
+    scored = [str(file) for file in ([eval_data] if isinstance(eval_data, str | os.PathLike) else eval_data or ())]
+    for file in scored:
+        check_file(file)
+    loop = loop_values(common)
+    terms = Terms(
+        model=str(model),
+        pooling=pooling,
+        settings=common,
+        loop=loop,
+        eval_data=tuple(scored),
+        eval_content=tuple(file_digest(file) for file in scored),
+        data_dir=benchmarks,
+        aggregation=aggregation,
+        judges=judges,
+    )
+    return Plan(enter(asked, data), terms, [*range(loop["seed"], loop["seed"] + seeds)], folder, parallel)
+
+
+def labelled(methods: Sequence[str]) -> dict[str, str]:
+    """Label → method. ``methods`` are names, or LABEL=NAME for a method that stands in the table twice."""
+    found = {}
+    for name in methods:
+        label, equals, method = name.strip().partition("=")
+        if not re.fullmatch(r"[\w-]+", label):
+            raise InputError(f"Unusable label '{label}' for a row of the table: letters, digits, - and _ only.")
+        found[label] = method if equals else label
+    if not found:
+        raise InputError("No method was named; methods takes names that `isotrope methods` lists, joined by commas.")
+    return found
+
+
+def ask_methods(
+    compared: Mapping[str, str], own: Mapping[str, Mapping[str, Any]], common: Mapping[str, Any]
+) -> dict[str, MethodTerms]:
+    """Each method under its own settings (``own``, by label) and everybody's."""
+    unknown = next((label for label in own if label not in compared), None)
+    if unknown is not None:
+        raise InputError(f"Settings were given for '{unknown}', which is not compared{nearest(unknown, compared)}")
+    return {label: ask_method(method, own.get(label, {}), common) for label, method in compared.items()}
+
+
+def enter(asked: Mapping[str, MethodTerms], data: Data) -> list[Contestant]:
+    """Each method with its text. The files are read once, for their digests, after every method has found one."""
+    files = text_files(data)
+    chosen = {label: choose_text(label, method.record_types, files) for label, method in asked.items()}
+    digests = {text: file_digest(text) for text in dict.fromkeys(chosen.values())}
+    return [
+        Contestant(
+            label=label,
+            method=method,
+            data=chosen[label],
+            content=digests[chosen[label]],
+            setting_files={setting: file_digest(file) for setting, file in method.files.items()},
+        )
+        for label, method in asked.items()
+    ]
+
+
+def _new_folder() -> Path:
+    return Path("runs") / f"compare-{time.strftime('%Y%m%d-%H%M%S')}"
+
+
+def _check_folder(folder: Path) -> Path:
+    """A folder that a comparison was begun in, or one that is empty, or one that can be made."""
+    there = next(place for place in (folder, *folder.absolute().parents) if place.exists())
+    if not there.is_dir():
+        raise InputError(f"{there}: a file stands where the comparison's folder should be; choose another output.")
+    if not os.access(there, os.W_OK):
+        raise InputError(f"{there}: permission to write was refused; choose another output.")
+    holds = {entry.name for entry in folder.iterdir()} if there == folder else set()
+    if holds and FILE not in holds:
+        raise InputError(f"{folder}: the folder holds something else ({min(holds)}); choose another output.")
+    return folder

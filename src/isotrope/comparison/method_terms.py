@@ -1,0 +1,89 @@
+"""What a comparison asks of a method and of the loop: settings resolved and checked, and the method's special needs.
+
+The only file of this room that knows the classes of methods and settings.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import asdict
+from os.path import isfile
+from typing import Any
+
+from isotrope.comparison.terms import MethodTerms
+from isotrope.encoders.pooling import Pooling
+from isotrope.errors import InputError
+from isotrope.methods.frame.from_scratch import FromScratch
+from isotrope.methods.frame.method_registry import find, registry
+from isotrope.methods.frame.settings import check, resolve
+from isotrope.training.loop_settings import LoopSettings
+from isotrope.training.plan import setting_classes, shared_setting_classes
+
+STEPS = 200  # where none are given; an epoch would give each text its own number
+EQUAL = ("max_steps", "epochs", "seed", "eval_steps", "patience", "held_out")  # the same for every method
+
+
+def ask_method(name: str, given: Mapping[str, Any], common: Mapping[str, Any]) -> MethodTerms:
+    """A method with its own settings (``given``) and everybody's (``common``), or what is wrong with them."""
+    method = find(name)
+    settings = {setting.replace("-", "_"): value for setting, value in given.items()}
+    pooling = settings.pop("pooling", None)
+    if pooling is not None:
+        Pooling.named(pooling, 1)  # refuses an unknown one
+    equal = next((setting for setting in EQUAL if setting in settings), None)
+    if equal is not None:
+        raise InputError(f"{equal} is the same for every method that is compared; give it once, for all of them.")
+    chosen, loop, *others = resolve({**method.defaults, **common, **settings}, *setting_classes(method))
+    for each in (chosen, loop, *others):
+        check(each)
+    assert isinstance(loop, LoopSettings)
+    chosen.check_batch(loop.batch_size)
+    return MethodTerms(
+        name=name,
+        given=settings,
+        pooling=pooling,
+        resolved={name: value for each in (chosen, loop, *others) for name, value in asdict(each).items()},
+        loop_defaults={setting: value for setting, value in method.defaults.items() if setting not in common},
+        files={name: value for name, value in asdict(chosen).items() if isinstance(value, str) and isfile(value)},
+        record_types=tuple(method.record_types(chosen)),
+        from_scratch=issubclass(method, FromScratch),
+        keeps_last=method.keeps == "last",
+    )
+
+
+def loop_settings(given: Mapping[str, Any], compared: Mapping[str, str] | None = None) -> dict[str, Any]:
+    """The settings of the loop, for all methods.
+
+    A setting that only methods have is refused; the message names one of ``compared`` (label → method) that has it.
+    """
+    settings = {name.replace("-", "_"): value for name, value in given.items()}
+    if "epochs" in settings:
+        raise InputError("Epochs would give each method its own number of steps; give max_steps, the same for all.")
+    shared = {name for each in shared_setting_classes() for name in _fields(each)}
+    for name in settings:
+        owners = [] if name in shared else _owners(name)
+        if owners:
+            owner = next((label for label, method in (compared or {}).items() if method in owners), owners[0])
+            raise InputError(
+                f"{name} is a setting of single methods; give it to one of them: "
+                f"own={{'{owner}': {{'{name}': VALUE}}}}, or --set {owner}.{name.replace('_', '-')}=VALUE."
+            )
+    for checked in resolve(settings, *shared_setting_classes()):
+        check(checked)
+    return {"max_steps": STEPS, **settings}
+
+
+def loop_values(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Every setting of the loop, with the defaults filled in."""
+    return {
+        name: value for each in resolve(settings, *shared_setting_classes()) for name, value in asdict(each).items()
+    }
+
+
+def _owners(setting: str) -> list[str]:
+    return [name for name, method in registry().items() if setting in _fields(method.Settings)]
+
+
+def _fields(settings: type) -> set[str]:
+    return {field.name for field in dataclasses.fields(settings)}

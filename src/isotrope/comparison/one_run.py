@@ -1,0 +1,95 @@
+"""One run of a comparison: train, judge, write down."""
+
+from __future__ import annotations
+
+import gc
+import json
+import shutil
+import traceback
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from isotrope.comparison.judgement import Failure, Judgement, Outcome, TrainedOn
+from isotrope.comparison.judges import judge
+from isotrope.comparison.terms import Task
+from isotrope.errors import InputError
+from isotrope.evaluation.checkpoint_judge import make_judge
+from isotrope.files import written_file
+from isotrope.progress import hidden
+from isotrope.training.checkpoints import RunFolder
+from isotrope.training.plan import DEFAULT_MODEL, make_plan
+from isotrope.training.run import run_plan
+from isotrope.training.state import TrainingWarning
+
+
+def attempt(task: Task) -> Outcome:
+    """The judgement of a run, or its failure: one method's mistake must not end the others' runs."""
+    try:
+        return perform(task)
+    except InputError as error:
+        return Failure(task.label, task.seed, str(error))
+    except Exception as error:
+        file = task.folder.parent / "errors" / f"{task.name}.txt"
+        with written_file(file) as temporary:
+            temporary.write_text(traceback.format_exc(), encoding="utf-8")
+        said = (str(error).splitlines() or [""])[0]
+        return Failure(task.label, task.seed, f"{type(error).__name__}: {said} (all of it is in {file})")
+    finally:
+        gc.collect()
+        if torch.cuda.is_available():
+            torch.cuda.empty_cache()  # what one run leaves reserved, another process may need
+
+
+def perform(task: Task) -> Judgement:
+    """Train, or go on with a run that was interrupted; the judgement is written into the run's folder."""
+    contestant, terms = task.contestant, task.terms
+    scratch = contestant.method.from_scratch
+    with hidden(), warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        plan = make_plan(
+            contestant.method.name,
+            contestant.data,
+            DEFAULT_MODEL if scratch else terms.model,
+            task.folder,
+            pooling=None if scratch else task.pooling,
+            eval_data=terms.eval_data or None,
+            resume=(task.folder / "run.json").is_file(),
+            **task.settings,
+        )
+        run = run_plan(plan, make_judge)
+        measures = judge(run.encoder, terms, _measured(run.history, run.selected_step))
+    said = [str(warning.message) for warning in caught if issubclass(warning.category, TrainingWarning)]
+    found = Judgement(
+        name=contestant.label,
+        seed=task.seed,
+        data=TrainedOn(contestant.data, run.corpus.record_type.name, len(run.corpus)),
+        measures={**measures, "seconds": _seconds(run.history, run.folder)},
+        before=_measured(run.history, 0),
+        selected_step=run.selected_step,
+        warnings=list(dict.fromkeys(said)),
+        facts=task.facts(),
+    )
+    found.write(task.folder)
+    shutil.rmtree(RunFolder(task.folder).checkpoints, ignore_errors=True)  # the model stays; nothing is left to resume
+    return found
+
+
+def _measured(history: Sequence[dict[str, Any]], step: int) -> dict[str, float]:
+    """What the run itself measured at a step."""
+    return next((line["evaluation"] for line in history if "evaluation" in line and line["step"] == step), {})
+
+
+def _seconds(history: Sequence[dict[str, Any]], folder: Path) -> float:
+    """Of all training steps, without evaluations and without loading; an interruption does not count."""
+    settings = json.loads((folder / "run.json").read_text(encoding="utf-8"))["settings"]
+    records = settings["batch_size"] * settings["gradient_accumulation_steps"]
+    total, before = 0.0, 0
+    for line in history:
+        if line.get("records_per_second"):
+            total += (line["step"] - before) * records / line["records_per_second"]
+            before = line["step"]
+    return round(total, 2)

@@ -1,0 +1,80 @@
+"""The rows of a comparison's table: the values of each measure over the random seeds, and how they are shown."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from isotrope.evaluation.transfer import TASKS
+
+START = "start"
+HEADS = {  # in the order of the table: head, digits
+    "sts_average": ("STS average", 2),
+    "sts_b": ("STS-B", 2),
+    "transfer_average": ("transfer", 2),
+    **{f"transfer_{task.lower()}": (task, 1) for task in TASKS},
+    "retrieval_mrr": ("MRR", 3),
+    "dev_spearman": ("dev", 2),
+    "alignment": ("alignment", 3),
+    "uniformity": ("uniformity", 3),
+    "effective_rank": ("rank", 1),
+    "seconds": ("seconds", 1),
+}
+UNRANKED = ("alignment", "uniformity", "effective_rank", "seconds", "dev_spearman")  # no method is ranked by these
+
+
+@dataclass(frozen=True)
+class Row:
+    """``measures``: the values of each measure, one a seed. ``text`` is the file that was trained on."""
+
+    name: str
+    text: str
+    measures: dict[str, list[float]]
+
+    @classmethod
+    def of(cls, name: str, text: str, measured: Sequence[Mapping[str, float | None]]) -> Row:
+        """``measured``: what each seed gave."""
+        columns: dict[str, list[float]] = {}
+        for column in in_order(column for found in measured for column in found):
+            values = [value for found in measured if (value := found.get(column)) is not None]
+            if values:
+                columns[column] = values
+        return cls(name, text, columns)
+
+    def cells(self, columns: Iterable[str]) -> list[str]:
+        """Mean ± standard deviation of the sample; with one seed there is no deviation."""
+        return [_cell(self.measures.get(column, []), head_of(column)[1]) for column in columns]
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "name": self.name,
+            "text": self.text,
+            "measures": {
+                name: {"mean": statistics.fmean(values), "deviation": _deviation(values), "values": values}
+                for name, values in self.measures.items()
+            },
+        }
+
+
+def in_order(names: Iterable[str]) -> list[str]:
+    """Those of the table as there, then methods' own as they come."""
+    found = dict.fromkeys(names)
+    return [*(name for name in HEADS if name in found), *(name for name in found if name not in HEADS)]
+
+
+def head_of(column: str) -> tuple[str, int]:
+    """What stands over a column, and its digits; a method's own measures are shares, most of them."""
+    return HEADS.get(column, (column.replace("_", " "), 4))
+
+
+def _cell(values: Sequence[float], digits: int) -> str:
+    if not values:
+        return ""
+    deviation = _deviation(values)
+    return f"{statistics.fmean(values):.{digits}f}" + (f" ± {deviation:.{digits}f}" if deviation is not None else "")
+
+
+def _deviation(values: Sequence[float]) -> float | None:
+    return statistics.stdev(values) if len(values) > 1 else None

@@ -1,0 +1,42 @@
+"""Tables as text, with sentences beneath: for a terminal or for a docs page."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class TextTable:
+    """``words``: how many columns, from the left, hold words; numbers are aligned at their right end."""
+
+    heads: list[str]
+    rows: list[list[str]]
+    words: int
+
+
+def plain_text(tables: Sequence[TextTable], notes: Sequence[str]) -> str:
+    from rich.console import Console
+    from rich.table import Table
+
+    text = io.StringIO()
+    console = Console(file=text, width=160, no_color=True)
+    for table in tables:
+        drawn = Table(*table.heads)
+        for column in drawn.columns[table.words :]:
+            column.justify = "right"
+        for row in table.rows:
+            drawn.add_row(*row)
+        console.print(drawn)
+    for note in notes:
+        console.print(note, soft_wrap=True, highlight=False, markup=False)
+    return text.getvalue()
+
+
+def markdown_text(tables: Sequence[TextTable], notes: Sequence[str]) -> str:
+    drawn = [
+        "\n".join(f"| {' | '.join(line)} |" for line in [table.heads, ["---"] * len(table.heads), *table.rows])
+        for table in tables
+    ]
+    return "\n\n".join([*drawn, "\n".join(f"- {note}" for note in notes)]) + "\n"

@@ -1,0 +1,147 @@
+"""Records → the files of a corpus: they are tokenised block by block and written as they come."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import asdict
+from itertools import islice
+from pathlib import Path
+from typing import BinaryIO
+
+import numpy as np
+import numpy.typing as npt
+
+from isotrope.data.corpus_files import BLOCK, Counts, Tokenizer, combined, is_number, layout_of, text_key, whole_keys
+from isotrope.data.record_types import Record, RecordType
+from isotrope.errors import InputError
+from isotrope.progress import bar
+
+
+def build(
+    folder: Path, records: Iterable[Record], record_type: RecordType, tokenizer: Tokenizer, fingerprint: str, where: str
+) -> None:
+    """Tokenise ``records`` into the files of ``layout_of``; ``corpus.json`` is written last."""
+    id_type = "<u2" if tokenizer.vocabulary <= 1 << 16 else "<i4"
+    with CorpusWriter(folder, record_type, id_type, where) as writer, bar("tokenising", None) as advance:
+        for block in _blocks(records):
+            writer.add(block, tokenizer)
+            advance(len(block))
+    if not writer.records:
+        raise InputError(f"{where}: no records found; {writer.empty:,} lines are empty.")
+    writer.sort_names()
+    distinct = _distinct(folder, record_type)
+    counts = Counts(writer.records, writer.empty, writer.records - distinct, distinct, writer.documents)
+    facts = {"fingerprint": fingerprint, "record_type": record_type.name, "id_type": id_type, "counts": asdict(counts)}
+    (folder / "corpus.json").write_text(json.dumps(facts), encoding="utf-8")
+
+
+class CorpusWriter:
+    """The open files of a corpus, and how far each has come."""
+
+    def __init__(self, folder: Path, record_type: RecordType, id_type: str, where: str) -> None:
+        self.folder, self.record_type, self.where = folder, record_type, where
+        self.layout = layout_of(record_type, id_type)
+        self.records = self.empty = self.documents = 0
+        self.last_document = -1
+        self.ends = {"id_ends": 0, "text_ends": 0, "other_ends": 0}  # the last number of each file of running sums
+        self.files: dict[str, BinaryIO] = {}
+        self.values: dict[str, int] = {}  # in the order in which they come
+        self.types: dict[str, int] = {}
+
+    def __enter__(self) -> CorpusWriter:
+        self.stack = ExitStack()
+        for name in self.layout:
+            self.files[name] = self.stack.enter_context(open(self.folder / name, "wb"))
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.stack.close()
+
+    def add(self, block: Sequence[Record], tokenizer: Tokenizer) -> None:
+        """A block of records; those with an empty text are counted and left out."""
+        full = [record for record in block if all(record.texts)]
+        self.empty += len(block) - len(full)
+        if not full:
+            return
+        texts = [text for record in full for text in record.texts]
+        ids, lengths = tokenizer.flat(texts)
+        raw = [text.encode("utf-8") for text in texts]
+        self._write("ids", ids)
+        self._write_ends("id_ends", lengths)
+        self.files["text"].write(b"".join(raw))
+        self._write_ends("text_ends", [len(item) for item in raw])
+        self._write("keys", np.array([text_key(item) for item in raw], dtype="<u8"))
+        self._write_documents([record.document for record in full])
+        self._write_values(full)
+        self.records += len(full)
+
+    def sort_names(self) -> None:
+        """Number values and types by their sorted order instead of the order of the file."""
+        if self.values:
+            numbered = [file for file in ("values", "others") if file in self.layout]
+            _sort_names(self.folder, self.values, numbered, "names")
+        if "types" in self.layout:
+            _sort_names(self.folder, self.types, ["types"], "type_names")
+
+    def _write(self, name: str, numbers: npt.ArrayLike) -> None:
+        self.files[name].write(np.asarray(numbers).astype(self.layout[name]).tobytes())
+
+    def _write_ends(self, name: str, lengths: npt.ArrayLike) -> None:
+        ends = self.ends[name] + np.cumsum(lengths)
+        self._write(name, ends)
+        self.ends[name] = int(ends[-1])
+
+    def _write_documents(self, of_record: Sequence[int]) -> None:
+        begins = np.diff(np.array(of_record), prepend=self.last_document) != 0
+        self._write("documents", self.documents - 1 + np.cumsum(begins))
+        self._write("starts", self.records + np.flatnonzero(begins))
+        self.documents, self.last_document = self.documents + int(begins.sum()), of_record[-1]
+
+    def _write_values(self, records: Sequence[Record]) -> None:
+        if "values" in self.layout:
+            values = [_value(record, self.record_type, self.where) for record in records]
+            self._write("values", [self.values.setdefault(value, len(self.values)) for value in values])
+        if "others" in self.layout:
+            others = [name for record in records for name in record.others]
+            self._write("others", [self.values.setdefault(name, len(self.values)) for name in others])
+            self._write_ends("other_ends", [len(record.others) for record in records])
+        if "types" in self.layout:
+            types = [record.type for record in records]
+            self._write("types", [self.types.setdefault(name, len(self.types)) if name else -1 for name in types])
+
+
+def _value(record: Record, record_type: RecordType, where: str) -> str:
+    value = record.value or ""
+    if not value:
+        raise InputError(f"{where}:{record.line}: the {record_type.value} is empty; fill it in, or take the row out.")
+    if record_type.value == "score" and not is_number(value):
+        raise InputError(f"{where}:{record.line}: the score is '{value}', and a number was expected.")
+    if value in record.others:
+        raise InputError(f"{where}:{record.line}: '{value}' stands among its own hard negatives; take it out there.")
+    return value
+
+
+def _sort_names(folder: Path, seen: dict[str, int], files: Sequence[str], target: str) -> None:
+    """Renumber ``files`` by the sorted names, and write these; −1, which is none, stays."""
+    names = sorted(seen)
+    number = np.full(len(names) + 1, -1, dtype="<i4")
+    number[[seen[name] for name in names]] = np.arange(len(names))
+    for file in files:
+        (folder / file).write_bytes(number[np.fromfile(folder / file, dtype="<i4")].tobytes())
+    (folder / target).write_text("\n".join(names), encoding="utf-8")
+
+
+def _distinct(folder: Path, record_type: RecordType) -> int:
+    """How many records differ from all earlier ones."""
+    keys = np.fromfile(folder / "keys", dtype="<u8").reshape(-1, len(record_type.fields))
+    if record_type.names:
+        return len(np.unique(whole_keys(keys, np.fromfile(folder / "values", dtype="<i4"))))
+    return len(np.unique(combined(keys)))
+
+
+def _blocks(records: Iterable[Record]) -> Iterator[list[Record]]:
+    iterator = iter(records)
+    while block := list(islice(iterator, BLOCK)):
+        yield block
