@@ -123,7 +123,7 @@ def describe_scored(
 def trail(run: str | os.PathLike[str]) -> list[dict[str, Any]]:
     """Alignment and uniformity of a run at each of its evaluations, from its own history: nothing is encoded again.
 
-    The pairs are the run's held-out natural ones (``docs/evaluation.md``), not STS-B. For a curve that shows the first fall, train with
+    The pairs are the run's held-out natural ones (``docs/guides/evaluation.md``), not STS-B. For a curve that shows the first fall, train with
     --eval-steps 10.
     """
     folder = Path(run)
