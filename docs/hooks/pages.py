@@ -1,4 +1,4 @@
-"""What the site adds to the pages: a folder's pages in the navigation, and each method's file at the end of its page."""
+"""What the site adds to the pages: a folder's pages in the navigation, each method's file on its page, and room for wide tables."""
 
 from __future__ import annotations
 
@@ -32,6 +32,9 @@ def _title(page: str) -> str:
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     folder, _, name = page.file.src_uri.partition("/")
+    if folder == "notes":
+        page.meta["hide"] = ["toc"]
+        markdown = markdown.replace(" ± ", "\N{NO-BREAK SPACE}±\N{NO-BREAK SPACE}")
     if folder != "methods" or name == "index.md":
         return markdown
     (file,) = [path for path in (ROOT / "src").rglob(f"{Path(name).stem}.py") if path.parent.name in ("methods", "training", "tactics")]
