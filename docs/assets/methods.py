@@ -1,6 +1,6 @@
-"""Draw docs/assets/methods.png from the tables of docs/notes/comparison.md: what each method makes of one start under one budget.
+"""Draw docs/assets/methods.png from the tables of docs/notes/comparison.md: each method from one start, one budget.
 
-    python docs/assets/methods.py
+python docs/assets/methods.py
 """
 
 from __future__ import annotations
@@ -20,11 +20,13 @@ COLOURS = {False: "#0072B2", True: "#E69F00"}  # Okabe and Ito's, as in the repo
 
 
 def scores() -> dict[str, tuple[float, float]]:
-    """STS average and its deviation over three seeds: the first table, and the methods that only the table of transfer has."""
+    """STS average and its deviation over three seeds: the first table, then what only the table of transfer has."""
     found: dict[str, tuple[float, float]] = {}
     for table in NOTE.read_text(encoding="utf-8").split("\n\n"):
-        header, *lines = (line for line in table.splitlines() if line.startswith("|")) if "| STS average |" in table else ("",)
-        place = [cell.strip() for cell in header.split("|")].index("STS average") if header else 0
+        if "| STS average |" not in table:
+            continue
+        header, *lines = (line for line in table.splitlines() if line.startswith("|"))
+        place = [cell.strip() for cell in header.split("|")].index("STS average")
         for line in lines:
             cells = [cell.strip() for cell in line.split("|")]
             name = cells[1].strip("`")
@@ -41,10 +43,12 @@ def main() -> None:
     figure, axes = plt.subplots(figsize=(8, 5.2), dpi=110)
     for place, (name, (score, deviation)) in enumerate(ranked):
         labelled = name in LABELLED
-        axes.plot([start, score], [place, place], color=COLOURS[labelled], linewidth=2.5, alpha=0.45, solid_capstyle="butt")
-        axes.errorbar(score, place, xerr=deviation, fmt="s" if labelled else "o", color=COLOURS[labelled], markersize=6, capsize=2)
+        colour, marker = COLOURS[labelled], "s" if labelled else "o"
+        axes.plot([start, score], [place, place], color=colour, linewidth=2.5, alpha=0.45, solid_capstyle="butt")
+        axes.errorbar(score, place, xerr=deviation, fmt=marker, color=colour, markersize=6, capsize=2)
     axes.axvline(start, color="0.3", linewidth=1)
-    axes.annotate(f"start, builtin-base: {start:.1f}", (start, len(ranked) - 0.4), xytext=(-6, 0), textcoords="offset points", ha="right")
+    label = f"start, builtin-base: {start:.1f}"
+    axes.annotate(label, (start, len(ranked) - 0.4), xytext=(-6, 0), textcoords="offset points", ha="right")
     axes.plot([], [], "o", color=COLOURS[False], label="no labels")
     axes.plot([], [], "s", color=COLOURS[True], label="labels or links")
     axes.set_yticks(range(len(ranked)), [name for name, _ in ranked], fontsize=9)

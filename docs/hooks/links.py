@@ -1,6 +1,7 @@
-"""Links that leave docs/: they work where the repository is read, and the site, which holds the pages alone, shows them as names.
+"""Links that leave docs/: they work in the repository; the site, which holds the pages alone, shows them as names.
 
-CONTRIBUTING.md and CHANGELOG.md become pages of the site. A link to a file that does not exist is a warning, which the strict build refuses.
+CONTRIBUTING.md and CHANGELOG.md become pages of the site. A link to a file that does not exist is a warning, which the
+strict build refuses.
 """
 
 from __future__ import annotations

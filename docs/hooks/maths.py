@@ -1,6 +1,7 @@
-"""Equations are turned into MathML while the site is built, so that a page needs no script, no font and no network to show them.
+"""Equations become MathML while the site is built: a page needs no script, no font and no network to show them.
 
-pymdownx.arithmatex finds ``$…$`` and ``$$…$$``; math-core translates. A command it does not know is a warning, which the strict build refuses.
+pymdownx.arithmatex finds ``$…$`` and ``$$…$$``; math-core translates. A command it does not know is a warning, which
+the strict build refuses.
 """
 
 from __future__ import annotations

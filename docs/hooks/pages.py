@@ -1,7 +1,8 @@
-"""What the site adds to the pages: a folder's pages in the navigation, each method's file on its page, and room for wide tables."""
+"""What the site adds: a folder's pages in the navigation, each method's file on its page, room for wide tables."""
 
 from __future__ import annotations
 
+import textwrap
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ DOCS = ROOT / "docs"
 
 
 def on_config(config: Any, **_: Any) -> Any:
-    """``methods/*.md`` in the navigation stands for all pages there that it does not name: a new method needs no line in mkdocs.yml."""
+    """``methods/*.md`` stands for all pages there that are not named: a new method needs no line in mkdocs.yml."""
     for section in config.nav:
         for name, entries in section.items():
             if isinstance(entries, list):
@@ -37,7 +38,9 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
         markdown = markdown.replace(" ± ", "\N{NO-BREAK SPACE}±\N{NO-BREAK SPACE}")
     if folder != "methods" or name == "index.md":
         return markdown
-    (file,) = [path for path in (ROOT / "src").rglob(f"{Path(name).stem}.py") if path.parent.name in ("methods", "training", "tactics")]
-    code = "".join(f"    {line}" if line.strip() else line for line in file.read_text(encoding="utf-8").splitlines(keepends=True))
+    files = (ROOT / "src").rglob(f"{Path(name).stem}.py")
+    (file,) = [path for path in files if path.parent.name in ("methods", "training", "tactics")]
+    code = textwrap.indent(file.read_text(encoding="utf-8"), "    ")
     where = file.relative_to(ROOT).as_posix()
-    return f'{markdown}\n## The code {{ data-search-exclude }}\n\n??? example "{where}"\n\n    ````python\n{code}    ````\n'
+    block = f'??? example "{where}"\n\n    ````python\n{code}    ````\n'
+    return f"{markdown}\n## The code {{ data-search-exclude }}\n\n{block}"
