@@ -1,6 +1,6 @@
 """Child-Tuning (Xu et al. 2021): the forward pass has the whole network, the update only a part of its weights.
 
-    F (task-free)     g̃ = g ⊙ M_t / p,   M_t ~ Bernoulli(p), drawn anew each step: the mean of g̃ is g
+    F (task-free)     g̃ = g ⊙ M_t / p,   M_t ~ Bernoulli(p), sampled at each step: the mean of g̃ is g
     D (task-driven)   g̃ = g ⊙ M,         M: the share p of the weights with the largest Fisher information, chosen once
 
     Fisher:  F_i = mean over records of (∂ℓ/∂w_i)²
