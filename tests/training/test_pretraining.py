@@ -95,11 +95,11 @@ def test_a_run_cut_into_pieces_equals_a_run_in_one(text: Path, tmp_path: Path, o
     settings = {**SMALL, "optimiser": optimiser}
     whole = isotrope.pretrain([text], tmp_path / "whole", **settings)
     cut = isotrope.pretrain([text], tmp_path / "cut", **{**settings, "minutes": 1e-9})  # out of time after one step
-    assert not cut.complete
+    assert not cut.finished
     assert not (tmp_path / "cut" / "model").exists()
     resumed = isotrope.pretrain([text], tmp_path / "cut", resume=True, **settings)
-    assert whole.complete
-    assert resumed.complete
+    assert whole.finished
+    assert resumed.finished
     for (name, first), second in zip(whole.encoder.named_parameters(), resumed.encoder.parameters(), strict=True):
         assert torch.equal(first, second), name
 
@@ -277,7 +277,7 @@ def test_tasks_are_the_methods_and_resume_equals_a_run_in_one(ordered: Path, tmp
     """
     settings = {**SMALL, "tasks": tasks, "steps": 4, "warmup_steps": 1, "save_steps": 2, "logging_steps": 1}
     whole = isotrope.pretrain([ordered], tmp_path / "whole", **settings)
-    assert not isotrope.pretrain([ordered], tmp_path / "cut", **{**settings, "minutes": 1e-9}).complete
+    assert not isotrope.pretrain([ordered], tmp_path / "cut", **{**settings, "minutes": 1e-9}).finished
     resumed = isotrope.pretrain([ordered], tmp_path / "cut", resume=True, **settings)
     first, second = whole.encoder.state_dict(), resumed.encoder.state_dict()
     assert [name for name, value in first.items() if not torch.equal(value, second[name])] == []
