@@ -12,7 +12,7 @@ help:
 	@echo "make test    run the tests"
 	@echo "make lint    ruff, mypy, import-linter"
 	@echo "make bench   compare with sentence-transformers in one process (ratios)"
-	@echo "make docs    write docs/settings.md anew and check the links between the pages"
+	@echo "make docs    check the pages and build the site into site/, without a network"
 
 $(VENV)/core: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -22,6 +22,10 @@ $(VENV)/core: pyproject.toml constraints.txt
 
 $(VENV)/dev: $(VENV)/core
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
+	@touch $@
+
+$(VENV)/docs: $(VENV)/dev
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[docs]'
 	@touch $@
 
 demo: $(VENV)/core
@@ -40,8 +44,10 @@ bench: $(VENV)/dev
 	$(BIN)/python benchmarks/encode.py
 	$(BIN)/python benchmarks/train_step.py
 
-docs: $(VENV)/dev
+docs: $(VENV)/docs
 	$(BIN)/python docs/build.py
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	@echo "The site is built: open site/index.html, or serve it for the search: $(BIN)/python -m http.server --directory site"
 
 clean:
-	rm -rf $(VENV) build dist demo runs
+	rm -rf $(VENV) build dist demo runs site

@@ -3,7 +3,7 @@ a model.
 
     python benchmarks/geometry_claims.py --data-dir DATA [--splits dev] [--model builtin-base] [RUN_OR_MODEL …]
 
-The table is for docs/geometry.md: the base with cls and mean pooling, then each run's last checkpoint, on the pairs of
+The table is for docs/notes/geometry.md: the base with cls and mean pooling, then each run's last checkpoint, on the pairs of
 STS-B; edits is the Spearman of edit distance and cosine.
 """
 

@@ -1,97 +1,121 @@
-"""Write docs/settings.md from the code, and check that the pages hold together:
+"""Write docs/reference/settings.md from the code, and check that the pages hold together.
 
-links lead somewhere, every method has its page.
+The laws: every link leads somewhere, every method and every space is named on its page, prose has at most 100 columns,
+and a word has one spelling. ``make docs`` runs this before it builds the site.
 """
 
 from __future__ import annotations
 
-import ast
 import inspect
 import re
 import sys
-from collections.abc import Iterator
-from dataclasses import MISSING, fields
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
-from isotrope.methods.frame.method_registry import registry
+from isotrope.methods.frame.method_registry import auxiliaries, registry
+from isotrope.methods.frame.settings import Settings, describe
 from isotrope.spaces.space_registry import registry as spaces
-from isotrope.training.pretrain_settings import PretrainSettings
 from isotrope.training.loop_settings import LoopSettings
+from isotrope.training.pretrain_settings import PretrainSettings
+from isotrope.training.tactics.tactic import tactics
 
 DOCS = Path(__file__).parent
 ROOT = DOCS.parent
+SETTINGS = DOCS / "reference" / "settings.md"
+SPACES = DOCS / "guides" / "spaces.md"
+COLUMNS = 100
 LINK = re.compile(r"\[[^\]]*\]\(([^)#\s]+)[^)]*\)")
-HEAD = "# Settings\n\nWritten by `make docs` from the code; do not edit. On the command line a setting is `--name value`, with `-` for `_`.\n"
+CODE = re.compile(r"^```.*?^```|`[^`\n]*`", re.DOTALL | re.MULTILINE)
+UNBROKEN = re.compile(r"^```.*?^```|^\$\$.*?^\$\$|^\|.*?$|^!\[.*?$|^<.*?$", re.DOTALL | re.MULTILINE)
+SPELLED = {"tokeniser": "tokenizer", "tokenisers": "tokenizers", "anew": "again", "kept aside": "held out"}
+HEAD = """# Settings
+
+This page is written by `make docs` from the code; do not edit it. On the command line a setting is
+`--name value`, with `-` for `_`. In Python it is a keyword argument of `isotrope.train`,
+`isotrope.pretrain` or `isotrope.fit_space`.
+"""
 
 
-def meanings(kind: type) -> dict[str, str]:
-    """What is said of each setting:
-
-    the comment behind it, or the sentence of the docstring that begins with its name.
-    """
-    found: dict[str, str] = {}
-    for base in reversed(kind.__mro__[:-1]):
-        source = inspect.getsource(base)
-        text = " ".join((ast.get_docstring(ast.parse(source).body[0]) or "").split())
-        for name in inspect.get_annotations(base):
-            comment = re.search(rf"^\s*{name}:[^#\n]*#\s*(.+)$", source, re.MULTILINE)
-            sentence = re.search(rf"``{name}``\s*(.+?)\.(?=\s+``|\s*$)", text)
-            found[name] = comment[1] if comment else sentence[1] if sentence else ""
-    return found
+def table(settings: type[Settings], defaults: Mapping[str, Any] | None = None) -> str:
+    """Default, range and meaning of each setting, as Markdown."""
+    found = describe(settings, defaults)
+    if not found:
+        return "None of its own.\n"
+    lines = ["| setting | type | default | range | meaning |", "|---|---|---|---|---|"]
+    for one in found:
+        cells = [f"`{one.name}`", one.type, f"`{one.default}`", one.range, one.meaning]
+        lines.append(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |")
+    return "\n".join(lines) + "\n"
 
 
-def table(kind: type) -> str:
-    said = meanings(kind)
-    rows = ["| setting | type | default | meaning |", "|---|---|---|---|"]
-    for field in fields(kind):
-        default = "" if field.default is MISSING else f"`{field.default}`"
-        rows.append(
-            f"| `{field.name}` | {str(field.type).replace('|', 'or')} | {default} | {said[field.name].replace('|', chr(92) + '|')} |"
-        )
-    return "\n".join(rows) + "\n" if len(rows) > 2 else "None of its own.\n"
+def method_page(method: type) -> Path:
+    return DOCS / "methods" / f"{method.__module__.rsplit('.', 1)[-1]}.md"
 
 
 def settings_page() -> str:
-    parts = [HEAD, f"## The loop\n\n{LoopSettings.__doc__}\n\n{table(LoopSettings)}"]
-    parts.append(f"## Pre-training\n\n{PretrainSettings.__doc__}\n\n{table(PretrainSettings)}")
+    parts = [HEAD, _section("The loop", _first_line(LoopSettings), table(LoopSettings))]
+    for name, auxiliary in auxiliaries().items():
+        assert auxiliary.Added is not None
+        about = f"{auxiliary.card.title} as an auxiliary loss, added to any method that shares its text."
+        parts.append(_section(f"Added {name}", about, table(auxiliary.Added)))
+    for name, tactic in tactics().items():
+        page = f"[{tactic.card.title}](../methods/{name.replace('-', '_')}.md)"
+        parts.append(_section(name, page, table(tactic.Settings)))
+    parts.append(_section("Pre-training", _first_line(PretrainSettings), table(PretrainSettings)))
     for name, method in registry().items():
-        page = f"methods/{method.__module__.rsplit('.', 1)[-1]}.md"
-        parts.append(f"## {name}\n\n{method.title}: [{page}]({page}).\n\n{table(method.Settings)}")
+        changed = ", ".join(f"`{setting}` {value}" for setting, value in method.defaults.items())
+        page = f"[{method.card.title}](../methods/{method_page(method).name})"
+        loop = f"\n\nOther defaults of the loop: {changed}." if changed else ""
+        parts.append(_section(name, f"{page}{loop}", table(method.Settings)))
     for name, space in spaces().items():
-        parts.append(f"## {name}\n\n{space.title}, a space: [spaces.md](spaces.md).\n\n{table(space.Settings)}")
+        parts.append(_section(name, f"{space.card.title}, a [space](../guides/spaces.md)", table(space.Settings)))
     return "\n".join(parts)
 
 
+def _section(title: str, about: str, table: str) -> str:
+    return f"## {title}\n\n{about}\n\n{table}"
+
+
+def _first_line(settings: type[Settings]) -> str:
+    return (inspect.getdoc(settings) or "").splitlines()[0]
+
+
 def complaints() -> Iterator[str]:
-    pages = [
-        *sorted(DOCS.glob("*.md")),
-        *sorted(DOCS.glob("methods/*.md")),
-        ROOT / "README.md",
-        ROOT / "CONTRIBUTING.md",
-    ]
-    for page in filter(Path.is_file, pages):
-        prose = re.sub(r"```.*?```|`[^`\n]*`", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
-        for target in LINK.findall(prose):
-            if not re.match(r"[a-z]+:", target) and not (page.parent / target).exists():
-                yield f"{page.relative_to(ROOT)}: the link to {target} leads nowhere."
+    for page in [*sorted(DOCS.rglob("*.md")), ROOT / "README.md", ROOT / "CONTRIBUTING.md"]:
+        yield from _of_page(page, page.read_text(encoding="utf-8"))
     for name, method in registry().items():
-        page = DOCS / "methods" / f"{method.__module__.rsplit('.', 1)[-1]}.md"
+        page = method_page(method)
         if not page.is_file():
             yield f"The method {name} has no page; write {page.relative_to(ROOT)}."
         elif f"`{name}`" not in page.read_text(encoding="utf-8"):
             yield f"{page.relative_to(ROOT)}: the page does not name the method `{name}`."
     for name in spaces():
-        if f"`{name}`" not in (DOCS / "spaces.md").read_text(encoding="utf-8"):
-            yield f"docs/spaces.md: the page does not name the space `{name}`."
+        if f"`{name}`" not in SPACES.read_text(encoding="utf-8"):
+            yield f"{SPACES.relative_to(ROOT)}: the page does not name the space `{name}`."
+
+
+def _of_page(page: Path, text: str) -> Iterator[str]:
+    where = page.relative_to(ROOT)
+    prose = CODE.sub("", text)
+    for target in LINK.findall(prose):
+        if not re.match(r"[a-z]+:", target) and not (page.parent / target).exists():
+            yield f"{where}: the link to {target} leads nowhere."
+    if page == SETTINGS or DOCS not in page.parents:
+        return
+    for line in UNBROKEN.sub("", text).splitlines():
+        if len(line) > COLUMNS:
+            yield f"{where}: {len(line)} columns, {COLUMNS} are the most: {line[:60]} …"
+    for wrong, right in SPELLED.items():
+        if re.search(rf"\b{wrong}\b", prose, re.IGNORECASE):
+            yield f"{where}: we write '{right}', not '{wrong}'."
 
 
 def main() -> None:
-    (DOCS / "settings.md").write_text(settings_page(), encoding="utf-8")
+    SETTINGS.write_text(settings_page(), encoding="utf-8")
     found = list(complaints())
-    print(
-        "\n".join(found)
-        or f"docs/settings.md is written; {len(registry())} methods have their pages and every link leads somewhere."
-    )
+    done = f"{SETTINGS.relative_to(ROOT)} is written; {len(registry())} methods have their pages."
+    print("\n".join(found) or done)
     sys.exit(1 if found else 0)
 
 

@@ -45,7 +45,8 @@ UNCONVERTED = ("spaces",)  # rooms whose settings do not carry their ranges yet
 
 CODE = [path for room in ("src", "tests", "benchmarks", "docs", "recipes") for path in (ROOT / room).rglob("*.py")]
 PAGES = sorted({*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")})
-REWRITTEN = ("CONTRIBUTING.md", "frame.md", "rooms.md")  # the other pages follow: then this constant goes
+GENERATED = ("settings.md",)  # written by `make docs`
+NOT_YET_REFLOWED = ("README.md", "CHANGELOG.md", "own_code.md")
 PRAGMA = re.compile(r"\s*# (type: ignore|noqa|isort: ).*$")  # it cannot be broken
 UNBROKEN = re.compile(r"^(`{3,}).*?^\1|^\$\$.*?^\$\$", re.DOTALL | re.MULTILINE)  # code and equations
 LINK = re.compile(r"!?\[[^\]]*\]\([^)]*\)|<?https?://\S+")
@@ -143,7 +144,10 @@ def test_no_line_of_code_is_longer_than_120_columns() -> None:
 
 
 def test_no_line_of_prose_is_longer_than_100_columns() -> None:
-    assert [line for page in PAGES if page.name in REWRITTEN for line in long_lines(page)] == []
+    left_out = (*GENERATED, *NOT_YET_REFLOWED)
+    assert [line for page in PAGES if page.name not in left_out for line in long_lines(page)] == []
+    fits = [page.name for page in PAGES if page.name in NOT_YET_REFLOWED and not any(long_lines(page))]
+    assert fits == [], "take it out of NOT_YET_REFLOWED"
 
 
 def long_lines(page: Path) -> Iterator[str]:

@@ -186,8 +186,6 @@ def test_what_names_and_files_tell_is_refused_before_torch_is_imported(tmp_path:
         (["train", "simcse", text, "--resume"], "(--output)"),
         (["pretrain", text, "--output", run], "a run is here already"),
         (["pretrain", "nowhere.txt", "--output", str(tmp_path / "x")], "no such file"),
-        (["evaluate", "builtin", "--suite", "stss"], "(--suite)"),
-        (["evaluate", "builtin", "--text", text], "(--text, --suite)"),
         (["encode", "builtin", text, "--output", "v.csv"], "(--output)"),
         (["encode", "builtin", "nowhere.txt", "--output", "v.npy"], "no such file"),
         (["search", "builtin", "nowhere.txt", "q"], "no such file"),

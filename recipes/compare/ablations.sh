@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The ablations of docs/ablations.md, one command and one table each.
+# The ablations of docs/notes/ablations.md, one command and one table each.
 #     recipes/compare/ablations.sh WORK DATA [PARALLEL] [NAME…]      texts by recipes/compare/texts.py
 set -euo pipefail
 work=$1 data=$2 parallel=${3:-1} model=${MODEL:-builtin-base} complement=${COMPLEMENT:-builtin} seeds=${SEEDS:-3}

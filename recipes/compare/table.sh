@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The comparison of docs/methods.md: every method from builtin-base, three seeds, the seven STS tasks.
+# The comparison of docs/notes/comparison.md: every method from builtin-base, three seeds, the seven STS tasks.
 #     recipes/compare/table.sh WORK DATA [PARALLEL]      texts by recipes/compare/texts.py
 set -euo pipefail
 work=$1 data=$2 parallel=${3:-1} model=${MODEL:-builtin-base} complement=${COMPLEMENT:-builtin} seeds=${SEEDS:-3}

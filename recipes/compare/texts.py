@@ -1,4 +1,4 @@
-"""The texts of the comparison in docs/methods.md, from the benchmark data and the corpora that `isotrope leaks` has
+"""The texts of the comparison in docs/notes/comparison.md, from the benchmark data and the corpora that `isotrope leaks` has
 cleaned.
 
     python recipes/compare/texts.py WORK DATA     WORK/text/*.txt.xz and DATA → WORK/compare/

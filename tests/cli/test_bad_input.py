@@ -185,7 +185,7 @@ def test_a_model_folder_with_a_part_missing(
     shutil.copytree(tiny, broken)
     (broken / removed).unlink()
     assert said in fails("train", "simcse", sentences, "--model", broken)
-    assert said in fails("evaluate", broken)
+    assert said in fails("evaluate", broken, "--suite", "geometry", "--text", sentences)
 
 
 def test_a_hub_id_while_offline(fails: Fails, sentences: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -224,7 +224,7 @@ def test_an_unknown_suite_and_aggregation(fails: Fails, tiny: Path, tmp_path: Pa
 
 def test_geometry_without_sentences(fails: Fails, tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("ISOTROPE_DATA", raising=False)
-    assert "give --text FILE" in fails("evaluate", tiny, "--suite", "geometry")
+    assert "Geometry needs sentences: give texts" in fails("evaluate", tiny, "--suite", "geometry")
     one = tmp_path / "one.txt"
     one.write_text("only this\n", encoding="utf-8")
     out = tmp_path / "out.json"

@@ -29,7 +29,10 @@ def test_methods_as_a_table_and_as_json(capsys: pytest.CaptureFixture[str]) -> N
     listed = json.loads(run(capsys, "methods", "--json"))
     assert {"name", "title", "paper", "year", "needs", "kind"} <= set(listed[0])
     settings = json.loads(run(capsys, "methods", "simcse", "--json"))["settings"]
-    assert {"setting": "temperature", "default": 0.05, "of": "simcse"} in settings
+    (temperature,) = (one for one in settings if one["setting"] == "temperature")
+    assert (temperature["default"], temperature["range"], temperature["of"]) == (0.05, "above 0", "simcse")
+    assert "divided by it" in temperature["meaning"]
+    assert {one["of"] for one in settings} >= {"simcse", "the loop", "mlm", "rtd", "child-tuning", "chain-thaw"}
 
 
 def test_methods_are_filtered_and_written_to_a_file(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

@@ -20,7 +20,8 @@ from isotrope.comparison import one_run
 from isotrope.comparison.comparison_table import Comparison
 from isotrope.comparison.judgement import Failure
 from isotrope.errors import InputError
-from isotrope.methods.simcse import SimCSE, SupervisedSimCSE
+from isotrope.methods.frame.combined import Combined
+from isotrope.methods.simcse import SupervisedSimCSE
 
 Short = dict[str, Any]
 
@@ -117,13 +118,13 @@ def test_a_finished_run_is_not_made_again_and_a_new_method_joins(
 ) -> None:
     once = isotrope.compare(sentences, "simcse", tmp_path / "all", **short)
     trained: list[str] = []
-    plain = one_run.train
+    plain = one_run.make_plan
 
     def counting(method: str, *rest: Any, **named: Any) -> Any:
         trained.append(method)
         return plain(method, *rest, **named)
 
-    monkeypatch.setattr(one_run, "train", counting)
+    monkeypatch.setattr(one_run, "make_plan", counting)
     again = isotrope.compare(sentences, "simcse", tmp_path / "all", **short)
     assert trained == []
     assert again.runs == once.runs
@@ -140,12 +141,12 @@ def test_an_interrupted_run_goes_on_bit_for_bit(
     isotrope.compare(sentences, "simcse", tmp_path / "whole", **whole)
     steps = iter(range(1, 100))
 
-    def interrupt(self: SimCSE, representations: Any) -> None:
+    def interrupt(self: Combined, representations: Any) -> None:
         if next(steps) == 8:  # the second step of the second run
             os.kill(os.getpid(), signal.SIGINT)
 
     with monkeypatch.context() as patch:
-        patch.setattr(SimCSE, "after_step", interrupt)
+        patch.setattr(Combined, "after_update", interrupt)
         with pytest.raises(KeyboardInterrupt, match=rf"the same call with output {tmp_path / 'cut'} goes on"):
             isotrope.compare(sentences, "simcse", tmp_path / "cut", **whole)
     assert (tmp_path / "cut" / "simcse-seed-43" / "checkpoints" / "step-2").is_dir()

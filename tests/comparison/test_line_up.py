@@ -13,18 +13,19 @@ from isotrope.comparison.line_up import ask_methods, enter, labelled, plan_compa
 from isotrope.comparison.method_terms import loop_settings
 from isotrope.comparison.terms import Contestant, RunFacts
 from isotrope.errors import InputError
-from isotrope.methods.frame.method import Method
+from isotrope.methods.frame.method import Card, Method
 from isotrope.methods.frame.method_registry import registry
 
 
 @pytest.fixture
 def record_types(monkeypatch: pytest.MonkeyPatch) -> None:
     """Methods with all sorts of needs."""
-    made = {
-        "talk": type("Talk", (Method,), {"name": "talk", "needs": "dialogues"}),
-        "either": type("Either", (Method,), {"name": "either", "needs": "triples", "accepts": ("pairs", "sentences")}),
-        "book": type("Book", (Method,), {"name": "book", "needs": "documents"}),
-    }
+    cards = [
+        Card("talk", "Talk", "", 2026, "dialogues"),
+        Card("either", "Either", "", 2026, "triples", accepts=("pairs", "sentences")),
+        Card("book", "Book", "", 2026, "documents"),
+    ]
+    made = {card.name: type(card.title, (Method,), {"card": card}) for card in cards}
     monkeypatch.setattr("isotrope.methods.frame.method_registry.registry", lambda: {**registry(), **made})
 
 
@@ -107,7 +108,7 @@ def test_settings_of_the_loop_are_for_all_and_those_of_methods_are_not() -> None
         loop_settings({"temperature": 0.1})
     with pytest.raises(InputError, match="did you mean 'batch_size'"):
         loop_settings({"batch_sise": 3})
-    with pytest.raises(InputError, match="batch_size must be at least 1"):
+    with pytest.raises(InputError, match="batch_size must be at least 2"):
         loop_settings({"batch_size": 0})
 
 

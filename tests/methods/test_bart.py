@@ -184,7 +184,7 @@ def test_added_masked_language_modelling_reads_the_clean_text(tiny: Path, senten
 @pytest.mark.parametrize(
     ("name", "bad", "named"),
     [
-        ("bart", {"noise": "blur:0.3"}, "no noise"),
+        ("bart", {"noise": "blur:0.3"}, "Unknown noise"),
         ("bart", {"unit": "page"}, "unit"),
         ("bart", {"decoder_layers": 0}, "decoder_layers"),
         ("bart", {"decoder_rate": 0.0}, "decoder_rate"),

@@ -80,7 +80,7 @@ def test_span_lengths_scale_with_the_room(build: Build) -> None:
 
 
 class Numbered:
-    """Documents whose token ids tell the document and the place."""
+    """Documents whose token ids name the document and the place."""
 
     def joined(self) -> list[np.ndarray]:
         return [1000 * number + np.arange(300) for number in range(8)]

@@ -67,11 +67,11 @@ def each(labelled: Path, pairs: Path, scored: Path) -> dict[str, Path]:
 FORMS = pytest.mark.parametrize("form", ["labelled", "pairs", "scored"])
 
 
-def test_the_card_and_the_kinds_that_a_form_takes() -> None:
-    kind = find("fine-tune")
-    assert (kind.card.needs, kind.keeps, kind.chooses) == ("labelled", "last", True)
-    assert kind.record_types(kind.Settings()) == ("labelled", "labelled-pairs", "scored-pairs")
-    assert kind.record_types(kind.Settings(form="regression")) == ("scored-pairs", "labelled")  # type: ignore[call-arg]
+def test_the_card_and_the_record_types_that_a_form_takes() -> None:
+    method_class = find("fine-tune")
+    assert (method_class.card.needs, method_class.keeps, method_class.chooses) == ("labelled", "last", True)
+    assert method_class.record_types(method_class.Settings()) == ("labelled", "labelled-pairs", "scored-pairs")
+    assert method_class.record_types(method_class.Settings(form="regression")) == ("scored-pairs", "labelled")  # type: ignore[call-arg]
 
 
 def test_both_texts_of_a_pair_stand_in_one_row(built: Build, batched: Callable[..., Batch], pairs: Path) -> None:

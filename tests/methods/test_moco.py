@@ -253,7 +253,7 @@ def test_training_lowers_its_loss_once_the_queue_is_full(tiny: Path, sentences: 
     run = isotrope.train("moco", sentences, model=tiny, output=tmp_path / "run", **settings)
     losses = [line["contrastive"] for line in run.history if "contrastive" in line]
     full = losses[40 // 16 + 1 :]
-    assert full[0] > losses[0]  # noise was easy to tell apart, keys are not
+    assert full[0] > losses[0]  # noise was easy to distinguish, keys are not
     assert sum(full[-5:]) < 0.8 * sum(full[:5])
 
 

@@ -50,11 +50,11 @@ def embeddings(encoder: isotrope.Encoder) -> list[Tensor]:
 
 
 def test_defaults_are_the_papers() -> None:
-    for kind, variant in ((SelfGuided, "base"), (SelfGuidedOptimised, "opt3")):
-        settings = kind.Settings()
+    for method_class, variant in ((SelfGuided, "base"), (SelfGuidedOptimised, "opt3")):
+        settings = method_class.Settings()
         assert (settings.temperature, settings.distance_weight, settings.projection) == (0.01, 0.1, 4096)  # type: ignore[attr-defined]
         assert (settings.variant, settings.layer_pooling) == (variant, "max")  # type: ignore[attr-defined]
-        assert kind.defaults == {"adam_beta2": 0.9}
+        assert method_class.defaults == {"adam_beta2": 0.9}
     cards = {card.name: card for card in isotrope.methods()}
     assert cards["sg"].needs == cards["sg-opt"].needs == "sentences"
 

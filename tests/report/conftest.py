@@ -12,7 +12,7 @@ from report_world import NASTY, World
 import isotrope
 from isotrope.evaluation.sts import TASKS
 from isotrope.report.build import Report
-from isotrope.training.loop import TrainingWarning
+from isotrope.training.state import TrainingWarning
 
 
 @pytest.fixture(autouse=True)

@@ -15,8 +15,8 @@ import torch
 from safetensors.torch import load_file
 
 import isotrope
-from isotrope.evaluation import checkpoint_judge
 from isotrope.errors import InputError
+from isotrope.evaluation import checkpoint_judge
 from isotrope.methods.frame.combined import Combined
 from isotrope.methods.simcse import SimCSE
 from isotrope.training.checkpoints import RunFolder
@@ -48,7 +48,9 @@ unjudged = pytest.mark.filterwarnings("ignore:Training did not improve")
 def rising_judge(monkeypatch: pytest.MonkeyPatch) -> None:
     """Scores that always improve: tests of the loop's mechanics do not hang on what a tiny model learns."""
     count = iter(range(1000))
-    monkeypatch.setattr(checkpoint_judge, "make_judge", lambda *_: lambda encoder: Judgement({"score": float(next(count))}, "score"))
+    monkeypatch.setattr(
+        checkpoint_judge, "make_judge", lambda *_: lambda encoder: Judgement({"score": float(next(count))}, "score")
+    )
 
 
 @pytest.mark.usefixtures("rising_judge")
@@ -137,14 +139,18 @@ def test_a_score_that_is_not_a_number_never_stays_the_best(
     tiny: Path, sentences: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     scores = iter([0.0, float("nan"), 2.0, float("nan"), 1.0])
-    monkeypatch.setattr(checkpoint_judge, "make_judge", lambda *_: lambda encoder: Judgement({"score": next(scores)}, "score"))
+    monkeypatch.setattr(
+        checkpoint_judge, "make_judge", lambda *_: lambda encoder: Judgement({"score": next(scores)}, "score")
+    )
     run = isotrope.train("simcse", sentences, model=tiny, output=tmp_path / "run", max_steps=16, **SHORT)
     assert run.selected_step == 8
 
 
 def test_patience_stops_early(tiny: Path, sentences: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     scores = iter([0.0, 9.0, *[1.0] * 50])
-    monkeypatch.setattr(checkpoint_judge, "make_judge", lambda *_: lambda encoder: Judgement({"score": next(scores)}, "score"))
+    monkeypatch.setattr(
+        checkpoint_judge, "make_judge", lambda *_: lambda encoder: Judgement({"score": next(scores)}, "score")
+    )
     run = isotrope.train("simcse", sentences, model=tiny, output=tmp_path / "run", max_steps=40, patience=2, **SHORT)
     assert [line["step"] for line in run.history if "score" in line] == [0, 4, 8, 12]
     assert run.selected_step == 4
@@ -172,7 +178,9 @@ def test_training_that_does_not_help_is_said(
     tiny: Path, sentences: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     scores = iter([1.0, 0.5])
-    monkeypatch.setattr(checkpoint_judge, "make_judge", lambda *_: lambda encoder: Judgement({"score": next(scores)}, "score"))
+    monkeypatch.setattr(
+        checkpoint_judge, "make_judge", lambda *_: lambda encoder: Judgement({"score": next(scores)}, "score")
+    )
     with pytest.warns(TrainingWarning, match="did not improve"):
         isotrope.train("simcse", sentences, model=tiny, output=tmp_path / "run", max_steps=4, **SHORT)
 

@@ -22,8 +22,8 @@ from isotrope.methods.frame.batch import Batch
 from isotrope.methods.frame.combined import Combined
 from isotrope.training.loop import make_accelerator
 from isotrope.training.packed_feed import PackedLanguage
-from isotrope.training.pretrain_run import Task, packed_task, paired_task
 from isotrope.training.pretrain_settings import PretrainSettings, pretraining_tasks
+from isotrope.training.pretrain_tasks import Task, packed_task, paired_task
 from isotrope.training.step import keyed_seed
 
 SMALL: dict[str, Any] = {

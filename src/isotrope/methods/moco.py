@@ -40,7 +40,9 @@ class QueueSettings(Settings):
     and never more than there are records."""
 
     queue: Annotated[
-        int | None, at_least(1), "Keys that are kept as candidates; none: up to 65,536, an eighth of the records"
+        int | None,
+        at_least(1),
+        "Keys that are kept as candidates; none: an eighth of the records, from 1,024 to 65,536",
     ] = None
     momentum: Annotated[ClosedShare, "Share m of itself that the key encoder keeps at each step"] = 0.999
     temperature: TemperatureSetting = 0.07

@@ -8,6 +8,8 @@ from functools import cache
 
 import torch
 
+from isotrope.errors import InputError
+
 PROBE = "import torch; a = torch.ones(64, 64, dtype=torch.bfloat16); assert float((a @ a)[0, 0]) == 64.0"
 
 
@@ -29,3 +31,9 @@ def mixed_precision(asked: str) -> str:
     if asked == "auto":
         asked = "bfloat16" if torch.cuda.is_available() and torch.cuda.is_bf16_supported() else "float32"
     return {"float32": "no", "bfloat16": "bf16", "float16": "fp16"}[asked]
+
+
+def check_optimiser(optimiser: str) -> None:
+    """Refuse Muon where its bfloat16 products would kill the process."""
+    if optimiser == "muon" and not torch.cuda.is_available() and not bfloat16_works():
+        raise InputError("optimiser muon computes in bfloat16, which this processor cannot do; choose adamw.")

@@ -22,6 +22,7 @@ from isotrope.methods.frame.method_registry import auxiliaries, find
 from isotrope.methods.frame.own_task import OwnTask
 from isotrope.methods.frame.settings import Settings, check, resolve
 from isotrope.training.checkpoints import RunFolder
+from isotrope.training.half_precision import check_optimiser
 from isotrope.training.loop_settings import LoopSettings
 from isotrope.training.tactics.tactic import Tactic, TacticSettings, tactics
 
@@ -137,9 +138,14 @@ def _check_parts(plan: Plan) -> None:
             f"{plan.name} is scored by its own task; leave eval_data out. "
             f"`isotrope methods {plan.name}` says how to give a test."
         )
-    tracker = plan.loop.report_to
-    if tracker != "none" and importlib.util.find_spec(tracker) is None:
-        raise InputError(f"report_to {tracker} needs the package {tracker}; pip install {tracker}.")
+    check_machine(plan.loop)
+
+
+def check_machine(loop: LoopSettings) -> None:
+    """Refuse what this installation or processor cannot do."""
+    if loop.report_to != "none" and importlib.util.find_spec(loop.report_to) is None:
+        raise InputError(f"report_to {loop.report_to} needs the package {loop.report_to}; pip install it.")
+    check_optimiser(loop.optimiser)
 
 
 def files_of(given: Files | None) -> tuple[Place, ...]:

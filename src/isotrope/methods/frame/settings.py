@@ -45,16 +45,20 @@ class Range:
             return "must be a finite number"
         low, high = self.least if self.above is None else self.above, self.most if self.below is None else self.below
         if low is not None and high is not None:
-            outside = [f"{end:g}" for end in (self.above, self.below) if end is not None]
+            outside = [_number(end) for end in (self.above, self.below) if end is not None]
             left_out = f" ({' and '.join(outside)} excluded)" if outside else ""
-            return f"must lie between {low:g} and {high:g}{left_out}"
+            return f"must lie between {_number(low)} and {_number(high)}{left_out}"
         if self.least == 0:
             return "must not be negative"
         return f"must be {self}"
 
     def __str__(self) -> str:
         ends = (("at least", self.least), ("above", self.above), ("at most", self.most), ("below", self.below))
-        return " and ".join(f"{word} {end:,g}" for word, end in ends if end is not None)
+        return " and ".join(f"{word} {_number(end)}" for word, end in ends if end is not None)
+
+
+def _number(value: float) -> str:
+    return f"{int(value):,}" if float(value).is_integer() else f"{value:g}"
 
 
 def above(limit: float, *, most: float | None = None, below: float | None = None) -> Range:
