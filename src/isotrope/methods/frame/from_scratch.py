@@ -11,7 +11,11 @@ from isotrope.methods.frame.method import S
 
 
 class FromScratch(Generic[S]):
-    """Inherit it next to ``Method``."""
+    """Inherit it next to ``Method``, with the same settings.
+
+    When to use it: tables of words or of concepts, which no pre-trained model has. What goes wrong: whatever
+    ``initialise`` draws must come from ``seed``, or two processes start with different weights.
+    """
 
     @classmethod
     def initialise(cls, settings: S, records: Iterable[Record], seed: int) -> Encoder:
