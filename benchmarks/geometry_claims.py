@@ -39,7 +39,7 @@ def last(run: Path) -> isotrope.Encoder:
     """The encoder as the run's last step left it; its model/ holds the step that was chosen."""
     encoder = isotrope.load(run / "model")
     weights = load_file(RunFolder(run).last() / "weights.safetensors")
-    encoder.load_state_dict({name: weights[f"encoder.{name}"] for name in encoder.state_dict()})
+    encoder.load_state_dict({name: weights[f"method.encoder.{name}"] for name in encoder.state_dict()})
     return encoder
 
 

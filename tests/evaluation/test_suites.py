@@ -42,14 +42,14 @@ def test_every_suite_has_a_card() -> None:
 @pytest.mark.parametrize(
     ("suite", "given", "said"),
     [
-        ("stss", {}, "No suite is called 'stss'; did you mean 'sts'"),
+        ("stss", {}, "Unknown suite 'stss'; did you mean 'sts'"),
         ("sts", {"texts": ["a", "b"]}, "The sts suite takes no texts"),
         (
             "sts",
             {"columns": ["a"]},
             "The sts suite takes no columns; leave it out, or choose counterfactual or geometry",
         ),
-        ("sts", {"aggregation": "sum"}, "No aggregation is called 'sum'"),
+        ("sts", {"aggregation": "sum"}, "Unknown aggregation 'sum'"),
         ("transfer", {"aggregation": "mean"}, "The transfer suite takes no aggregation; leave it out, or choose sts"),
         ("geometry", {"aggregation": "wmean", "texts": ["a"]}, "The geometry suite takes no aggregation"),
         ("geometry", {}, "give texts, or data_dir"),

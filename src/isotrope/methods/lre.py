@@ -157,7 +157,7 @@ class LinearRelationalEmbedding(Method[LRESettings], FromScratch[LRESettings], O
         answers = representations["answers"].long()
         own = scores.gather(1, answers.unsqueeze(1))
         right = self.right_answers(representations["questions"].long())
-        before = ~(scores < own) & ~right  # a tie, or no number, is no success
+        before = ~(scores < own) & ~right  # a tie, or NaN, is not a success
         ranks = 1.0 + before.sum(dim=1)
         return {"completion_mrr": (1 / ranks).mean(), "completion": (ranks == 1).float().mean()}
 
