@@ -3,8 +3,8 @@ a model.
 
     python benchmarks/geometry_claims.py --data-dir DATA [--splits dev] [--model builtin-base] [RUN_OR_MODEL …]
 
-The table is for docs/notes/geometry.md: the base with cls and mean pooling, then each run's last checkpoint, on the pairs of
-STS-B; edits is the Spearman of edit distance and cosine.
+The table is for docs/notes/geometry.md: the base with cls and mean pooling, then the last checkpoint of each run, on
+the pairs of STS-B; edits is the Spearman of edit distance and cosine.
 """
 
 from __future__ import annotations

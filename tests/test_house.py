@@ -41,7 +41,7 @@ BUILT_ON = {
     ("dclr", "simcse"): "DropoutPair: SimCSE's pair with other negatives",
     ("ease", "simcse"): "DropoutPair: SimCSE's pair with entities",
 }
-UNCONVERTED = ("spaces",)  # rooms whose settings do not carry their ranges yet
+UNCONVERTED = ()  # rooms whose settings do not carry their ranges yet
 
 CODE = [path for room in ("src", "tests", "benchmarks", "docs", "recipes") for path in (ROOT / room).rglob("*.py")]
 PAGES = sorted({*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")})

@@ -27,9 +27,18 @@ from isotrope.training.pretrain_tasks import Task, packed_task, paired_task
 from isotrope.training.step import keyed_seed
 
 SMALL: dict[str, Any] = {
-    "vocabulary": 300, "layers": 2, "width": 32, "heads": 2, "length": 32, "batch_size": 16, "steps": 12, "warmup_steps": 2,
-    "save_steps": 6, "logging_steps": 3, "learning_rate": 3e-3,
-}  # fmt: skip
+    "vocabulary": 300,
+    "layers": 2,
+    "width": 32,
+    "heads": 2,
+    "length": 32,
+    "batch_size": 16,
+    "steps": 12,
+    "warmup_steps": 2,
+    "save_steps": 6,
+    "logging_steps": 3,
+    "learning_rate": 3e-3,
+}
 
 
 @pytest.fixture
@@ -303,9 +312,19 @@ def test_a_sentence_task_and_masked_language_modelling_are_both_learned(tmp_path
     ]
     (tmp_path / "two.txt").write_text("\n\n".join(documents) + "\n", encoding="utf-8")
     settings = {
-        **SMALL, "tasks": "mlm,sop", "vocabulary": 100, "length": 24, "batch_size": 32, "steps": 200, "warmup_steps": 5, "save_steps": 20,
-        "logging_steps": 20, "learning_rate": 1e-3, "dropout": 0.0, "mask_rate": 0.15,
-    }  # fmt: skip
+        **SMALL,
+        "tasks": "mlm,sop",
+        "vocabulary": 100,
+        "length": 24,
+        "batch_size": 32,
+        "steps": 200,
+        "warmup_steps": 5,
+        "save_steps": 20,
+        "logging_steps": 20,
+        "learning_rate": 1e-3,
+        "dropout": 0.0,
+        "mask_rate": 0.15,
+    }
     isotrope.pretrain([tmp_path / "two.txt"], tmp_path / "run", **settings)
     first, *_, last = measured(tmp_path / "run")
     assert last["sop_accuracy"] == 1.0
