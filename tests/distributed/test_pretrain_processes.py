@@ -13,9 +13,18 @@ import pytest
 import isotrope
 
 SETTINGS = {
-    "vocabulary": 300, "layers": 2, "width": 32, "heads": 2, "length": 32, "batch-size": 16, "steps": 30, "warmup-steps": 2,
-    "save-steps": 10, "logging-steps": 5, "learning-rate": 3e-3,
-}  # fmt: skip
+    "vocabulary": 300,
+    "layers": 2,
+    "width": 32,
+    "heads": 2,
+    "length": 32,
+    "batch-size": 16,
+    "steps": 30,
+    "warmup-steps": 2,
+    "save-steps": 10,
+    "logging-steps": 5,
+    "learning-rate": 3e-3,
+}
 pytestmark = pytest.mark.xdist_group("two processes")
 
 

@@ -35,9 +35,16 @@ from isotrope.views.numbers import Numbers
 
 SEED, BATCH = 42, 16
 LOOP: dict[str, Any] = {
-    "max_steps": 2, "batch_size": BATCH, "eval_steps": 2, "logging_steps": 1, "learning_rate": 0.1, "warmup_ratio": 0.0, "max_length": 32,
-    "held_out": 0, "seed": SEED,
-}  # fmt: skip
+    "max_steps": 2,
+    "batch_size": BATCH,
+    "eval_steps": 2,
+    "logging_steps": 1,
+    "learning_rate": 0.1,
+    "warmup_ratio": 0.0,
+    "max_length": 32,
+    "held_out": 0,
+    "seed": SEED,
+}
 OWN: dict[str, dict[str, Any]] = {  # small enough for a tiny encoder, and with as many parts as there are
     "simcse": {"pooling": "cls", "learn_temperature": True},
     "simcse-supervised": {"pooling": "cls"},

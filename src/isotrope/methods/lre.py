@@ -51,7 +51,7 @@ class Matrices(nn.Module):
         return (self.matrices[relations] * concepts.unsqueeze(1)).sum(dim=2)
 
 
-class LinearRelationalEmbedding(Method[LRESettings], FromScratch, OwnTask):
+class LinearRelationalEmbedding(Method[LRESettings], FromScratch[LRESettings], OwnTask):
     """L = −(1/Q) [ Σ (1/K) log softmax_v(−‖R a − v‖²)_b − (λ/2)(Σ‖v‖² + Σ‖R‖²) ] over triples (a, R, b).
 
     K triples share the question (a, R), and there are Q questions. All concepts v are candidates. A record is two names

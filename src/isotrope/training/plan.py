@@ -144,7 +144,9 @@ def _check_parts(plan: Plan) -> None:
 def check_machine(loop: LoopSettings) -> None:
     """Refuse what this installation or processor cannot do."""
     if loop.report_to != "none" and importlib.util.find_spec(loop.report_to) is None:
-        raise InputError(f"report_to {loop.report_to} needs the package {loop.report_to}; pip install it.")
+        raise InputError(
+            f"report_to {loop.report_to} needs the package {loop.report_to}; pip install {loop.report_to}."
+        )
     check_optimiser(loop.optimiser)
 
 
