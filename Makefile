@@ -32,7 +32,7 @@ demo: $(VENV)/core
 	$(BIN)/python -m isotrope.demo
 
 test: $(VENV)/dev
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadgroup tests
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile tests
 
 lint: $(VENV)/dev
 	$(BIN)/ruff check .

@@ -24,6 +24,7 @@ from safetensors.torch import load_file, save_file
 from torch.nn.functional import pad
 from worker import descend
 
+import isotrope
 from isotrope.data.corpus import Records
 from isotrope.methods.frame.batch import View
 from isotrope.methods.frame.from_scratch import FromScratch
@@ -69,10 +70,7 @@ LEAST = {"word2vec": 0.02}  # its second table begins at 0
 NAMES = [name for name, method in registry().items() if method.card.kind == "training"]
 CHILDREN = {f"child-{form}": {"child_tuning": form, "child_samples": 64, "weight_decay": 0.0} for form in "FD"}
 
-pytestmark = [
-    pytest.mark.filterwarnings("ignore::isotrope.training.state.TrainingWarning"),
-    pytest.mark.xdist_group("two processes"),  # they are started once
-]
+pytestmark = pytest.mark.filterwarnings("ignore::isotrope.training.state.TrainingWarning")
 
 
 @pytest.fixture(scope="module")
@@ -107,11 +105,21 @@ def cases(still: Path, tiny: Path, samples: dict[str, Path]) -> dict[str, dict[s
 
 
 @pytest.fixture(scope="module")
-def two(tiny: Path, samples: dict[str, Path], cases: dict[str, Any], tmp_path_factory: pytest.TempPathFactory) -> Path:
+def two(
+    tiny: Path,
+    samples: dict[str, Path],
+    topics: list[str],
+    cases: dict[str, Any],
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Path:
     """The folder of the runs that two processes made together; they have found that their weights are the same."""
     folder = tmp_path_factory.mktemp("two")
     texts = {kind: str(samples[kind]) for kind in ("sentences", "triples")}
-    (folder / "cases.json").write_text(json.dumps({"model": str(tiny), **texts, "cases": cases}), encoding="utf-8")
+    documents = folder / "documents.txt"
+    pairs = ["\n".join(topics[place : place + 2]) for place in range(0, len(topics), 2)]
+    documents.write_text("\n\n".join(pairs) + "\n", encoding="utf-8")
+    given = {"model": str(tiny), **texts, "documents": str(documents), "cases": cases}
+    (folder / "cases.json").write_text(json.dumps(given), encoding="utf-8")
     worker = Path(__file__).with_name("worker.py")
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", str(worker)]
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""}
@@ -183,3 +191,14 @@ def logged(run: Path) -> list[dict[str, Any]]:
     found = [line for line in lines if "loss" in line]
     assert [line["step"] for line in found] == [1, 2]
     return found
+
+
+@pytest.mark.parametrize("tasks", ["mlm", "mlm,nsp"])
+def test_two_processes_pretrain_together_and_resume(tasks: str, two: Path) -> None:
+    """That both ended with the same weights, they have found themselves."""
+    folder = two / "pretrained" / tasks
+    lines = [json.loads(line) for line in (folder / "metrics.jsonl").read_text(encoding="utf-8").splitlines()]
+    held = {line["step"]: line["evaluation"]["held_out_loss"] for line in lines if "evaluation" in line}
+    assert list(held) == [0, 1, 6, 12]
+    assert held[12] < held[0]
+    assert isotrope.load(folder / "model").encode("the chef bakes").shape == (32,)

@@ -212,5 +212,5 @@ def test_a_comparison_can_be_judged_by_transfer(
     assert "judged by transfer-logistic-v1" in found.table()
     with pytest.raises(InputError, match="needs its benchmarks"):
         isotrope.compare(sentences, "simcse", tmp_path / "other", suite="transfer", **loop)
-    with pytest.raises(InputError, match="called 'transfr'; did you mean 'transfer'"):
+    with pytest.raises(InputError, match="comparison 'transfr'; did you mean 'transfer'"):
         isotrope.compare(sentences, "simcse", tmp_path / "other", suite="transfr", **loop)
