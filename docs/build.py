@@ -1,11 +1,13 @@
 """Write docs/reference/settings.md from the code, and check that the pages hold together.
 
-The laws: every link leads somewhere, every method and every space is named on its page, prose has at most 100 columns,
-and a word has one spelling. ``make docs`` runs this before it builds the site.
+The laws: every link leads somewhere, every file and every name of the package that a page mentions exists, every method
+and every space is named on its page, prose has at most 100 columns, and a word has one spelling. ``make docs`` runs
+this before it builds the site.
 """
 
 from __future__ import annotations
 
+import importlib
 import inspect
 import re
 import sys
@@ -28,6 +30,9 @@ COLUMNS = 100
 LINK = re.compile(r"\[[^\]]*\]\(([^)#\s]+)[^)]*\)")
 CODE = re.compile(r"^```.*?^```|`[^`\n]*`", re.DOTALL | re.MULTILINE)
 UNBROKEN = re.compile(r"^```.*?^```|^\$\$.*?^\$\$|^\|.*?$|^!\[.*?$|^<.*?$", re.DOTALL | re.MULTILINE)
+FILE = re.compile(r"(?<![\w./-])(?:\w+/)+\w+\.(?:py|js|sh|yaml)\b")
+NAME = re.compile(r"(?<![\w./-])isotrope(?!\.json)(?:\.[A-Za-z_]\w*)+")
+HOMES = ("", "src", "src/isotrope")  # a file is named from the root, from src/ or from the package
 SPELLED = {"tokeniser": "tokenizer", "tokenisers": "tokenizers", "anew": "again", "kept aside": "held out"}
 HEAD = """# Settings
 
@@ -101,6 +106,8 @@ def _of_page(page: Path, text: str) -> Iterator[str]:
     for target in LINK.findall(prose):
         if not re.match(r"[a-z]+:", target) and not (page.parent / target).exists():
             yield f"{where}: the link to {target} leads nowhere."
+    if page.name != "CONTRIBUTING.md":  # it names files that its reader is to write
+        yield from _of_names(where, text)
     if page == SETTINGS or DOCS not in page.parents:
         return
     for line in UNBROKEN.sub("", text).splitlines():
@@ -109,6 +116,27 @@ def _of_page(page: Path, text: str) -> Iterator[str]:
     for wrong, right in SPELLED.items():
         if re.search(rf"\b{wrong}\b", prose, re.IGNORECASE):
             yield f"{where}: we write '{right}', not '{wrong}'."
+
+
+def _of_names(where: Path, text: str) -> Iterator[str]:
+    for place in sorted(set(FILE.findall(text))):
+        if "NAME" not in place and not any((ROOT / home / place).is_file() for home in HOMES):
+            yield f"{where}: there is no file {place}."
+    for name in sorted(set(NAME.findall(text))):
+        if not _exists(name):
+            yield f"{where}: there is no {name}."
+
+
+def _exists(name: str) -> bool:
+    """Whether a dotted name leads to a module of the package, or to what stands in one."""
+    parts = name.split(".")
+    found: Any = importlib.import_module(parts[0])
+    for number, part in enumerate(parts[1:], 2):
+        try:
+            found = importlib.import_module(".".join(parts[:number]))
+        except ModuleNotFoundError:
+            found = getattr(found, part, None)
+    return found is not None
 
 
 def main() -> None:
