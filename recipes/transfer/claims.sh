@@ -15,7 +15,7 @@ claim() { # NAME METHODS, then the settings
         --output "$work/runs/transfer-$name" --markdown "$work/transfer-$name.md"
 }
 
-# SimCSE, section 6: masked language modelling beside the contrast helps transfer and costs STS.
+# SimCSE, section 6: masked language modelling added to the contrast helps transfer and costs STS.
 mlm() { claim mlm simcse,mlm-01=simcse,mlm-1=simcse --set mlm-01.mlm-weight=0.1 --set mlm-1.mlm-weight=1; }
 
 # Encoders that predict neighbours or restore a text, against a contrast of dropout views.
