@@ -33,7 +33,14 @@ UNBROKEN = re.compile(r"^```.*?^```|^\$\$.*?^\$\$|^\|.*?$|^!\[.*?$|^<.*?$", re.D
 FILE = re.compile(r"(?<![\w./-])(?:\w+/)+\w+\.(?:py|js|sh|yaml)\b")
 NAME = re.compile(r"(?<![\w./-])isotrope(?!\.json)(?:\.[A-Za-z_]\w*)+")
 HOMES = ("", "src", "src/isotrope")  # a file is named from the root, from src/ or from the package
-SPELLED = {"tokeniser": "tokenizer", "tokenisers": "tokenizers", "anew": "again", "kept aside": "held out"}
+SPELLED = {
+    "tokeniser": "tokenizer",
+    "tokenisers": "tokenizers",
+    "anew": "again",
+    "kept aside": "held out",
+    "beside": "next to, or added to",
+    "told": "predicted",
+}
 HEAD = """# Settings
 
 This page is written by `make docs` from the code; do not edit it. On the command line a setting is
@@ -106,9 +113,10 @@ def _of_page(page: Path, text: str) -> Iterator[str]:
     for target in LINK.findall(prose):
         if not re.match(r"[a-z]+:", target) and not (page.parent / target).exists():
             yield f"{where}: the link to {target} leads nowhere."
-    if page.name != "CONTRIBUTING.md":  # it names files that its reader is to write
-        yield from _of_names(where, text)
-    if page == SETTINGS or DOCS not in page.parents:
+    if page.name == "CONTRIBUTING.md":  # it names files that its reader is to write
+        return
+    yield from _of_names(where, text)
+    if page == SETTINGS:
         return
     for line in UNBROKEN.sub("", text).splitlines():
         if len(line) > COLUMNS:
