@@ -112,7 +112,8 @@ def main() -> None:
                 ]
                 print(f"| {model} | {name} | {' | '.join(cells)} |", flush=True)
     print(
-        f"\n{chosen.seeds} seeds, {chosen.steps} updates of {chosen.batch_size}, rate {chosen.rate}, stages {chosen.chain_thaw}"
+        f"\n{chosen.seeds} seeds, {chosen.steps} updates of {chosen.batch_size}, rate {chosen.rate}, "
+        f"stages {chosen.chain_thaw}"
     )
 
 

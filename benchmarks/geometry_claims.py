@@ -3,8 +3,8 @@ a model.
 
     python benchmarks/geometry_claims.py --data-dir DATA [--splits dev] [--model builtin-base] [RUN_OR_MODEL …]
 
-The table is for docs/notes/geometry.md: the base with cls and mean pooling, then each run's last checkpoint, on the pairs of
-STS-B; edits is the Spearman of edit distance and cosine.
+The table is for docs/notes/geometry.md: the base with cls and mean pooling, then each run's last checkpoint, on the
+pairs of STS-B; edits is the Spearman of edit distance and cosine.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def last(run: Path) -> isotrope.Encoder:
     """The encoder as the run's last step left it; its model/ holds the step that was chosen."""
     encoder = isotrope.load(run / "model")
     weights = load_file(RunFolder(run).last() / "weights.safetensors")
-    encoder.load_state_dict({name: weights[f"encoder.{name}"] for name in encoder.state_dict()})
+    encoder.load_state_dict({name: weights[f"method.encoder.{name}"] for name in encoder.state_dict()})
     return encoder
 
 

@@ -2,7 +2,7 @@
 
     python benchmarks/memory.py [--lines 10000000] [--steps 50]
 
-Makes the corpus, tokenises it into the cache and trains SimCSE on it in a process of its own, and prints that process's
+Makes the corpus, tokenizes it into the cache and trains SimCSE on it in a process of its own, and prints that process's
 peak.
 """
 
@@ -18,19 +18,24 @@ import tempfile
 import time
 from pathlib import Path
 
-WORDS = """time year people way day man thing woman life child world school state family student group country problem hand part place
-case week company system program question work government number night point home water room mother area money story fact month lot
-right study book eye job word business issue side kind head house service friend father power hour game line end member law car city
-community name president team minute idea kid body information back parent face others level office door health person art war history
-party result change morning reason research girl guy moment air teacher force education""".split()
+WORDS = """
+time year people way day man thing woman life child world school state family student group country problem hand part
+place case week company system program question work government number night point home water room mother area money
+story fact month lot right study book eye job word business issue side kind head house service friend father power
+hour game line end member law car city community name president team minute idea kid body information back parent face
+others level office door health person art war history party result change morning reason research girl guy moment air
+teacher force education
+""".split()
 
 CHILD = """
 import json, sys
 import isotrope
 corpus, model, output, steps = sys.argv[1:]
-run = isotrope.train("simcse", corpus, model=model, output=output, max_steps=int(steps), eval_steps=int(steps), batch_size=64)
+loop = {"max_steps": int(steps), "eval_steps": int(steps), "batch_size": 64}
+run = isotrope.train("simcse", corpus, model=model, output=output, **loop)
 status = dict(line.split(":", 1) for line in open("/proc/self/status").read().splitlines())
-print(json.dumps({"records": len(run.corpus), "peak": int(status["VmHWM"].split()[0]), "now": int(status["VmRSS"].split()[0])}))
+peak, now = (int(status[name].split()[0]) for name in ("VmHWM", "VmRSS"))
+print(json.dumps({"records": len(run.corpus), "peak": peak, "now": now}))
 """
 
 
@@ -79,9 +84,10 @@ def main() -> None:
         print(json.dumps(found))
     else:
         print(
-            f"{found['records']:,} lines ({found['corpus_mb']:,} MB of text), {options.steps} steps: peak {found['peak_mb']:,} MB resident"
+            f"{found['records']:,} lines ({found['corpus_mb']:,} MB of text), {options.steps} steps: "
+            f"peak {found['peak_mb']:,} MB resident"
         )
-        print(f"({found['seconds']} seconds, tokenising included)")
+        print(f"({found['seconds']} seconds, tokenizing included)")
 
 
 if __name__ == "__main__":

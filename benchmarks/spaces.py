@@ -25,8 +25,8 @@ from isotrope.evaluation.benchmark_files import find_task, optional_task
 from isotrope.evaluation.scored_pairs import ScoredPairs, read_pairs
 from isotrope.evaluation.sts import TASKS
 from isotrope.evaluation.sts_scores import YEARS, correlate
-from isotrope.spaces.space_registry import find
 from isotrope.methods.frame.settings import resolve
+from isotrope.spaces.space_registry import find
 
 SPACES: dict[str, tuple[str, dict[str, Any]]] = {
     "standardise": ("standardise", {}),
@@ -54,9 +54,9 @@ class Vectors:
 
 
 def fitted(name: str, settings: dict[str, Any], vectors: Any) -> torch.nn.Module:
-    kind = find(name)
-    (chosen,) = resolve(settings, kind.Settings)
-    return kind(chosen).fitted(vectors.astype(np.float64))
+    space = find(name)
+    (chosen,) = resolve(settings, space.Settings)
+    return space(chosen).fitted(vectors.astype(np.float64))
 
 
 def scores(

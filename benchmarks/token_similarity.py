@@ -1,12 +1,12 @@
-"""Does TaCL make the tokens of a sentence less alike in the top layer? By layer, before and after, beside controls of
-the same steps.
+"""Does TaCL make the tokens of a sentence less alike in the top layer? By layer, before and after, against
+controls of the same steps.
 
     python benchmarks/token_similarity.py DOCUMENTS [--model builtin-base] [--steps 60] [--runs tacl,nsp+mlm,mlm]
     [--SETTING VALUE …]
 
 DOCUMENTS is plain text, one sentence a line, an empty line between documents; its last tenth is measured and not
-trained on. ``nsp+mlm`` is next-sentence prediction with masked language modelling beside it, BERT's own tasks; ``mlm``
-is TaCL without its contrast. A figure is the mean cosine of two different tokens of a sentence, every pair counted
+trained on. ``nsp+mlm`` is next-sentence prediction with masked language modelling added, BERT's own tasks; ``mlm`` is
+TaCL without its contrast. A figure is the mean cosine of two different tokens of a sentence, every pair counted
 once; in brackets what is left of it after taking away the mean cosine of tokens of two sentences. More settings go to
 every run, such as --batch-size 64.
 """
@@ -55,8 +55,8 @@ def main() -> None:
         text.write_text("\n\n".join(documents[:cut]) + "\n", encoding="utf-8")
         curves = {"before": curve(isotrope.load(chosen.model), texts)}
         for run in chosen.runs.split(","):
-            method, _, beside = run.partition("+")
-            weight = {"mlm_weight": 1.0} if beside else {}
+            method, _, auxiliary = run.partition("+")
+            weight = {f"{auxiliary}_weight": 1.0} if auxiliary else {}
             output = (chosen.output or Path(folder)) / run
             done = isotrope.train(
                 method,
@@ -70,7 +70,8 @@ def main() -> None:
             )
             curves[run] = curve(done.encoder, texts)
     print(
-        f"{len(texts):,} sentences of {len(documents) - cut:,} documents that no run saw; {chosen.steps} steps from {chosen.model}\n"
+        f"{len(texts):,} sentences of {len(documents) - cut:,} documents that no run saw; "
+        f"{chosen.steps} steps from {chosen.model}\n"
     )
     print("| layer | " + " | ".join(curves) + " |\n|---" + "|---" * len(curves) + "|")
     for layer in range(len(curves["before"])):

@@ -1,8 +1,8 @@
-"""One SimCSE step (tokenise, two dropout views, loss, backward) against sentence-transformers doing the same work.
+"""One SimCSE step (tokenize, two dropout views, loss, backward) against sentence-transformers doing the same work.
 
     python benchmarks/train_step.py [--quick] [--json] [--threads N] [--batch-size 64]
 
-Theirs: MultipleNegativesRankingLoss, scale 20, the sentence in both columns, tokenised by its collator. Ours tokenises
+Theirs: MultipleNegativesRankingLoss, scale 20, the sentence in both columns, tokenized by its collator. Ours tokenizes
 its batch inside the step too, though the training loop does so once for a whole corpus. No optimiser on either side: it
 is the same one.
 """
@@ -58,12 +58,13 @@ def isotrope(folder: str):
 
     from isotrope.encoders.loading import load
     from isotrope.methods.frame.batch import Batch
+    from isotrope.methods.frame.combined import Combined
     from isotrope.methods.simcse import SimCSE, SimCSESettings
     from isotrope.training.step import compute_gradient
 
     accelerator = Accelerator(cpu=True)
     method = SimCSE(SimCSESettings(temperature=0.05, head="none"), load(folder, device="cpu"))
-    method.train()
+    combined = Combined(method).train()
     numbers = iter(range(1 << 30))
 
     def step(sentences: list[str]) -> float:
@@ -71,7 +72,7 @@ def isotrope(folder: str):
         flat, lengths = method.encoder.text_tokenizer.flat(sentences)
         view = method.frame(np.split(flat, np.cumsum(lengths)[:-1]))
         outcome = compute_gradient(
-            method, Batch({"first": view, "second": view}, len(sentences), 0), accelerator, (0, next(numbers))
+            combined, Batch({"first": view, "second": view}, len(sentences), 0), accelerator, (0, next(numbers))
         )
         return float(outcome.loss)
 

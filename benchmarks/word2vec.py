@@ -2,7 +2,7 @@
 both.
 
 Both get the same words (ours), one thread, the same dimension, window, negatives, threshold and epochs; both sentence
-vectors are the mean weighted by a/(a + p). Words are counted before thinning. Reading, counting and tokenising are left
+vectors are the mean weighted by a/(a + p). Words are counted before thinning. Reading, counting and tokenizing are left
 out on both sides.
 
 python benchmarks/word2vec.py TEXT [--lines 60000] [--epochs 1] [--form skip-gram] [--sts STSB.dev.tsv.gz]
@@ -68,7 +68,8 @@ def main() -> None:
     words = int(counts[len(SPECIALS) :].sum()) * given.epochs
     rates = {"isotrope": words / taken["cpu"]}
     print(
-        f"isotrope  {words / taken['wall']:>10,.0f} words/s  {rates['isotrope']:>10,.0f} words a second of processor time"
+        f"isotrope  {words / taken['wall']:>10,.0f} words/s  "
+        f"{rates['isotrope']:>10,.0f} words a second of processor time"
     )
     models = {"isotrope": encoder}
 

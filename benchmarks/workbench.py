@@ -151,10 +151,12 @@ def print_result(result: Result, title: str, items: int, unit: str, facts: dict[
     for name, times in result.seconds.items():
         spread = f"{min(times):.2f} to {max(times):.2f}"
         print(
-            f"{name:24}{medians[name]:12.3f}{spread:>18}{items / medians[name]:16,.0f}{result.memory[name] / 1e6:16,.0f}"
+            f"{name:24}{medians[name]:12.3f}{spread:>18}{items / medians[name]:16,.0f}"
+            f"{result.memory[name] / 1e6:16,.0f}"
         )
     print(
-        f"isotrope is {result.ratio:.2f} times as fast by the clock, {result.processor_ratio:.2f} in processor time (medians of the turns)"
+        f"isotrope is {result.ratio:.2f} times as fast by the clock, {result.processor_ratio:.2f} in processor time "
+        "(medians of the turns)"
     )
     for name, value in facts.items():
         print(f"{name}: {value:.3g}")

@@ -111,7 +111,7 @@ def test_cards_of_methods_spaces_and_tactics_and_their_filters() -> None:
     assert 0 < len(wanted) < len(cards)
     with pytest.raises(isotrope.InputError, match="No method needs 'pears'; did you mean 'pairs'"):
         isotrope.methods(needs="pears")
-    with pytest.raises(isotrope.InputError, match="No family is called 'no such'"):
+    with pytest.raises(isotrope.InputError, match="Unknown family 'no such'"):
         isotrope.methods(family="no such")
 
 

@@ -1,5 +1,5 @@
-"""The texts of the comparison in docs/notes/comparison.md, from the benchmark data and the corpora that `isotrope leaks` has
-cleaned.
+"""The texts of the comparison in docs/notes/comparison.md, from the benchmark data and the corpora that `isotrope
+leaks` has cleaned.
 
     python recipes/compare/texts.py WORK DATA     WORK/text/*.txt.xz and DATA → WORK/compare/
 

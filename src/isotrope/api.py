@@ -64,13 +64,13 @@ def methods(
     if name is not None:
         card = next((card for card in cards if card.name == name), None)
         if card is None:
-            raise InputError(f"No method is called '{name}'{nearest(name, [card.name for card in cards])}")
+            raise InputError(f"Unknown method '{name}'{nearest(name, [card.name for card in cards])}")
         return MethodDescription(card, describe_settings(name))
     record_types, families = {card.needs for card in cards}, {getattr(card, "family", "") for card in cards}
     if needs is not None and needs not in record_types:
         raise InputError(f"No method needs '{needs}'{nearest(needs, record_types)}", setting="needs")
     if family is not None and family not in families:
-        raise InputError(f"No family is called '{family}'{nearest(family, families - {''})}", setting="family")
+        raise InputError(f"Unknown family '{family}'{nearest(family, families - {''})}", setting="family")
     return [card for card in cards if needs in (None, card.needs) and family in (None, getattr(card, "family", ""))]
 
 
@@ -526,7 +526,7 @@ def _loaded(encoder: Encoder | Place, pooling: str | None = None) -> Encoder:
     return encoder
 
 
-def _space(name: str, settings: Mapping[str, Any]) -> Space:
+def _space(name: str, settings: Mapping[str, Any]) -> Space[Any]:
     from isotrope.methods.frame.settings import check, resolve
     from isotrope.spaces.space_registry import find
 

@@ -217,8 +217,8 @@ def test_a_search_in_a_file_that_is_not_there(fails: Fails, tiny: Path, tmp_path
 
 
 def test_an_unknown_suite_and_aggregation(fails: Fails, tiny: Path, tmp_path: Path) -> None:
-    assert "No suite is called" in fails("evaluate", tiny, "--suite", "stss", "--data-dir", tmp_path)
-    assert "No aggregation is called" in fails("evaluate", tiny, "--aggregation", "sum", "--data-dir", tmp_path)
+    assert "Unknown suite" in fails("evaluate", tiny, "--suite", "stss", "--data-dir", tmp_path)
+    assert "Unknown aggregation" in fails("evaluate", tiny, "--aggregation", "sum", "--data-dir", tmp_path)
     assert "is missing" in fails("evaluate", tiny, "--data-dir", tmp_path)
 
 

@@ -35,8 +35,8 @@ FLAGS = {
         ("runs/a: it is taken; choose another output.", "runs/a: it is taken; choose another output (--output)."),
         ("sts has its own texts; leave texts out.", "sts has its own texts; leave texts out (--text)."),
         (
-            "No setting is called 'temprature'; did you mean 'temperature'?",
-            "No setting is called 'temprature'; did you mean 'temperature' (--temperature)?",
+            "Unknown setting 'temprature'; did you mean 'temperature'?",
+            "Unknown setting 'temprature'; did you mean 'temperature' (--temperature)?",
         ),
         ("Too few. Lower queue or raise it.", "Too few. Lower queue or raise it (--queue)."),
         ("Data is needed: give data_dir", "Data is needed: give data_dir (--data-dir)"),

@@ -130,7 +130,7 @@ def test_no_data_and_no_seeds_are_refused(tiny: Path, sentences: Path, tmp_path:
         ({"settings": {"batch_size": 0}}, "batch_size must be at least"),
         ({"own": {"simcse": {"temprature": 3}}}, "did you mean 'temperature'"),
         ({"pooling": "meen"}, "did you mean 'mean'"),
-        ({"suite": "stss"}, "No suite of a comparison is called 'stss'"),
+        ({"suite": "stss"}, "Unknown suite of a comparison 'stss'"),
         ({"suite": "sts"}, "give data_dir"),
         ({"data_dir": "nowhere"}, "no such folder of evaluation data"),
         ({"aggregation": "al"}, "did you mean 'all'"),

@@ -20,8 +20,8 @@ def test_intervals_are_students_t() -> None:
     low, high = stats.t.interval(0.95, 4, loc=4.0, scale=stats.sem(values))
     assert (found.mean, found.low, found.high) == (4.0, pytest.approx(low), pytest.approx(high))
     assert Interval.of([3.0]) == Interval(3.0)
-    assert Interval.of([3.0]).told(1) == "3.0"
-    assert Interval(0.5, -0.25, 1.25).told(2, "+") == "+0.50 (-0.25 … +1.25)"
+    assert Interval.of([3.0]).text(1) == "3.0"
+    assert Interval(0.5, -0.25, 1.25).text(2, "+") == "+0.50 (-0.25 … +1.25)"
 
 
 def test_differences_are_taken_seed_by_seed() -> None:

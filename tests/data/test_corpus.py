@@ -160,7 +160,7 @@ def test_equal_texts_have_equal_keys_in_every_field(tmp_path: Path) -> None:
 # ---- found again
 
 
-def test_the_same_content_under_another_name_is_not_tokenised_again(tmp_path: Path) -> None:
+def test_the_same_content_under_another_name_is_not_tokenized_again(tmp_path: Path) -> None:
     words = HashTokenizer()
     first = opened(write(tmp_path / "a.txt", "one\ntwo\n"), words=words)
     again = opened(write(tmp_path / "elsewhere" / "b.txt", "one\ntwo\n"), words=words)
@@ -175,7 +175,7 @@ def test_a_file_changed_in_place_is_read_anew(tmp_path: Path) -> None:
     assert texts_of(opened(write(path, "one\nsix\n"))) == ["one", "six"]
 
 
-def test_another_tokeniser_has_its_own_cache(tmp_path: Path) -> None:
+def test_another_tokenizer_has_its_own_cache(tmp_path: Path) -> None:
     path = write(tmp_path / "a.txt", "one\ntwo\n")
     first, other = opened(path), opened(path, words=HashTokenizer(7, "seven"))
     assert first.fingerprint != other.fingerprint
@@ -289,7 +289,7 @@ def test_a_list_that_does_not_fit_says_why(rows: Any, record_type: str, words: s
 # ---- nothing half-written
 
 
-def test_a_tokeniser_that_fails_in_the_middle_leaves_nothing(
+def test_a_tokenizer_that_fails_in_the_middle_leaves_nothing(
     tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(corpus_writer, "BLOCK", 2)

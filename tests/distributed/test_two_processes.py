@@ -1,8 +1,8 @@
 """Two processes equal one: two steps of every method, from the text to the weights.
 
-Dropout is off. Chance in ``views`` (edits, spans, masks, wrong orders, hard entities) belongs to a process by design,
-so the one process makes its views in two halves, each with the chance of the process that would have made it. Chance in
-``loss`` is the same everywhere and stays as it is.
+Dropout is off. What ``views`` draw (edits, spans, masks, wrong orders, hard entities) belongs to a process by design,
+so the one process makes its views in two halves, each with the random numbers of the process that would have made it.
+What ``loss`` draws is the same everywhere and stays as it is.
 """
 
 from __future__ import annotations
@@ -25,7 +25,9 @@ from torch.nn.functional import pad
 from worker import descend
 
 from isotrope.data.corpus import Records
-from isotrope.methods.frame.method import Method, View
+from isotrope.methods.frame.batch import View
+from isotrope.methods.frame.from_scratch import FromScratch
+from isotrope.methods.frame.method import Method
 from isotrope.methods.frame.method_registry import find, registry
 from isotrope.tokens.padded import Tokens, join
 from isotrope.views.masking import Masked
@@ -33,9 +35,16 @@ from isotrope.views.numbers import Numbers
 
 SEED, BATCH = 42, 16
 LOOP: dict[str, Any] = {
-    "max_steps": 2, "batch_size": BATCH, "eval_steps": 2, "logging_steps": 1, "learning_rate": 0.1, "warmup_ratio": 0.0, "max_length": 32,
-    "held_out": 0, "seed": SEED,
-}  # fmt: skip
+    "max_steps": 2,
+    "batch_size": BATCH,
+    "eval_steps": 2,
+    "logging_steps": 1,
+    "learning_rate": 0.1,
+    "warmup_ratio": 0.0,
+    "max_length": 32,
+    "held_out": 0,
+    "seed": SEED,
+}
 OWN: dict[str, dict[str, Any]] = {  # small enough for a tiny encoder, and with as many parts as there are
     "simcse": {"pooling": "cls", "learn_temperature": True},
     "simcse-supervised": {"pooling": "cls"},
@@ -57,8 +66,8 @@ OWN: dict[str, dict[str, Any]] = {  # small enough for a tiny encoder, and with 
     "word2vec": {"dimension": 1, "window": 2},  # its vectors begin within ±0.5/dimension
 }
 LEAST = {"word2vec": 0.02}  # its second table begins at 0
-NAMES = [name for name, method in registry().items() if method.kind == "training"]
-CHILDREN = {f"child-{kind}": {"child_tuning": kind, "child_samples": 64, "weight_decay": 0.0} for kind in "FD"}
+NAMES = [name for name, method in registry().items() if method.card.kind == "training"]
+CHILDREN = {f"child-{form}": {"child_tuning": form, "child_samples": 64, "weight_decay": 0.0} for form in "FD"}
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::isotrope.training.state.TrainingWarning"),
@@ -90,11 +99,11 @@ def cases(still: Path, tiny: Path, samples: dict[str, Path]) -> dict[str, dict[s
     for name in NAMES:
         own = {setting: models.get(value, value) for setting, value in OWN.get(name, {}).items()}
         chosen = find(name).Settings(**{setting: value for setting, value in own.items() if setting != "pooling"})
-        data = next(samples[kind] for kind in find(name).record_types(chosen) if kind in samples)
-        start = {} if find(name).starts_anew else {"model": str(still)}
+        data = next(samples[one] for one in find(name).record_types(chosen) if one in samples)
+        start = {} if issubclass(find(name), FromScratch) else {"model": str(still)}
         found[name] = {"method": name, "data": str(data), **start, **LOOP, **own}
-    beside = {**CHILDREN, "chain-thaw": {"chain_thaw": "1,0,0,0", "chain_head_rate": 1.0}}  # the head alone, then all
-    return found | {name: {**found["simcse"], **own} for name, own in beside.items()}
+    tactics = {**CHILDREN, "chain-thaw": {"chain_thaw": "1,0,0,0", "chain_head_rate": 1.0}}  # the head alone, then all
+    return found | {name: {**found["simcse"], **own} for name, own in tactics.items()}
 
 
 @pytest.fixture(scope="module")

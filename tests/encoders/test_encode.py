@@ -145,7 +145,7 @@ def test_texts_are_cut_where_sentence_transformers_cuts(name, limit, request, te
 # -------------------------------------------------------------------------------------------------------------- options
 
 
-def test_normalised_vectors_keep_their_direction(encoder, texts):
+def test_normalized_vectors_keep_their_direction(encoder, texts):
     plain, unit = encoder.encode(texts), encoder.encode(texts, normalize_embeddings=True)
     np.testing.assert_allclose(np.linalg.norm(unit, axis=1), 1, atol=1e-6)
     np.testing.assert_allclose(unit * np.linalg.norm(plain, axis=1, keepdims=True), plain, **CLOSE)

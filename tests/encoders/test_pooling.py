@@ -112,6 +112,6 @@ def test_half_precision_is_summed_in_float32():
 def test_an_unknown_name_is_refused_with_the_near_ones():
     with pytest.raises(InputError, match="did you mean 'first_last'"):
         Pooling.named("firstlast", 2)
-    with pytest.raises(InputError, match="No pooling is called 'median'") as caught:
+    with pytest.raises(InputError, match="Unknown pooling 'median'") as caught:
         Pooling.named("cls+median", 2)
     assert str(caught.value).count(" cls,") <= 1

@@ -23,7 +23,7 @@ def test_orthonormal_antipodal_and_identical_points() -> None:
     assert alignment([[1.0, 0.0]], [[0.0, 3.0]]) == pytest.approx(2)
 
 
-def test_vectors_are_normalised_inside(cloud: np.ndarray) -> None:
+def test_vectors_are_normalized_inside(cloud: np.ndarray) -> None:
     assert uniformity(cloud) == pytest.approx(uniformity(50 * cloud))
     assert alignment(cloud, cloud[::-1]) == pytest.approx(alignment(9 * cloud, 0.1 * cloud[::-1]))
 

@@ -138,9 +138,9 @@ def test_missing_data_is_one_sentence(tiny: Path, tmp_path: Path, monkeypatch: p
         isotrope.evaluate(encoder, data_dir=tmp_path / "nowhere")
     with pytest.raises(InputError, match=r"sts12\.test\.tsv\.gz is missing"):
         isotrope.evaluate(encoder, data_dir=tmp_path)
-    with pytest.raises(InputError, match="No suite is called"):
+    with pytest.raises(InputError, match="Unknown suite"):
         isotrope.evaluate(encoder, suite="stss", data_dir=tmp_path)
-    with pytest.raises(InputError, match="No aggregation is called"):
+    with pytest.raises(InputError, match="Unknown aggregation"):
         isotrope.evaluate(encoder, data_dir=tmp_path, aggregation="sum")
 
 

@@ -14,7 +14,7 @@ from isotrope.errors import InputError
 from isotrope.evaluation import suites
 from isotrope.evaluation.scored_pairs import read_pairs
 from isotrope.evaluation.sts import TASKS
-from isotrope.evaluation.suite import Options, Suite, find_suite, registry
+from isotrope.evaluation.suite import Options, Suite, SuiteCard, find_suite, registry
 
 NOBODY = "no/such/model"  # what is refused for its own sake is refused before this is
 
@@ -42,14 +42,14 @@ def test_every_suite_has_a_card() -> None:
 @pytest.mark.parametrize(
     ("suite", "given", "said"),
     [
-        ("stss", {}, "No suite is called 'stss'; did you mean 'sts'"),
+        ("stss", {}, "Unknown suite 'stss'; did you mean 'sts'"),
         ("sts", {"texts": ["a", "b"]}, "The sts suite takes no texts"),
         (
             "sts",
             {"columns": ["a"]},
             "The sts suite takes no columns; leave it out, or choose counterfactual or geometry",
         ),
-        ("sts", {"aggregation": "sum"}, "No aggregation is called 'sum'"),
+        ("sts", {"aggregation": "sum"}, "Unknown aggregation 'sum'"),
         ("transfer", {"aggregation": "mean"}, "The transfer suite takes no aggregation; leave it out, or choose sts"),
         ("geometry", {"aggregation": "wmean", "texts": ["a"]}, "The geometry suite takes no aggregation"),
         ("geometry", {}, "give texts, or data_dir"),
@@ -95,8 +95,9 @@ def test_a_summary_is_what_the_scores_say(tiny: Path, sts_folder: Path, topics: 
     assert find_suite("geometry")().summary(shape)["mean_cosine"] == shape.scores["geometry"]["text"]["mean_cosine"]
 
 
-def test_a_class_with_a_name_is_all_that_a_suite_needs() -> None:
-    own = type("Own", (Suite,), {"name": "own", "__module__": "isotrope.evaluation.own"})
+def test_a_class_with_a_card_is_all_that_a_suite_needs() -> None:
+    card = SuiteCard("own", "Own", "own-v1", ())
+    own = type("Own", (Suite,), {"card": card, "__module__": "isotrope.evaluation.own"})
     try:
         registry.cache_clear()
         assert find_suite("own") is own

@@ -45,7 +45,9 @@ LOOP = {
 OWN: dict[str, dict[str, str]] = {
     "distil": {"teacher": "{tiny}"},
     "dclr": {"complement": "{tiny}"},
-}  # the built-in encoder is slow
+    "sg": {"projection": "64"},
+    "sg-opt": {"projection": "64"},
+}  # the built-in encoder and heads of 4,096 are slow
 
 pytestmark = pytest.mark.filterwarnings("ignore::isotrope.training.state.TrainingWarning")
 every = pytest.mark.parametrize("name", NAMES)

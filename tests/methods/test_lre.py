@@ -207,8 +207,8 @@ def test_the_table_is_a_model_that_others_read(run: isotrope.api.Run) -> None:
 @pytest.mark.parametrize(
     ("concept", "relation", "words"),
     [
-        ("Colin", "cousin", "No relation is called 'cousin'"),
-        ("Colinn", "father", "No concept is called 'Colinn'; did you mean 'Colin'"),
+        ("Colin", "cousin", "Unknown relation 'cousin'"),
+        ("Colinn", "father", "Unknown concept 'Colinn'; did you mean 'Colin'"),
     ],
 )
 def test_what_is_not_known_is_named(run: isotrope.api.Run, concept: str, relation: str, words: str) -> None:

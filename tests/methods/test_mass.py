@@ -117,7 +117,7 @@ def test_settings_that_cannot_work_are_refused(bad: dict[str, Any], named: str) 
         check(MASS.Settings(**bad))
 
 
-def test_a_tokeniser_without_a_mask_is_refused(built: Build, sentences: Path) -> None:
+def test_a_tokenizer_without_a_mask_is_refused(built: Build, sentences: Path) -> None:
     method = built("mass", sentences)
     method.encoder.text_tokenizer.mask = None
     with pytest.raises(InputError, match="MASK"):

@@ -77,7 +77,7 @@ def test_rows_of_two_texts_are_no_neighbours_and_a_row_alone_is_only_a_candidate
         scores = {k: float(f[i] @ g[k]) for k in range(6) if k != i}
         total -= sum(scores[j] for j in neighbours) / len(neighbours) - math.log(sum(map(math.exp, scores.values())))
     assert float(neighbour_prediction(f, g, places=places)) == pytest.approx(total / 5, rel=1e-10)
-    order = torch.tensor([3, 0, 5, 1, 4, 2])  # the places tell, not the order
+    order = torch.tensor([3, 0, 5, 1, 4, 2])  # the places count, not the order
     assert float(neighbour_prediction(f[order], g[order], places=places[order])) == pytest.approx(total / 5, rel=1e-10)
     assert float(neighbour_prediction(f, g, places=torch.arange(6))) == float(neighbour_prediction(f, g))
 

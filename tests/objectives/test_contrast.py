@@ -9,6 +9,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from isotrope.errors import InputError
 from isotrope.objectives import contrast, info_nce, nt_xent
 
 # Cosines of specs/1, section 1.9: anchors × positives, anchors × hard negatives.
@@ -177,10 +178,10 @@ def test_gradient_reaches_every_view() -> None:
 
 @pytest.mark.parametrize("temperature", [0.0, -1.0, math.nan])
 def test_a_temperature_that_is_not_above_zero_is_refused(temperature: float) -> None:
-    with pytest.raises(ValueError, match="temperature"):
+    with pytest.raises(InputError, match="temperature"):
         info_nce(torch.eye(2), torch.eye(2), temperature)
 
 
 def test_a_negative_weight_is_refused() -> None:
-    with pytest.raises(ValueError, match="weight itself"):
+    with pytest.raises(InputError, match="weight itself"):
         info_nce(torch.eye(2), torch.eye(2), negatives=torch.eye(2), negative_weight=-0.5)

@@ -49,5 +49,5 @@ def test_swapping_turns_the_gradient_and_all_three_learn() -> None:
 def test_what_does_not_fit_is_refused() -> None:
     with pytest.raises(InputError, match="antonym must be"):
         synonym_antonym(ORIGINAL, SYNONYM, ANTONYM[:, :2])
-    with pytest.raises(ValueError, match="reduction"):
+    with pytest.raises(InputError, match="reduction"):
         synonym_antonym(ORIGINAL, SYNONYM, ANTONYM, reduction="sum")

@@ -8,6 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from isotrope.errors import InputError
 from isotrope.objectives import token_contrast
 
 COSINES = torch.tensor([[0.9, 0.1, 0.2], [0.3, 0.8, 0.0], [0.5, 0.4, 0.7]], dtype=torch.float64)  # specs/2, section 5.8
@@ -104,5 +105,5 @@ def test_nothing_asked_is_zero_without_a_gradient(stands: bool) -> None:
 
 
 def test_an_unknown_reduction_is_refused() -> None:
-    with pytest.raises(ValueError, match="'mean' or 'none'"):
+    with pytest.raises(InputError, match="one of mean, none"):
         token_contrast(*drawn(), reduction="sum")

@@ -1,4 +1,4 @@
-"""Exact search with vectors kept beside the text."""
+"""Exact search with vectors stored next to the text."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_results_equal_a_full_sort_by_cosine(tiny: Path, sentences: Path) -> Non
     assert [hit.score for hit in hits] == pytest.approx(np.sort(cosines)[::-1][:10].tolist(), abs=1e-5)
 
 
-def test_vectors_are_made_once_and_made_anew_when_text_or_model_changes(
+def test_vectors_are_made_once_and_again_when_text_or_model_changes(
     tiny: Path, sentences: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     encoder = isotrope.load(tiny)

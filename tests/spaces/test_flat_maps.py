@@ -63,7 +63,7 @@ def test_a_perplexity_that_does_not_go_with_the_texts(method: str, perplexity: f
 
 def test_other_bad_input() -> None:
     vectors, _ = clusters(each=10)
-    with pytest.raises(InputError, match="No map is called 'tsne'; did you mean 't-sne'"):
+    with pytest.raises(InputError, match="Unknown map 'tsne'; did you mean 't-sne'"):
         two_dimensional(vectors, "tsne")
     with pytest.raises(InputError, match="at least four different texts"):
         two_dimensional(vectors[:3], perplexity=1)
@@ -79,10 +79,10 @@ def test_other_bad_input() -> None:
 def test_there_is_no_encoder_but_points(method: str, encoder: Encoder, texts: list[str]) -> None:
     with pytest.raises(InputError, match="gives no encoder"):
         isotrope.fit_space(method, encoder, texts)
-    kind = find(method)
-    assert issubclass(kind, Map)
+    space = find(method)
+    assert issubclass(space, Map)
     twice = [*texts[:60], texts[0]]
-    points = kind(kind.Settings(perplexity=5)).points(encoder, twice)
+    points = space(space.Settings(perplexity=5)).points(encoder, twice)
     assert points.shape == (61, 2)
     assert np.array_equal(points[0], points[60])
 

@@ -79,13 +79,13 @@ def test_an_identity_flow_at_the_origin_costs_the_golden_bits() -> None:
 
 
 def test_levels_leave_half_of_the_channels_behind() -> None:
-    """With nothing but reversals the latents tell which channels left at which level."""
+    """With nothing but reversals the latents show which channels left at which level."""
     flow = Flow(8, levels=3, depth=1, permutation="reversal").eval()
     with torch.inference_mode():
         assert flow(torch.arange(8.0).unsqueeze(0)).tolist() == [[3, 2, 1, 0, 6, 7, 5, 4]]
 
 
-def test_the_first_batch_sets_the_normalisation_once() -> None:
+def test_the_first_batch_sets_the_normalization_once() -> None:
     norm = ActNorm(3)
     batch = torch.randn(50, 3) * torch.tensor([2.0, 0.1, 0.0]) + torch.tensor([5.0, -1.0, 4.0])
     assert torch.equal(norm.eval()(batch)[0], batch)  # not outside of training
@@ -163,7 +163,7 @@ def test_the_chance_of_the_caller_is_left_alone(encoder: Encoder, texts: list[st
 @pytest.mark.parametrize(
     ("settings", "sentence"),
     [
-        ({"levels": 6}, "no multiple of 64"),
+        ({"levels": 6}, "not a multiple of 64"),
         ({"coupling": "cubic"}, "coupling is one of additive, affine"),
         ({"permutation": "none"}, "permutation is one of"),
         ({"depth": 0}, "depth must be at least 1"),

@@ -77,7 +77,7 @@ def test_few_texts_shrink_the_covariance_and_say_so() -> None:
     assert found.columns.shape == (16, 16)
     with pytest.raises(InputError, match="9 texts do not show"):
         Whitening(Whitening.Settings(shrinkage=0.0)).linear(vectors)
-    assert whitened(vectors, k=4, shrinkage=0.0).shape == (9, 4)  # four directions they can tell
+    assert whitened(vectors, k=4, shrinkage=0.0).shape == (9, 4)  # they vary in enough directions for four
 
 
 def test_full_shrinkage_only_centres_and_scales() -> None:

@@ -142,7 +142,7 @@ def test_a_head_behind_the_pooling_is_in_the_way(encoder: Encoder, texts: list[s
     assert np.linalg.norm(isotrope.fit_space("sbert-wk", encoder, texts).encode("salt")) == pytest.approx(1, abs=1e-5)
     encoder.parts.append(tanh_head(32))
     for name in ("sif", "sbert-wk"):
-        with pytest.raises(InputError, match="a Dense module stands behind it"):
+        with pytest.raises(InputError, match="a Dense module follows the pooling"):
             isotrope.fit_space(name, encoder, texts)
 
 

@@ -79,7 +79,7 @@ def test_a_broken_flow_is_one_sentence(encoder: Encoder, texts: list[str], tmp_p
     written = json.loads(config.read_text())
     for change in ({"levels": 1}, {"levels": 6}, {"colour": "red"}):
         config.write_text(json.dumps(written | change))
-        with pytest.raises(InputError, match=r"do not fit together|no multiple of"):
+        with pytest.raises(InputError, match=r"do not fit together|not a multiple of"):
             isotrope.load(tmp_path / "model")
 
 

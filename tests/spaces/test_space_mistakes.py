@@ -17,7 +17,9 @@ import isotrope
 from isotrope.cli import main
 from isotrope.encoders.encoder import Encoder
 from isotrope.errors import InputError
+from isotrope.methods.frame.settings import check, describe
 from isotrope.spaces.space import SpaceWarning
+from isotrope.spaces.space_registry import find
 
 FITTED = ("whitening", "remove-components", "standardise", "sif", "flow")
 EVERY = (*FITTED, "sbert-wk")
@@ -58,7 +60,7 @@ def test_vectors_that_are_all_the_same(name: str, encoder: Encoder, texts: list[
 
 
 @pytest.mark.parametrize("name", ["whitening", "flow"])
-def test_fewer_texts_than_dimensions_are_told_of(name: str, encoder: Encoder, texts: list[str]) -> None:
+def test_fewer_texts_than_dimensions_warn(name: str, encoder: Encoder, texts: list[str]) -> None:
     settings = {"batch_size": 4} if name == "flow" else {}
     with pytest.warns(SpaceWarning, match="20 texts are few"):
         mapped = isotrope.fit_space(name, encoder, texts[:20], **settings)
@@ -99,12 +101,22 @@ def test_which_map_may_follow_which(before: str, name: str, encoder: Encoder, te
             "k is 33, but the vectors of 600 texts vary in 31 of 32 dimensions; choose at most 31",
         ),
         ("whitening", {"shrinkage": 1.5}, "shrinkage must lie between 0 and 1"),
-        ("whitening", {"colour": 1}, "No setting is called 'colour'"),
+        ("whitening", {"colour": 1}, "Unknown setting 'colour'"),
         ("whitening", {"k": "many"}, "k takes a value of type whole number"),
         ("remove-components", {"components": 0}, "components must be at least 1"),
         ("sif", {"smoothing": 0}, "smoothing must be above 0"),
+        ("sif", {"components": -1}, "components must not be negative"),
         ("sbert-wk", {"window": 0}, "window must be at least 1"),
-        ("whitenning", {}, "did you mean 'whitening'"),
+        ("sbert-wk", {"first_layer": -1}, "first_layer must not be negative"),
+        ("flow", {"levels": 0}, "levels must be at least 1"),
+        ("flow", {"batch_size": 1}, "batch_size must be at least 2"),
+        ("flow", {"max_steps": -1}, "max_steps must not be negative"),
+        ("flow", {"learning_rate": 0}, "learning_rate must be above 0"),
+        ("flow", {"epochs": float("inf")}, "epochs must be a finite number"),
+        ("flow", {"coupling": "loose"}, "coupling is one of additive, affine; 'loose' was given"),
+        ("flow", {"seed": -1}, "seed must lie between 0 and"),
+        ("t-sne", {"perplexity": 0.5}, "perplexity must be at least 1"),
+        ("whitenning", {}, "Unknown space 'whitenning'; did you mean 'whitening'"),
         ("simcse", {}, "is trained, not fitted: isotrope train simcse"),
     ],
 )
@@ -154,7 +166,7 @@ def test_from_a_file_to_a_mapped_model(command: Command, tiny: Path, sentences: 
             ["fit-space", "t-sne", "{tiny}", "{text}", "--output", "x.tsv", "--perplexity", "200"],
             "perplexity 200 does not go with 400",
         ),
-        (["fit-space", "flow", "{tiny}", "{text}", "--output", "x", "--levels", "9"], "no multiple of 512"),
+        (["fit-space", "flow", "{tiny}", "{text}", "--output", "x", "--levels", "9"], "not a multiple of 512"),
         (["fit-space", "whitening", "{tiny}", "{text}", "--output", "x", "--k", "99"], "choose at most 31"),
         (["fit-space", "whitening", "{tiny}", "{text}", "--output", "{folder}"], "holds something else"),
         (["train", "whitening", "{text}"], "'whitening' is fitted, not trained: isotrope fit-space whitening"),
@@ -179,12 +191,30 @@ def test_a_mistake_is_one_sentence(
     assert sorted(tmp_path.rglob("*")) == before
 
 
+@pytest.mark.parametrize("name", [*EVERY, "sne", "t-sne"])
+def test_every_setting_says_what_it_means(name: str) -> None:
+    settings = find(name).Settings
+    check(settings())
+    assert all(one.meaning for one in describe(settings))
+
+
+def test_a_map_is_seen_without_its_facts(encoder: Encoder, texts: list[str]) -> None:
+    """A mapped model that was trained on has other facts, and still its modules."""
+    for name, given in (("flow", {"max_steps": 2}), ("sif", {}), ("sbert-wk", {})):
+        mapped = isotrope.fit_space(name, encoder, texts, **given)
+        mapped.facts = {}
+        with pytest.raises(InputError, match=rf"already has a space \({name}\)"):
+            isotrope.fit_space(name, mapped, texts)
+
+
 def test_the_lists_show_the_spaces(command: Command) -> None:
     cards = {card.name: card for card in isotrope.methods() if card.kind == "space"}
     assert set(cards) == {*EVERY, "sne", "t-sne"}
     assert {card.needs for card in cards.values()} == {"sentences"}
     assert all(card.title and card.paper and card.year > 2000 for card in cards.values())
     rows = json.loads(command("methods", "flow", "--json")[1])["settings"]
-    assert {"setting": "levels", "default": 2, "of": "flow"} in rows
+    levels = next(row for row in rows if row["setting"] == "levels")
+    assert (levels["default"], levels["range"], levels["of"]) == (2, "at least 1", "flow")
+    assert all(row["meaning"] for row in rows)
     assert {row["of"] for row in rows} == {"flow"}
     assert "t-sne" in command("methods")[1]

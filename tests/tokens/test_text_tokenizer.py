@@ -36,7 +36,7 @@ def test_framed_rows_are_those_of_the_tokenizer_itself(kind, limit, request):
 
 @settings(max_examples=50, deadline=None)
 @given(texts=st.lists(st.text(st.characters(exclude_categories=["Cs"]), max_size=30), min_size=1, max_size=5))
-def test_any_text_is_tokenised_as_by_the_tokenizer_itself(tokenizer, byte_tokenizer, texts):
+def test_any_text_is_tokenized_as_by_the_tokenizer_itself(tokenizer, byte_tokenizer, texts):
     for each in (tokenizer, byte_tokenizer):
         expected = each.tokenizer(texts)["input_ids"]
         assert real(each.frame(split(each, texts), 10_000)) == expected

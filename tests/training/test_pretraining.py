@@ -27,9 +27,18 @@ from isotrope.training.pretrain_tasks import Task, packed_task, paired_task
 from isotrope.training.step import keyed_seed
 
 SMALL: dict[str, Any] = {
-    "vocabulary": 300, "layers": 2, "width": 32, "heads": 2, "length": 32, "batch_size": 16, "steps": 12, "warmup_steps": 2,
-    "save_steps": 6, "logging_steps": 3, "learning_rate": 3e-3,
-}  # fmt: skip
+    "vocabulary": 300,
+    "layers": 2,
+    "width": 32,
+    "heads": 2,
+    "length": 32,
+    "batch_size": 16,
+    "steps": 12,
+    "warmup_steps": 2,
+    "save_steps": 6,
+    "logging_steps": 3,
+    "learning_rate": 3e-3,
+}
 
 
 @pytest.fixture
@@ -95,11 +104,11 @@ def test_a_run_cut_into_pieces_equals_a_run_in_one(text: Path, tmp_path: Path, o
     settings = {**SMALL, "optimiser": optimiser}
     whole = isotrope.pretrain([text], tmp_path / "whole", **settings)
     cut = isotrope.pretrain([text], tmp_path / "cut", **{**settings, "minutes": 1e-9})  # out of time after one step
-    assert not cut.complete
+    assert not cut.finished
     assert not (tmp_path / "cut" / "model").exists()
     resumed = isotrope.pretrain([text], tmp_path / "cut", resume=True, **settings)
-    assert whole.complete
-    assert resumed.complete
+    assert whole.finished
+    assert resumed.finished
     for (name, first), second in zip(whole.encoder.named_parameters(), resumed.encoder.parameters(), strict=True):
         assert torch.equal(first, second), name
 
@@ -277,7 +286,7 @@ def test_tasks_are_the_methods_and_resume_equals_a_run_in_one(ordered: Path, tmp
     """
     settings = {**SMALL, "tasks": tasks, "steps": 4, "warmup_steps": 1, "save_steps": 2, "logging_steps": 1}
     whole = isotrope.pretrain([ordered], tmp_path / "whole", **settings)
-    assert not isotrope.pretrain([ordered], tmp_path / "cut", **{**settings, "minutes": 1e-9}).complete
+    assert not isotrope.pretrain([ordered], tmp_path / "cut", **{**settings, "minutes": 1e-9}).finished
     resumed = isotrope.pretrain([ordered], tmp_path / "cut", resume=True, **settings)
     first, second = whole.encoder.state_dict(), resumed.encoder.state_dict()
     assert [name for name, value in first.items() if not torch.equal(value, second[name])] == []
@@ -303,9 +312,19 @@ def test_a_sentence_task_and_masked_language_modelling_are_both_learned(tmp_path
     ]
     (tmp_path / "two.txt").write_text("\n\n".join(documents) + "\n", encoding="utf-8")
     settings = {
-        **SMALL, "tasks": "mlm,sop", "vocabulary": 100, "length": 24, "batch_size": 32, "steps": 200, "warmup_steps": 5, "save_steps": 20,
-        "logging_steps": 20, "learning_rate": 1e-3, "dropout": 0.0, "mask_rate": 0.15,
-    }  # fmt: skip
+        **SMALL,
+        "tasks": "mlm,sop",
+        "vocabulary": 100,
+        "length": 24,
+        "batch_size": 32,
+        "steps": 200,
+        "warmup_steps": 5,
+        "save_steps": 20,
+        "logging_steps": 20,
+        "learning_rate": 1e-3,
+        "dropout": 0.0,
+        "mask_rate": 0.15,
+    }
     isotrope.pretrain([tmp_path / "two.txt"], tmp_path / "run", **settings)
     first, *_, last = measured(tmp_path / "run")
     assert last["sop_accuracy"] == 1.0

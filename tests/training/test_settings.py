@@ -35,11 +35,20 @@ def test_a_value_of_another_kind_is_refused_by_name(name: str, value: object) ->
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        ("learning_rate", 0.0), ("learning_rate", -1.0), ("learning_rate", float("nan")), ("batch_size", 0), ("batch_size", 1),
-        ("epochs", 0.0), ("warmup_ratio", 1.0), ("max_steps", 0), ("precision", "float8"), ("report_to", "paper"), ("weight_decay", -0.1),
+        ("learning_rate", 0.0),
+        ("learning_rate", -1.0),
+        ("learning_rate", float("nan")),
+        ("batch_size", 0),
+        ("batch_size", 1),
+        ("epochs", 0.0),
+        ("warmup_ratio", 1.0),
+        ("max_steps", 0),
+        ("precision", "float8"),
+        ("report_to", "paper"),
+        ("weight_decay", -0.1),
         ("eval_steps", 0),
     ],
-)  # fmt: skip
+)
 def test_values_that_cannot_work_are_refused_by_name(name: str, value: object) -> None:
     with pytest.raises(InputError, match=name):
         check(LoopSettings(**{name: value}))  # type: ignore[arg-type]

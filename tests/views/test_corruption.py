@@ -163,7 +163,7 @@ def test_noise_that_cannot_be_is_refused(noise: str, named: str) -> None:
         parse_noise(noise)
 
 
-def test_a_tokeniser_without_a_mask_is_refused() -> None:
+def test_a_tokenizer_without_a_mask_is_refused() -> None:
     for noise in ("mask:0.1", "infill:0.1"):
         with pytest.raises(InputError, match="no mask token"):
             parse_noise(noise)(tokenizer(None))

@@ -435,7 +435,7 @@ def test_a_name_without_a_share_says_how_to_write_it(text):
 
 
 @pytest.mark.parametrize("text", ["delete:1", "crop:0", "synonyms:1.5", "repeat:-1", "mask:nan"])
-def test_shares_are_checked_before_there_is_a_tokeniser(text):
+def test_shares_are_checked_before_there_is_a_tokenizer(text):
     with pytest.raises(InputError, match="takes a share from 0 to 1"):
         parse_edits(text)
 

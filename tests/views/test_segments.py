@@ -108,7 +108,7 @@ def test_some_pairs_are_short() -> None:
 
 
 @pytest.mark.parametrize("kind", ["tokenizer", "byte_tokenizer"])
-def test_pairs_are_framed_as_by_the_tokeniser_itself(kind: str, request: pytest.FixtureRequest) -> None:
+def test_pairs_are_framed_as_by_the_tokenizer_itself(kind: str, request: pytest.FixtureRequest) -> None:
     tokenizer: TextTokenizer = request.getfixturevalue(kind)
     texts = [("the fox", "the dog walks"), ("a", "a"), ("the cat walks", "fox")]
     sides = [

@@ -41,7 +41,7 @@ def test_none_leaves_a_text_as_it_is(tokenizer, sequences, nothing):
 @pytest.mark.parametrize(
     "views", [("shuffle:0.1", "same"), ("delete:0.1", "crop"), ("delete:0.1", ""), ("same", "same")]
 )
-def test_what_is_no_edit_is_refused_before_there_is_a_tokeniser(views):
+def test_what_is_no_edit_is_refused_before_there_is_a_tokenizer(views):
     with pytest.raises(InputError, match="known"):
         parse_two_views(*views)
 

@@ -46,7 +46,7 @@ class Command(TyperCommand):
 
 
 def _with_json_value(words: list[str]) -> list[str]:
-    """``--json`` alone becomes ``--json=-``; a word after it that is no option is its file."""
+    """``--json`` alone becomes ``--json=-``; a word after it that is not an option is its file."""
     following = [*words[1:], "--"]
     return [
         f"{word}={PRINTED}" if word == "--json" and after.startswith("-") else word

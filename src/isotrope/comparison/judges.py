@@ -31,11 +31,11 @@ def choose_judges(suite: str | Sequence[str] | None, data_dir: str | None, aggre
     names = tuple(suite.split(",") if isinstance(suite, str) else suite or ())
     for name in names:
         if name not in JUDGES:
-            raise InputError(f"No suite of a comparison is called '{name}'{nearest(name, JUDGES)}")
+            raise InputError(f"Unknown suite of a comparison '{name}'{nearest(name, JUDGES)}")
         if JUDGES[name].needs_benchmarks and data_dir is None:
             raise InputError(f"The suite {name} needs its benchmarks: give data_dir, or set ISOTROPE_DATA.")
     if aggregation not in AGGREGATIONS:
-        raise InputError(f"No aggregation is called '{aggregation}'{nearest(aggregation, AGGREGATIONS)}")
+        raise InputError(f"Unknown aggregation '{aggregation}'{nearest(aggregation, AGGREGATIONS)}")
     chosen = names or (("label-free",) if data_dir is None else ("sts",))
     if any(JUDGES[name].needs_benchmarks for name in chosen):
         data_folder(data_dir)  # refuses one that is not there

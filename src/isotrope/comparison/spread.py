@@ -27,7 +27,7 @@ class Interval:
         mean = statistics.fmean(values)
         return cls(mean, *(student_interval(values) or ()))
 
-    def told(self, digits: int, sign: str = "") -> str:
+    def text(self, digits: int, sign: str = "") -> str:
         limits = f" ({self.low:{sign}.{digits}f} … {self.high:{sign}.{digits}f})" if self.low is not None else ""
         return f"{self.mean:{sign}.{digits}f}{limits}"
 
@@ -55,13 +55,12 @@ class Spread:
         """``by_seed``: what each seed reached; ``first``: what the first method did."""
         values = list(by_seed.values())
         both = [] if first is None else [value - first[seed] for seed, value in by_seed.items() if seed in first]
-        apart = Interval.of(both) if both else None
-        return cls(
-            measure, name, len(values), statistics.median(values), min(values), max(values), Interval.of(values), apart
-        )
+        difference = Interval.of(both) if both else None
+        middle, ends = statistics.median(values), (min(values), max(values))
+        return cls(measure, name, len(values), middle, *ends, Interval.of(values), difference)
 
     def cells(self, head: str, digits: int) -> list[str]:
         middle = f"{self.median:.{digits}f}"
         ends = f"{self.least:.{digits}f} – {self.most:.{digits}f}"
-        apart = self.difference.told(digits, "+") if self.difference else ""
-        return [head, self.name, str(self.seeds), middle, ends, self.mean.told(digits), apart]
+        difference = self.difference.text(digits, "+") if self.difference else ""
+        return [head, self.name, str(self.seeds), middle, ends, self.mean.text(digits), difference]

@@ -1,4 +1,4 @@
-"""Records on disk, tokenised once: memory-mapped, keyed by the content of the file and the tokenizer."""
+"""Records on disk, tokenized once: memory-mapped, keyed by the content of the file and the tokenizer."""
 
 from __future__ import annotations
 
@@ -228,7 +228,7 @@ def open_corpus(
     columns: Sequence[str] | None = None,
     split: bool = False,
 ) -> Corpus:
-    """The tokenised records of a file (or of Python values), built on first use and found again afterwards.
+    """The tokenized records of a file (or of Python values), built on first use and found again afterwards.
 
     ``record_types`` are tried in order: the first whose columns the file has is taken.
     """

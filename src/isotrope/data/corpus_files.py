@@ -17,7 +17,7 @@ import numpy.typing as npt
 from isotrope.data.record_types import RecordType
 
 FORMAT = "4"
-BLOCK = 16_384  # records tokenised in one call
+BLOCK = 16_384  # records tokenized in one call
 Keys = npt.NDArray[np.uint64]
 
 

@@ -1,4 +1,4 @@
-"""Records → the files of a corpus: they are tokenised block by block and written as they come."""
+"""Records → the files of a corpus: they are tokenized block by block and written as they come."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from isotrope.progress import bar
 def build(
     folder: Path, records: Iterable[Record], record_type: RecordType, tokenizer: Tokenizer, fingerprint: str, where: str
 ) -> None:
-    """Tokenise ``records`` into the files of ``layout_of``; ``corpus.json`` is written last."""
+    """Tokenize ``records`` into the files of ``layout_of``; ``corpus.json`` is written last."""
     id_type = "<u2" if tokenizer.vocabulary <= 1 << 16 else "<i4"
-    with CorpusWriter(folder, record_type, id_type, where) as writer, bar("tokenising", None) as advance:
+    with CorpusWriter(folder, record_type, id_type, where) as writer, bar("tokenizing", None) as advance:
         for block in _blocks(records):
             writer.add(block, tokenizer)
             advance(len(block))

@@ -23,10 +23,10 @@ from isotrope.errors import InputError
 from isotrope.files import written_file
 from isotrope.progress import bar
 
-SHORTEST = 3  # words; anything shorter is no sentence, and stands in every text
+SHORTEST = 3  # words; anything shorter is not a sentence, and occurs in every text
 INSIDE = 6  # words from which a sentence is looked for inside longer lines
 EXAMPLES = 5
-_CLITIC = re.compile(r" (n't|'\w+)\b")  # does n't → doesn't, as tokenised releases write it
+_CLITIC = re.compile(r" (n't|'\w+)\b")  # does n't → doesn't, as tokenized releases write it
 _WORD = re.compile(r"\w+")
 
 

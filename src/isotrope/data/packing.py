@@ -58,7 +58,7 @@ def pack(
     stop: int,
     length: int,
 ) -> PackedText:
-    """Documents one after another with ``stop`` between them, cut into rows of ``length``; tokenised once.
+    """Documents one after another with ``stop`` between them, cut into rows of ``length``; tokenized once.
 
     Each row begins with ``start`` and ends with ``stop``, and holds length − 2 tokens of text. A row may hold parts of
     several documents.

@@ -28,11 +28,11 @@ def complete(encoder: Encoder, concept: str, relation: str, top: int = 5) -> lis
     if not isinstance(tables, Concepts):
         raise InputError("This model knows no relations; one that does is made by isotrope train lre RELATIONS.")
     if relation not in tables.relations:
-        raise InputError(f"No relation is called '{relation}'{nearest(relation, tables.relations)}")
+        raise InputError(f"Unknown relation '{relation}'{nearest(relation, tables.relations)}")
     names = encoder.tokenizer.get_vocab()
     known = sorted(names.keys() - set(SPECIALS), key=lambda name: int(names[name]))
     if concept not in known:
-        raise InputError(f"No concept is called '{concept}'{nearest(concept, known)}")
+        raise InputError(f"Unknown concept '{concept}'{nearest(concept, known)}")
     if top < 1:
         raise InputError(f"top must be at least 1, not {top}.")
     with torch.inference_mode():

@@ -55,7 +55,7 @@ def _checked(texts: str | Iterable[str]) -> list[str]:
             raise InputError(f"encode takes texts; item {number} is {type(text).__name__}.")
         if not text.isascii() and any("\ud800" <= letter <= "\udfff" for letter in text):
             raise InputError(
-                f"encode takes texts; item {number} holds half a character (a lone surrogate), which is no text."
+                f"encode takes texts; item {number} holds half a character (a lone surrogate), which is not text."
             )
     return rows
 

@@ -45,7 +45,7 @@ class Pooling:
         modes = tuple(name.split("+"))
         for mode in modes:
             if mode not in MODES:
-                raise InputError(f"No pooling is called '{mode}'{nearest(mode, {*POOLINGS, *MODES})}")
+                raise InputError(f"Unknown pooling '{mode}'{nearest(mode, {*POOLINGS, *MODES})}")
         return cls(name, modes)
 
     @classmethod

@@ -58,7 +58,7 @@ def make_triples(texts: Sequence[str], seed: int = 0) -> Triples:
 
 
 def hit_rates(encoder: Encoder, triples: Triples) -> HitRates:
-    """By cosine and by dot product; a tie is no hit.
+    """By cosine and by dot product; a tie is not a hit.
 
     CLINE trains dot products, and can do that by the length of vectors alone, which a cosine does not see.
     """

@@ -20,7 +20,7 @@ def edit_distance(
     """Levenshtein's distance of each pair: insertions, deletions and substitutions at cost 1, of words or of
     characters.
 
-    Case is no difference. A word is a run of letters and digits, or one mark; for a script without blanks take
+    Case does not count. A word is a run of letters and digits, or one mark; for a script without blanks take
     characters. All pairs of a group go through the table together, a row of it at a time. Within a row d_j = min(c_j,
     d_{j−1} + 1), which is j + min_{i ≤ j} (c_i − i).
     """

@@ -79,8 +79,8 @@ def hubness(x: Any, k: int = 10, block: int = 1024) -> float:
         own = torch.arange(len(scores))
         scores[own, own + start] = -torch.inf
         counts += torch.bincount(scores.topk(k, dim=1).indices.flatten(), minlength=len(unit))
-    apart = counts.double() - k
-    return float(apart.pow(3).mean() / apart.pow(2).mean().pow(1.5).clamp(min=1e-30))
+    deviations = counts.double() - k
+    return float(deviations.pow(3).mean() / deviations.pow(2).mean().pow(1.5).clamp(min=1e-30))
 
 
 def cloud(x: Any, rows: int) -> torch.Tensor:

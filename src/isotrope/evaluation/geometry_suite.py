@@ -46,7 +46,7 @@ class Sample:
 class Geometry(Suite):
     """What does the space look like? Spread, directions in use, hubs, layers and words, on any text.
 
-    It needs no labels and judges nothing: an open space is no proof of a good one. With ``data_dir`` it also shows
+    It needs no labels and judges nothing: an open space does not prove a good one. With ``data_dir`` it also shows
     what the space does with the pairs of STS-B.
     """
 

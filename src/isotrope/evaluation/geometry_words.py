@@ -48,7 +48,7 @@ def frequency_table(vectors: Tensor, own: Ids, counts: Ids, norms: Tensor | None
     """For each bin of rank: mean ℓ2 norm, mean distance to the k nearest, mean of the k largest dot products.
 
     ``vectors`` [n, d] are all that may be neighbours; ``own`` are the rows of the ranked words, commonest first. A word
-    is no neighbour of itself. Nearest is by distance for the distance and by dot product for the dot product: the
+    is not its own neighbour. Nearest is by distance for the distance and by dot product for the dot product: the
     published pairs of norm, distance and dot product cannot come from one set of neighbours.
     """
     norms = vectors[torch.from_numpy(own)].norm(dim=-1) if norms is None else norms

@@ -93,7 +93,7 @@ def evaluate_sts(
 
 def check_aggregation(aggregation: str) -> None:
     if aggregation not in AGGREGATIONS:
-        raise InputError(f"No aggregation is called '{aggregation}'{nearest(aggregation, AGGREGATIONS)}")
+        raise InputError(f"Unknown aggregation '{aggregation}'{nearest(aggregation, AGGREGATIONS)}")
 
 
 def task_files(folder: Path) -> dict[str, Path]:

@@ -90,5 +90,5 @@ def registry() -> dict[str, type[Suite]]:
 
 def find_suite(name: str) -> type[Suite]:
     if name not in registry():
-        raise InputError(f"No suite is called '{name}'{nearest(name, registry())}", setting="suite")
+        raise InputError(f"Unknown suite '{name}'{nearest(name, registry())}", setting="suite")
     return registry()[name]

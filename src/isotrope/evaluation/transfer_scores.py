@@ -38,7 +38,7 @@ class AverageAccuracy:
 
 
 def summarised(outcomes: Sequence[Outcome], with_f1: bool) -> TaskAccuracy:
-    """The mean over seeds. The interval is that of one seed's judged texts: seeds cut the same texts anew."""
+    """The mean over seeds. The interval is that of one seed's judged texts: each seed cuts the same texts."""
     accuracies = [outcome.accuracy for outcome in outcomes]
     accuracy, wanted = float(np.mean(accuracies)), outcomes[0].wanted
     low, high = binomial_interval(accuracy, len(wanted)).times(100)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from isotrope.lexicon.wordnet import Entry, WordNet
 
-PLAIN = re.compile(r"[a-z]+(?:[ '-][a-z]+)*")  # names, figures and signs are no everyday words
+PLAIN = re.compile(r"[a-z]+(?:[ '-][a-z]+)*")  # names, figures and signs are not everyday words
 
 
 @dataclass(frozen=True)

@@ -62,7 +62,7 @@ class WordNet:
     def entries(self, senses: int | None = None) -> Iterator[Entry]:
         """All words, each with its ``senses`` most frequent senses; None: with all.
 
-        The index is in small letters. A sense that spells the word otherwise is left out: "an" is no "AN".
+        The index is in small letters. A sense that spells the word otherwise is left out: "an" is not "AN".
         """
         for part, name in enumerate(PARTS_OF_SPEECH):
             known = self.synsets[part]

@@ -40,19 +40,19 @@ def uniformity(x: Tensor, t: float = 2.0, block: int = 2048, most_pairs: int | N
             if 2 * step == len(blocks) and 2 * first >= len(blocks):
                 continue  # opposite blocks of an even circle meet from one side only
             others = blocks[(first + step) % len(blocks)]
-            total = total + _close(rows, others, t, room, apart=step > 0)
+            total = total + _close(rows, others, t, room, itself=step == 0)
             pairs += len(rows) * len(others) if step else len(rows) * (len(rows) - 1) // 2
     return total.log() - math.log(pairs)
 
 
-def _close(rows: Tensor, others: Tensor, t: float, room: Tensor | None, apart: bool) -> Tensor:
+def _close(rows: Tensor, others: Tensor, t: float, room: Tensor | None, itself: bool) -> Tensor:
     """Σ exp(−t ‖x − y‖²) of unit vectors, where ‖x − y‖² = 2 − 2 x·y; of a block with itself, each pair once."""
     place = None if room is None else room[: len(rows) * len(others)].view(len(rows), len(others))
     tile = rows @ others.T if place is None else torch.mm(rows, others.T, out=place)
     tile = tile.sub_(1).mul_(2 * t).clamp_(max=0)
-    if apart:
-        return tile.exp_().sum(dtype=torch.float64)
-    return tile.fill_diagonal_(-torch.inf).exp_().sum(dtype=torch.float64) / 2
+    if itself:
+        return tile.fill_diagonal_(-torch.inf).exp_().sum(dtype=torch.float64) / 2
+    return tile.exp_().sum(dtype=torch.float64)
 
 
 def anisotropy(x: Tensor) -> Tensor:

@@ -59,7 +59,7 @@ class CLINE(MaskedLanguage[CLINESettings]):
 
     h are the encoder's vectors, as they are. MLM hides tokens of x, and the contrast sees x so. When to use it: English
     text, where a single word that turns the meaning should count. What goes wrong: special tokens are not asked for,
-    nor sentences in which nothing was replaced; those whose x⁻ is x are no pair to contrast, so a text with few known
+    nor sentences in which nothing was replaced; those whose x⁻ is x cannot be contrasted, so a text with few known
     words trains little but MLM. Siblings: ``rtd`` replaces tokens by those of a generator, ``mlm`` is the first term.
     """
 

@@ -32,7 +32,7 @@ class DCLRSettings(SimCSESettings):
     threshold: Annotated[
         float | None,
         above(-1, most=1),
-        "Cosine φ of the complement at which two sentences are no negatives; none: all are negatives",
+        "Cosine φ of the complement at which two sentences are not negatives; none: all are negatives",
     ] = 0.9
     noise: Annotated[Weight, "Noise vectors k for each record of the batch"] = 1.0
     noise_spread: Annotated[Positive, "Standard deviation σ of the noise"] = 1.0
@@ -48,7 +48,7 @@ class DCLR(DropoutPair[DCLRSettings]):
 
     When to use it: plain sentences among which many are near to each other, and a second encoder that knows which. What
     goes wrong: a complement that crowds its sentences calls nearly all of them false negatives (the logged ``masked``
-    is their share); at a low temperature random noise is no hard negative. Siblings: ``simcse`` without either,
+    is their share); at a low temperature random noise is not a hard negative. Siblings: ``simcse`` without either,
     ``vascl`` chooses its negatives among neighbours.
     """
 
@@ -99,7 +99,7 @@ class DCLR(DropoutPair[DCLRSettings]):
         return {"contrastive": debiased(first, second, noise, weights, temperature_of(self)), "masked": masked}
 
     def weights(self) -> dict[str, float]:
-        # The share of pairs that are no negatives is there to be seen: at 1 nothing but noise is left.
+        # The share of pairs that are not negatives is logged: at 1 nothing but noise is left.
         return {"masked": 0.0}
 
     def instance_weights(self, representations: dict[str, Tensor]) -> Tensor:

@@ -53,7 +53,7 @@ class FineTune(Method[FineTuneSettings], OwnTask):
     by the records that the task is measured on. W and U are dropped after training.
 
     When to use it: a labelled task that is to be measured or learned first, with the encoder as its by-product. What
-    goes wrong: a vector tuned for one task is a worse one for others, and the vector of a pair is no vector of either
+    goes wrong: a vector tuned for one task is a worse one for others, and the vector of a pair stands for neither
     text. Siblings: ``sbert`` encodes each text of a pair alone, ``supcon`` compares texts of a class.
     """
 

@@ -48,7 +48,7 @@ class InfoWord(MaskedLanguage[InfoWordSettings]):
 
     y_i is an n-gram of sentence i on its own, x̂_i the sentence with it hidden, g the encoder for both. When to use it:
     plain sentences, where a phrase and the sentence around it should be near. What goes wrong: n-grams of other
-    sentences with the same tokens would be false negatives, so they are no candidates; frequent phrases fit many
+    sentences with the same tokens would be false negatives, so they are not candidates; frequent phrases fit many
     sentences all the same. Siblings: ``tacl`` contrasts tokens inside a sentence, ``declutr`` spans of a document.
     """
 

@@ -51,7 +51,7 @@ class Matrices(nn.Module):
         return (self.matrices[relations] * concepts.unsqueeze(1)).sum(dim=2)
 
 
-class LinearRelationalEmbedding(Method[LRESettings], FromScratch, OwnTask):
+class LinearRelationalEmbedding(Method[LRESettings], FromScratch[LRESettings], OwnTask):
     """L = −(1/Q) [ Σ (1/K) log softmax_v(−‖R a − v‖²)_b − (λ/2)(Σ‖v‖² + Σ‖R‖²) ] over triples (a, R, b).
 
     K triples share the question (a, R), and there are Q questions. All concepts v are candidates. A record is two names
@@ -157,7 +157,7 @@ class LinearRelationalEmbedding(Method[LRESettings], FromScratch, OwnTask):
         answers = representations["answers"].long()
         own = scores.gather(1, answers.unsqueeze(1))
         right = self.right_answers(representations["questions"].long())
-        before = ~(scores < own) & ~right  # a tie, or no number, is no success
+        before = ~(scores < own) & ~right  # a tie, or NaN, is not a success
         ranks = 1.0 + before.sum(dim=1)
         return {"completion_mrr": (1 / ranks).mean(), "completion": (ranks == 1).float().mean()}
 

@@ -66,8 +66,8 @@ class QuickThoughts(Method[QuickThoughtsSettings]):
         return {"second": Trained(copy.deepcopy(encoder))} if self.settings.second == "own" else {}
 
     def views(self, records: Records, rng: np.random.Generator) -> dict[str, View]:
-        # Documents are moved apart, so that one number a sentence says who its neighbours are, also where others are
-        # held out between them.
+        # Places leave gaps between documents, so that one number a sentence says who its neighbours are, also where
+        # others are held out between them.
         places = records.positions() + (self.settings.window + 1) * records.documents()
         return {"sentences": self.frame(records.tokens()), "places": Numbers.of(places)}
 

@@ -92,7 +92,7 @@ class SBERT(Method[SBERTSettings]):
         highest = float(self.settings.highest_score or max(scores))
         if not highest > 0 or max(scores) > highest or min(scores) < -highest:
             raise InputError(
-                f"The scores run from {min(scores):g} to {max(scores):g}; divided by {highest:g} they are no cosines. "
+                f"The scores run from {min(scores):g} to {max(scores):g}; divided by {highest:g} they are not cosines. "
                 "Give a highest_score that none exceeds, or shift the scores."
             )
         return highest

@@ -127,7 +127,7 @@ class SimCSE(DropoutPair[SimCSESettings]):
     """ℓ_i = −log exp(cos(h_i, h'_i)/τ) / Σ_j exp(cos(h_i, h'_j)/τ); h, h' the same text under two dropout masks.
 
     When to use it: plain sentences and nothing else. What goes wrong: duplicates are false negatives (a batch never
-    holds two), and without dropout the pair is no pair. Siblings: ``simclr`` edits the text, ``moco`` has a queue,
+    holds two), and without dropout both views are equal. Siblings: ``simclr`` edits the text, ``moco`` has a queue,
     ``vascl`` and ``dclr`` choose their negatives.
     """
 

@@ -36,7 +36,7 @@ class TaCL(MaskedLanguage[TaCLSettings]):
     the last layer. Candidates j are the tokens of the same sentence, [CLS] and [SEP] among them, padding not. The
     paper's third term, next-sentence prediction, is left out: records are sentences.
 
-    When to use it: to spread the tokens of a sentence apart, where tokens and not sentences are compared afterwards.
+    When to use it: to spread out the tokens of a sentence, where tokens and not sentences are compared afterwards.
     What goes wrong: a teacher initialised from scratch teaches noise; token vectors that are spread do not make
     sentence vectors so. Siblings: ``mlm`` is the second term, ``infoword`` contrasts n-grams with whole sentences.
     """

@@ -52,7 +52,7 @@ class Word2VecSettings(Settings):
     ] = 1e-3
 
 
-class Word2Vec(Method[Word2VecSettings], FromScratch, OwnTask):
+class Word2Vec(Method[Word2VecSettings], FromScratch[Word2VecSettings], OwnTask):
     """ℓ = −log σ(u_w·v_c) − Σ_{k noise words n} log σ(−u_w·v_n), mean over pairs of a word w and a neighbour c.
 
     u and v are two tables; only u is kept. When to use it: a fast baseline without a model, or a language for which

@@ -23,10 +23,10 @@ def neighbour_prediction(
 
     Use it for running text in order, dealt in consecutive batches; ``info_nce`` is for pairs. Rows are consecutive
     sentences of one text; the first and the last have neighbours on one side only. ``places`` [N], whole numbers, say
-    where the rows stand where this is not 0 … N − 1: rows of two documents are farther apart than the window.
+    where the rows stand where this is not 0 … N − 1: the gap between two documents must exceed the window.
 
-    Scores are raw dot products. The sentence itself is no candidate; the released code gives it score 0, where it stays
-    one. A row without a neighbour is left out of the mean and stays a candidate of the others.
+    Scores are raw dot products. The sentence itself is not a candidate; the released code gives it score 0, where it
+    stays one. A row without a neighbour is left out of the mean and stays a candidate of the others.
     """
     check_temperature(temperature)
     check_shapes(first=(first, "N d"), second=(second, "N d"))

@@ -40,7 +40,7 @@ def contrast(scores: Tensor, targets: Tensor, weights: Tensor | None = None, red
     if reduction == "none":
         return losses
     if reduction not in ("mean", "sum"):
-        raise ValueError(f"reduction is 'mean', 'sum' or 'none', not {reduction!r}")
+        raise InputError(f"reduction is one of mean, sum, none; '{reduction}' was given.")
     return mean(losses) if reduction == "mean" else losses.sum()
 
 
@@ -77,7 +77,7 @@ def info_nce(
         return contrast(scores, targets)
     check_shapes(anchors=(anchors, "N d"), negatives=(negatives, "N d"))
     if negative_weight < 0:
-        raise ValueError(f"negative_weight is the weight itself and cannot be negative; {negative_weight} was given")
+        raise InputError(f"negative_weight is the weight itself and must not be negative; {negative_weight} was given.")
     scores = torch.cat([scores, anchors @ unit(negatives).T / temperature], dim=1)
     weights = torch.ones_like(scores)
     weights[targets, len(candidates) + targets] = negative_weight

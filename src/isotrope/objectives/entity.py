@@ -24,7 +24,7 @@ def entity_contrast(
 
     ``hard_entities`` [N, d]: another entity of the same type for each sentence. α is ``negative_weight``: 1 in the
     paper, e in the released code. ``allowed``: bool [N, N], or [N, 2N] with hard entities; where it is False, the
-    entity is no candidate of the sentence. The sentence's own entity always is one.
+    entity is not a candidate of the sentence. The sentence's own entity always is one.
 
     Use it for sentences with links to a knowledge base, together with a loss between sentences. Entities come in the
     width of the sentences, so already mapped. The released code divides by a temperature of 100 (10 for several

@@ -29,7 +29,7 @@ def self_guided(cls: Tensor, layers: Tensor, temperature: float | Tensor = 0.01,
     one layer drawn at random for each sentence, not a mean of layers. "base" is ``nt_xent`` and "opt2" ``info_nce``.
     """
     if variant not in VARIANTS:
-        raise ValueError(f"variant is one of {', '.join(VARIANTS)}, not {variant!r}")
+        raise InputError(f"variant is one of {', '.join(VARIANTS)}; '{variant}' was given.")
     check_temperature(temperature)
     check_shapes(cls=(cls, "b d"), layers=(layers, "b L d"))
     if variant == "opt3":

@@ -18,7 +18,7 @@ def queue_nce(queries: Tensor, keys: Tensor, queue: Tensor, temperature: float |
 
     ``queue`` [K, d] may be empty, and may be overwritten between this call and the backward pass.
 
-    Use it where memory allows only small batches. The other keys of the batch are no candidates: they join the queue
+    Use it where memory allows only small batches. The other keys of the batch are not candidates: they join the queue
     after the step. Keys must come from a slowly moving encoder without gradient (nothing is detached here), or old keys
     are not comparable with new queries. ``info_nce`` takes its negatives from the batch instead.
     """

@@ -7,6 +7,7 @@ import math
 import torch
 from torch import Tensor
 
+from isotrope.errors import InputError
 from isotrope.objectives.contrast import contrast
 from isotrope.objectives.vectors import check_shapes, check_temperature, mean, unit
 
@@ -26,7 +27,7 @@ def supervised_contrast(
     The released code also multiplies the loss by τ / 0.07. With labels 0 … N − 1, twice each, it is ``nt_xent``.
     """
     if form not in ("in", "out"):
-        raise ValueError(f"form is 'in' or 'out', not {form!r}")
+        raise InputError(f"form is one of in, out; '{form}' was given.")
     check_temperature(temperature)
     check_shapes(embeddings=(embeddings, "N d"), labels=(labels, "N"))
     views = unit(embeddings)

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits, softplus
 
+from isotrope.errors import InputError
 from isotrope.objectives.vectors import check_shapes, wide
 
 
@@ -17,8 +18,8 @@ def synonym_antonym(original: Tensor, synonym: Tensor, antonym: Tensor, reductio
     ``reduction``: "mean" over sentences, or "none": [N].
 
     Use it where small edits that change the meaning must move a vector. One positive, one negative and raw dot
-    products: no cosine, no temperature, no other sentence of the batch, so nothing keeps sentences apart from each
-    other. ``synonym_antonym_released`` is what the released code computes.
+    products: no cosine, no temperature, no other sentence of the batch, so nothing spreads different sentences
+    out. ``synonym_antonym_released`` is what the released code computes.
     """
     _check(original, synonym, antonym, reduction)
     wider = wide(original)
@@ -45,5 +46,5 @@ def synonym_antonym_released(original: Tensor, synonym: Tensor, antonym: Tensor,
 
 def _check(original: Tensor, synonym: Tensor, antonym: Tensor, reduction: str) -> None:
     if reduction not in ("mean", "none"):
-        raise ValueError(f"reduction is 'mean' or 'none', not {reduction!r}")
+        raise InputError(f"reduction is one of mean, none; '{reduction}' was given.")
     check_shapes(original=(original, "N d"), synonym=(synonym, "N d"), antonym=(antonym, "N d"))

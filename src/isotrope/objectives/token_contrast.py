@@ -7,6 +7,7 @@ import math
 import torch
 from torch import Tensor
 
+from isotrope.errors import InputError
 from isotrope.objectives.contrast import contrast
 from isotrope.objectives.vectors import check_shapes, check_temperature, unit
 
@@ -26,12 +27,12 @@ def token_contrast(
     ``student``, ``teacher`` [b, n, d]; ``valid`` [b, n] is False at padding, ``anchors`` [b, n] is True at the masked
     tokens. ``reduction``: "mean" over all anchors of the batch (0 where there is none), or "none": [b, n], 0 elsewhere.
 
-    Use it to keep the tokens of a sequence from becoming alike, together with MLM. Other sequences are no candidates.
+    Use it to keep the tokens of a sequence from becoming alike, together with MLM. Other sequences are not candidates.
     The released code counts padding among the candidates, so that its loss depends on the padding; here it never does.
     ``info_nce`` does the same for whole sentences.
     """
     if reduction not in ("mean", "none"):
-        raise ValueError(f"reduction is 'mean' or 'none', not {reduction!r}")
+        raise InputError(f"reduction is one of mean, none; '{reduction}' was given.")
     check_temperature(temperature)
     check_shapes(student=(student, "b n d"), teacher=(teacher, "b n d"), valid=(valid, "b n"), anchors=(anchors, "b n"))
     asked = anchors & valid

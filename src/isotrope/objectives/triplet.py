@@ -7,6 +7,7 @@ import math
 import torch
 from torch import Tensor
 
+from isotrope.errors import InputError
 from isotrope.objectives.vectors import check_shapes, mean, unit, wide
 
 DISTANCES = ("euclidean", "cosine")
@@ -46,7 +47,7 @@ def mined_triplets(
     No gradient flows through the choice. ``supervised_contrast`` needs no mining.
     """
     if mining not in MININGS:
-        raise ValueError(f"mining is one of {', '.join(MININGS)}, not {mining!r}")
+        raise InputError(f"mining is one of {', '.join(MININGS)}; '{mining}' was given.")
     _check_distance(distance)
     check_shapes(embeddings=(embeddings, "N d"), labels=(labels, "N"))
     alike = labels.unsqueeze(1) == labels
@@ -82,4 +83,4 @@ def _all_distances(vectors: Tensor, distance: str) -> Tensor:
 
 def _check_distance(distance: str) -> None:
     if distance not in DISTANCES:
-        raise ValueError(f"distance is one of {', '.join(DISTANCES)}, not {distance!r}")
+        raise InputError(f"distance is one of {', '.join(DISTANCES)}; '{distance}' was given.")

@@ -31,7 +31,7 @@ def check_temperature(temperature: float | Tensor) -> None:
     for the device.
     """
     if not isinstance(temperature, Tensor) and not temperature > 0:
-        raise ValueError(f"temperature must be above 0; {temperature} was given")
+        raise InputError(f"temperature must be above 0; {temperature} was given.")
 
 
 def check_shapes(**given: tuple[Tensor, str]) -> None:

@@ -95,7 +95,7 @@ def all_warnings(
                 Alarm(
                     "needle",
                     name,
-                    f"Two sentences of the sample have a mean cosine of {shape.mean_cosine:.3f}: nothing is apart.",
+                    f"Two sentences of the sample have a mean cosine of {shape.mean_cosine:.3f}: they hardly differ.",
                 )
             )
     by_text = {str(run.source.resolve()): run for run in reversed(runs) if run.source is not None}  # one look a text

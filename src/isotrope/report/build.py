@@ -92,14 +92,10 @@ def check_output(path: Place, format: str | None, figure: str | None) -> tuple[P
     target = Path(path).expanduser()
     form = format or target.suffix.lower().lstrip(".")
     if form not in FORMATS:
-        found = (
-            f"No format is called '{format}'"
-            if format
-            else f"{path}: the name does not end with a format that is known"
-        )
+        found = f"Unknown format '{format}'" if format else f"{path}: the name does not end with a format that is known"
         raise InputError(f"{found}{nearest(form, FORMATS)}")
     if figure is not None and figure not in FIGURES:
-        raise InputError(f"No figure is called '{figure}'{nearest(figure, FIGURES)}")
+        raise InputError(f"Unknown figure '{figure}'{nearest(figure, FIGURES)}")
     if form in ("png", "svg") and figure is None:
         raise InputError(f"{form} holds a single figure; name it with figure: {', '.join(FIGURES)}.")
     if form == "html" and figure is not None:

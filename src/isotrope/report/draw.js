@@ -131,7 +131,7 @@
   };
 
   // ---- the tooltip ----
-  // Beside the pointer; ``under`` a figure where there is room, so that its neighbours stay in sight.
+  // Next to the pointer; ``under`` a figure where there is room, so that its neighbours stay in sight.
   const place = (event, under) => {
     const box = tip.getBoundingClientRect();
     const x = event.clientX + 16 + box.width > innerWidth ? event.clientX - box.width - 16 : event.clientX + 16;
@@ -255,7 +255,7 @@
     describe(box, points);
   };
 
-  // A name beside its mark: right of it, or left, or above where neither has room; higher while another name is there.
+  // A name next to its mark: right of it, or left, or above where neither has room; higher while another name is there.
   const label = (box, name, px, py, others) => {
     const node = make("text", { class: "strong halo" }, box.svg, name);
     const long = node.getComputedTextLength();

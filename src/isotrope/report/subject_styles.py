@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from isotrope.report.figure_parts import Style
 from isotrope.report.findings import SubjectCard
 
-# Okabe and Ito's colours, which people with any colour vision tell apart; yellow is left out, it does not show on
+# Okabe and Ito's colours, which people with any colour vision can distinguish; yellow is left out, it does not show on
 # white.
 GREYS = ("#4d4d4d", "#999999")
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")

@@ -5,35 +5,43 @@ from __future__ import annotations
 import math
 import warnings
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated
 
 import torch
 from torch import Tensor, nn
 
+from isotrope.encoders.encoder import Encoder
 from isotrope.encoders.parts.invertible_flow import COUPLINGS, PERMUTATIONS, Flow
 from isotrope.errors import InputError
-from isotrope.methods.frame.settings import Settings
+from isotrope.methods.frame.settings import Count, OneOf, Positive, Settings, at_least
 from isotrope.objectives import bits_per_dimension
 from isotrope.progress import bar
 from isotrope.spaces.space import Floats, Space, SpaceWarning, check_vectors, space_card
+from isotrope.training.loop_settings import Seed
 
 
 @dataclass(frozen=True)
 class FlowSettings(Settings):
-    levels: int = 2  # the paper's; the released code has 3
-    depth: int = 3  # steps of a level
-    width: int = 32  # of the network in a coupling
-    permutation: str = "random"  # random, reversal (the released code) or linear (Glow's learned 1×1 map)
-    coupling: str = "additive"  # additive or affine
-    learning_rate: float = 1e-3  # the paper's for target text; 2e-5 for general text
-    epochs: float = 1.0  # the paper's for target text; 0.15 for its million lines of general text
-    max_steps: int | None = None  # wins over epochs
-    batch_size: int = 32
-    max_grad_norm: float = 1.0
-    seed: int = 42
+    """The paper's values for fitting to the target text; general text takes a smaller rate and fewer epochs."""
+
+    levels: Annotated[Count, "Levels, each of which halves the dimensions; the paper's 2, the released code's 3"] = 2
+    depth: Annotated[Count, "Steps of a level: normalisation, permutation, coupling"] = 3
+    width: Annotated[Count, "Hidden width of the network in a coupling"] = 32
+    permutation: Annotated[
+        str,
+        OneOf(*PERMUTATIONS),
+        "Mixing of the dimensions; reversal: the released code's, linear: Glow's learned 1×1 map",
+    ] = "random"
+    coupling: Annotated[str, OneOf(*COUPLINGS), "What a coupling does to half of the dimensions"] = "additive"
+    learning_rate: Annotated[Positive, "Learning rate of Adam; the paper's for general text is 2e-5"] = 1e-3
+    epochs: Annotated[Positive, "Passes over the texts; 0.15 for the paper's million lines of general text"] = 1.0
+    max_steps: Annotated[int | None, at_least(0), "Updates; wins over epochs"] = None
+    batch_size: Annotated[int, at_least(2), "Texts in an update"] = 32
+    max_grad_norm: Annotated[Positive, "Longest gradient; longer ones are scaled down to it"] = 1.0
+    seed: Annotated[Seed, "Random seed of the initial weights and the order of the texts"] = 42
 
 
-class FlowSpace(Space):
+class FlowSpace(Space[FlowSettings]):
     """loss = −log₂ p(u) / D,  log p(u) = log N(f(u); 0, I) + log |det ∂f/∂u|;  the new vector is z = f(u).
 
     The vectors are computed once, with dropout off; the released code leaves it on while it fits. The first texts set
@@ -47,22 +55,11 @@ class FlowSpace(Space):
         year=2020,
     )
     Settings = FlowSettings
+    last = True
 
     @classmethod
-    def check(cls, settings: Any) -> None:
-        for name in ("levels", "depth", "width"):
-            if getattr(settings, name) < 1:
-                raise InputError(f"{name} must be at least 1; {getattr(settings, name)} was given.")
-        for name in ("learning_rate", "epochs", "max_grad_norm"):
-            if not getattr(settings, name) > 0:
-                raise InputError(f"{name} must be above 0; {getattr(settings, name)} was given.")
-        if settings.batch_size < 2:
-            raise InputError(f"batch_size must be at least 2; {settings.batch_size} was given.")
-        if settings.max_steps is not None and settings.max_steps < 0:
-            raise InputError(f"max_steps must not be negative; {settings.max_steps} was given.")
-        for name, choices in (("permutation", PERMUTATIONS), ("coupling", COUPLINGS)):
-            if getattr(settings, name) not in choices:
-                raise InputError(f"{name} is one of {', '.join(choices)}; '{getattr(settings, name)}' was given.")
+    def found_in(cls, encoder: Encoder) -> bool:
+        return any(isinstance(part, Flow) for part in encoder.parts)
 
     def fitted(self, vectors: Floats) -> nn.Module:
         check_vectors(vectors)
@@ -80,8 +77,7 @@ class FlowSpace(Space):
             )
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(chosen.seed)
-            shape = {name: getattr(chosen, name) for name in ("levels", "depth", "width", "permutation", "coupling")}
-            flow = Flow(width, **shape)
+            flow = Flow(width, chosen.levels, chosen.depth, chosen.width, chosen.permutation, chosen.coupling)
             return self._trained(flow, torch.from_numpy(vectors).float())
 
     def _trained(self, flow: Flow, data: Tensor) -> Flow:

@@ -11,9 +11,10 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated
 
 import numpy as np
+import numpy.typing as npt
 import torch
 
 from isotrope.encoders.encoder import Encoder
@@ -21,10 +22,11 @@ from isotrope.errors import InputError, nearest
 from isotrope.files import written_file
 from isotrope.measures.principal import principal_axes, signed_axes
 from isotrope.measures.unit_vectors import unit_rows
-from isotrope.methods.frame.settings import Settings
+from isotrope.methods.frame.settings import Settings, at_least
 from isotrope.objectives import joint_neighbours, symmetric_sne
 from isotrope.progress import bar
 from isotrope.spaces.space import Floats, Space, check_texts, check_vectors, space_card, vectors_of
+from isotrope.training.loop_settings import Seed
 
 METHODS = ("sne", "t-sne")
 MOST = {"sne": 3000, "t-sne": 50_000}  # SNE holds a matrix of all pairs
@@ -33,24 +35,24 @@ STEPS = 500
 
 @dataclass(frozen=True)
 class MapSettings(Settings):
-    perplexity: float = 30.0  # how many neighbours count; at most a third of the other texts
-    seed: int = 42
+    """What both maps share."""
+
+    perplexity: Annotated[
+        float, at_least(1), "How many neighbours of a text count, roughly; at most a third of the other texts"
+    ] = 30.0
+    seed: Annotated[Seed, "Random seed of the first places"] = 42
 
 
-class Map(Space):
+class Map(Space[MapSettings]):
     """A space without a map for new texts: ``fit`` refuses, ``points`` gives the table."""
 
     Settings = MapSettings
 
-    @classmethod
-    def check(cls, settings: Any) -> None:
-        if not settings.perplexity >= 1:
-            raise InputError(f"perplexity must be at least 1; {settings.perplexity} was given.")
-
     def fit(self, encoder: Encoder, texts: Sequence[str]) -> Encoder:
         raise InputError(
-            f"{self.card.name} places the texts it is given and has no map for others, so it gives no encoder: fit-space "
-            "with an output map.tsv writes the points, isotrope.spaces.flat_maps.two_dimensional returns them."
+            f"{self.card.name} places the texts it is given and has no map for others, so it gives no encoder: "
+            "fit-space with an output map.tsv writes the points, and isotrope.spaces.flat_maps.two_dimensional "
+            "returns them."
         )
 
     def points(self, encoder: Encoder, texts: Sequence[str]) -> Floats:
@@ -89,7 +91,7 @@ class TSNE(Map):
     )
 
 
-def two_dimensional(vectors: Any, method: str = "t-sne", perplexity: float = 30.0, seed: int = 42) -> Floats:
+def two_dimensional(vectors: npt.ArrayLike, method: str = "t-sne", perplexity: float = 30.0, seed: int = 42) -> Floats:
     """Points [n, 2] for vectors [n, d]: same neighbours as far as two dimensions allow. The same seed gives the same
     points.
 
@@ -97,7 +99,7 @@ def two_dimensional(vectors: Any, method: str = "t-sne", perplexity: float = 30.
     first.
     """
     if method not in METHODS:
-        raise InputError(f"No map is called '{method}'{nearest(method, METHODS)}")
+        raise InputError(f"Unknown map '{method}'{nearest(method, METHODS)}")
     cloud = np.asarray(vectors, dtype=np.float64)
     check_vectors(cloud)
     check_perplexity(len(cloud), perplexity)

@@ -3,25 +3,27 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated
 
 import numpy as np
 from torch import nn
 
 from isotrope.errors import InputError
 from isotrope.measures.principal import principal_axes
-from isotrope.methods.frame.settings import Settings
+from isotrope.methods.frame.settings import Settings, at_least
 from isotrope.spaces.space import Floats, LinearMap, Space, check_vectors, space_card
 
 
 @dataclass(frozen=True)
 class RemoveComponentsSettings(Settings):
-    components: int | None = (
-        None  # directions to take away; none: a hundredth of the dimensions, at least 1, as the paper advises
-    )
+    components: Annotated[
+        int | None,
+        at_least(1),
+        "Directions to take away; none: a hundredth of the dimensions, at least 1, as the paper advises",
+    ] = None
 
 
-class RemoveComponents(Space):
+class RemoveComponents(Space[RemoveComponentsSettings]):
     """x̃ = (x − μ) − Σ_{i ≤ D} ⟨u_i, x − μ⟩ u_i;  u_i the first principal directions.
 
     The dimension stays, the rank falls by D.
@@ -34,11 +36,6 @@ class RemoveComponents(Space):
         year=2018,
     )
     Settings = RemoveComponentsSettings
-
-    @classmethod
-    def check(cls, settings: Any) -> None:
-        if settings.components is not None and settings.components < 1:
-            raise InputError(f"components must be at least 1; {settings.components} was given.")
 
     def fitted(self, vectors: Floats) -> nn.Module:
         check_vectors(vectors)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated
 
 from isotrope.encoders.encoder import Encoder
 from isotrope.encoders.parts.layer_walk import LayerWalk
 from isotrope.errors import InputError
-from isotrope.methods.frame.settings import Settings
+from isotrope.methods.frame.settings import Count, Settings, at_least
 from isotrope.spaces.space import Space, space_card, vectors_of
 
 SOUND = 100  # texts that are tried, to see that the vectors are sound
@@ -17,13 +17,13 @@ SOUND = 100  # texts that are tried, to see that the vectors are sound
 
 @dataclass(frozen=True)
 class SBERTWKSettings(Settings):
-    first_layer: int | None = (
-        None  # the first layer used, 0 is the output of the embeddings; none: after a third of them (4 of 12)
-    )
-    window: int = 2  # neighbouring layers on each side
+    first_layer: Annotated[
+        int | None, at_least(0), "First layer used, 0 is the output of the embeddings; none: a third of them (4 of 12)"
+    ] = None
+    window: Annotated[Count, "Neighbouring layers on each side that a layer is compared with"] = 2
 
 
-class SBERTWK(Space):
+class SBERTWK(Space[SBERTWKSettings]):
     """Layers weigh by how they differ from their neighbours, tokens by how much they move; see ``LayerWalk`` for the
     equations.
     """
@@ -38,11 +38,8 @@ class SBERTWK(Space):
     pools = True
 
     @classmethod
-    def check(cls, settings: Any) -> None:
-        if settings.window < 1:
-            raise InputError(f"window must be at least 1; {settings.window} was given.")
-        if settings.first_layer is not None and settings.first_layer < 0:
-            raise InputError(f"first_layer must not be negative; {settings.first_layer} was given.")
+    def found_in(cls, encoder: Encoder) -> bool:
+        return isinstance(encoder.pooling, LayerWalk)
 
     def change(self, encoder: Encoder, texts: Sequence[str]) -> None:
         layers = int(encoder.backbone.config.num_hidden_layers)

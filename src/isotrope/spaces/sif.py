@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated
 
 import numpy as np
 import torch
@@ -15,18 +15,18 @@ from isotrope.encoders.encoder import Encoder
 from isotrope.encoders.parts.token_weights import TokenWeights
 from isotrope.encoders.word_vectors import StaticVectors
 from isotrope.errors import InputError
-from isotrope.methods.frame.settings import Settings
+from isotrope.methods.frame.settings import Positive, Settings, at_least
 from isotrope.spaces.remove_components import top_directions, without
 from isotrope.spaces.space import Floats, LinearMap, Space, append, space_card, vectors_of
 
 
 @dataclass(frozen=True)
 class SIFSettings(Settings):
-    smoothing: float = 1e-3  # a of the paper
-    components: int = 1  # directions to take away; 0 keeps the weighted mean alone
+    smoothing: Annotated[Positive, "The paper's a in a token's weight a / (a + share of the token)"] = 1e-3
+    components: Annotated[int, at_least(0), "Directions to take away; 0 keeps the weighted mean alone"] = 1
 
 
-class SIF(Space):
+class SIF(Space[SIFSettings]):
     """v_s = Σ w(t) h_t / Σ w(t),  w(t) = a / (a + p(t));  then ṽ_s = v_s − u uᵀ v_s, u the first singular vector of all
     v_s.
 
@@ -46,11 +46,8 @@ class SIF(Space):
     pools = True
 
     @classmethod
-    def check(cls, settings: Any) -> None:
-        if not settings.smoothing > 0:
-            raise InputError(f"smoothing must be above 0; {settings.smoothing} was given.")
-        if settings.components < 0:
-            raise InputError(f"components must not be negative; {settings.components} was given.")
+    def found_in(cls, encoder: Encoder) -> bool:
+        return isinstance(encoder.token_weights, TokenWeights)
 
     def change(self, encoder: Encoder, texts: Sequence[str]) -> None:
         if encoder.pooling.modes != ("mean",):

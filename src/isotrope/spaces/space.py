@@ -3,9 +3,9 @@
 A space is fitted once, to an encoder in eval mode that it never changes: the result is a copy. Where a map may follow
 another:
 
-- a change of pooling (sif, sbert-wk) comes first or not at all;
-- standardise, remove-components, whitening and flow may follow other maps, none of them twice;
-- behind whitening or a flow comes nothing: the vectors fill a ball already.
+- a space that changes the pooling (``pools``) comes first or not at all;
+- any other may follow other maps, none of them twice;
+- behind a ``last`` one comes nothing: the vectors fill a ball already.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -22,17 +22,14 @@ from torch import nn
 
 from isotrope.encoders.encoder import Encoder
 from isotrope.encoders.parts.dense import Dense
-from isotrope.encoders.parts.invertible_flow import Flow
-from isotrope.encoders.parts.layer_walk import LayerWalk
 from isotrope.encoders.parts.stock_parts import Normalize
-from isotrope.encoders.parts.token_weights import TokenWeights
 from isotrope.errors import InputError
 from isotrope.files import digest
 from isotrope.methods.frame.method import Card
 from isotrope.methods.frame.settings import Settings
 
 Floats = npt.NDArray[np.float64]
-LAST = ("whitening", "flow")
+S = TypeVar("S", bound=Settings)
 
 
 class SpaceWarning(UserWarning):
@@ -43,19 +40,21 @@ def space_card(name: str, title: str, paper: str, year: int, needs: str = "sente
     return Card(name, title, paper, year, needs, family="post-processing", kind="space")
 
 
-class Space:
+class Space(Generic[S]):
     """A subclass has a card, settings with the paper's values, and ``fitted`` (a map of vectors) or ``change``."""
 
     card: ClassVar[Card]
     Settings: ClassVar[type[Settings]] = Settings
     pools: ClassVar[bool] = False  # it changes the pooling, so it must come before any other map
+    last: ClassVar[bool] = False  # no map may follow it
 
-    def __init__(self, settings: Any) -> None:
+    def __init__(self, settings: S) -> None:
         self.settings = settings
 
     @classmethod
-    def check(cls, settings: Any) -> None:
-        """Refuse values that cannot work."""
+    def found_in(cls, encoder: Encoder) -> bool:
+        """Whether the modules of the encoder show this space. Facts do not survive further training; modules do."""
+        return False
 
     def fit(self, encoder: Encoder, texts: Sequence[str]) -> Encoder:
         """A copy of the encoder with the map behind it; its facts say what was fitted, and to how many texts."""
@@ -81,22 +80,22 @@ class Space:
         raise NotImplementedError
 
     def _check_place(self, encoder: Encoder) -> None:
+        from isotrope.spaces.space_registry import registry  # it imports this file
+
+        known = registry()
         before = [str(space["name"]) for space in _spaces(encoder)]
-        if not before:  # a mapped model that was trained on has new facts, and still its parts
-            before += ["flow"] * any(isinstance(part, Flow) for part in encoder.parts)
-            before += ["sif"] * isinstance(encoder.token_weights, TokenWeights) + ["sbert-wk"] * isinstance(
-                encoder.pooling, LayerWalk
-            )
-        there = next((name for name in before if name in LAST or name == self.card.name or self.pools), None)
-        if there is not None:
+        before = before or [name for name, space in known.items() if space.found_in(encoder)]
+        ended = any(name in known and known[name].last for name in before)
+        if ended or self.card.name in before or (self.pools and before):
             raise InputError(
-                f"This model already has a space ({', '.join(before)}); fit {self.card.name} to the model it was made from."
+                f"This model already has a space ({', '.join(before)}); "
+                f"fit {self.card.name} to the model it was made from."
             )
         head = next((part for part in encoder.parts if not isinstance(part, Normalize)), None)
         if self.pools and head is not None:
-            kind = type(head).__name__
             raise InputError(
-                f"{self.card.name} changes the pooling, but a {kind} module stands behind it that was made for the old one."
+                f"{self.card.name} changes the pooling, but a {type(head).__name__} module follows the pooling and was "
+                "made for the old one."
             )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
+from typing import Any
 
 import isotrope.spaces
 from isotrope.errors import InputError, nearest
@@ -13,15 +14,15 @@ from isotrope.spaces.space import Space
 
 
 @cache
-def registry() -> dict[str, type[Space]]:
+def registry() -> dict[str, type[Space[Any]]]:
     return carded_in(isotrope.spaces, Space)
 
 
-def find(name: str) -> type[Space]:
+def find(name: str) -> type[Space[Any]]:
     if name in methods():
         raise InputError(f"'{name}' is trained, not fitted: isotrope train {name} DATA.")
     if name not in registry():
-        raise InputError(f"No space is called '{name}'{nearest(name, registry())}")
+        raise InputError(f"Unknown space '{name}'{nearest(name, registry())}")
     return registry()[name]
 
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import numpy as np
 from torch import nn
 
+from isotrope.methods.frame.settings import Settings
 from isotrope.spaces.space import Floats, LinearMap, Space, check_vectors, space_card
 
 CONSTANT = 1e-6  # of the largest deviation
 
 
-class Standardise(Space):
+class Standardise(Space[Settings]):
     """x̃_j = (x_j − μ_j) / σ_j.
 
     A dimension that does not vary is centred only: dividing by its rounding noise would make it loud.

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated
 
 import numpy as np
 from torch import nn
 
 from isotrope.errors import InputError
 from isotrope.measures.principal import principal_axes
-from isotrope.methods.frame.settings import Settings
+from isotrope.methods.frame.settings import Settings, at_least
 from isotrope.spaces.space import Floats, LinearMap, Space, SpaceWarning, check_vectors, space_card
 
 CONSTANT = 1e-9  # of the largest variance: what float32 vectors cannot distinguish from 0
@@ -19,15 +19,19 @@ CONSTANT = 1e-9  # of the largest variance: what float32 vectors cannot distingu
 
 @dataclass(frozen=True)
 class WhiteningSettings(Settings):
-    k: int | None = (
-        None  # directions to keep, the widest first; none keeps all that vary. The paper: 256 of 768, 384 of 1024
-    )
-    shrinkage: float | None = (
-        None  # from 0 (the covariance as it is) to 1 (a ball); none: 0, or Ledoit and Wolf's where texts are few
-    )
+    k: Annotated[
+        int | None,
+        at_least(1),
+        "Dimensions to keep, widest first; none: all that vary. The paper keeps 256 of 768, 384 of 1024",
+    ] = None
+    shrinkage: Annotated[
+        float | None,
+        at_least(0, most=1),
+        "From 0 (the covariance as it is) to 1 (a ball); none: 0, or Ledoit and Wolf's where texts are few",
+    ] = None
 
 
-class Whitening(Space):
+class Whitening(Space[WhiteningSettings]):
     """x̃ = (x − μ) U Λ^{−1/2}, first k columns;  Σ = UΛUᵀ the covariance (divided by n − 1), variances descending.
 
     With shrinkage s the covariance is (1 − s) Σ + s · tr(Σ)/d · I. Without it the whitened texts have covariance I
@@ -40,17 +44,12 @@ class Whitening(Space):
     card = space_card(
         name="whitening",
         title="Whitening",
-        paper="Su, Cao, Liu, Ou. Whitening Sentence Representations for Better Semantics and Faster Retrieval. arXiv 2021",
+        paper="Su, Cao, Liu, Ou. Whitening Sentence Representations for Better Semantics and Faster Retrieval. "
+        "arXiv 2021",
         year=2021,
     )
     Settings = WhiteningSettings
-
-    @classmethod
-    def check(cls, settings: Any) -> None:
-        if settings.k is not None and settings.k < 1:
-            raise InputError(f"k must be at least 1; {settings.k} was given.")
-        if settings.shrinkage is not None and not 0 <= settings.shrinkage <= 1:
-            raise InputError(f"shrinkage must lie between 0 and 1; {settings.shrinkage} was given.")
+    last = True
 
     def fitted(self, vectors: Floats) -> nn.Module:
         return self.linear(vectors).module()

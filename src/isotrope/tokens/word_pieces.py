@@ -1,6 +1,6 @@
 """Words inside tokens: which pieces of a vocabulary begin a word and which continue one.
 
-Use it wherever an edit or a mask must not tear a word apart. It reads marks of the vocabulary ("##", "Ġ", "▁"), never
+Use it wherever an edit or a mask must not split a word. It reads marks of the vocabulary ("##", "Ġ", "▁"), never
 the text, so it works on arrays of ids alone.
 """
 

@@ -1,4 +1,4 @@
-"""An alarm for a space that falls in on itself. The loss alone does not tell."""
+"""An alarm for a space that collapses. The loss alone does not show it."""
 
 from __future__ import annotations
 
@@ -7,12 +7,15 @@ from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-ADVICE = "lower the learning rate, raise the temperature, use a larger batch, or check that dropout is on and the texts differ"
+ADVICE = (
+    "lower the learning rate, raise the temperature, use a larger batch, "
+    "or check that dropout is on and the texts differ"
+)
 
 
 @dataclass
 class CollapseAlarm:
-    """Feed it losses and measures; it answers with sentences, each kind once a run."""
+    """Feed it losses and measures; it answers with sentences, each warning once in a run."""
 
     window: int = 50
     losses: deque[float] = field(default_factory=deque)
@@ -21,7 +24,7 @@ class CollapseAlarm:
     said: set[str] = field(default_factory=set)
 
     def after_log(self, step: int, loss: float, candidates: int) -> list[str]:
-        """``loss``: the contrastive term. All candidates equally likely gives log N: nothing is told apart."""
+        """``loss``: the contrastive term. Where all candidates are equally likely it is log N."""
         if candidates < 2:
             return []
         self.losses.append(loss)
@@ -33,7 +36,8 @@ class CollapseAlarm:
             return []
         return self._say(
             "loss",
-            f"Step {step}: the loss sits at log({candidates}) = {ceiling:.3f}: every candidate looks alike to the encoder; {ADVICE}.",
+            f"Step {step}: the loss sits at log({candidates}) = {ceiling:.3f}: "
+            f"every candidate looks alike to the encoder; {ADVICE}.",
         )
 
     def after_evaluation(self, step: int, measures: Mapping[str, float]) -> list[str]:
@@ -45,19 +49,21 @@ class CollapseAlarm:
             if rank < 0.5 * self.first_rank:
                 warnings += self._say(
                     "rank",
-                    f"Step {step}: the effective rank fell from {self.first_rank:.1f} to {rank:.1f}: directions are being lost; {ADVICE}.",
+                    f"Step {step}: the effective rank fell from {self.first_rank:.1f} to {rank:.1f}: "
+                    f"directions are being lost; {ADVICE}.",
                 )
         if cosine is not None:
             self.first_cosine = cosine if self.first_cosine is None else self.first_cosine
             if cosine > 0.95 and 1 - cosine < 0.5 * (1 - self.first_cosine):  # the opening of the cone halved
                 warnings += self._say(
                     "cosine",
-                    f"Step {step}: two random sentences have a mean cosine of {cosine:.3f}: the space is a needle; {ADVICE}.",
+                    f"Step {step}: two random sentences have a mean cosine of {cosine:.3f}: "
+                    f"the space is a needle; {ADVICE}.",
                 )
         return warnings
 
-    def _say(self, kind: str, sentence: str) -> list[str]:
-        if kind in self.said:
+    def _say(self, warning: str, sentence: str) -> list[str]:
+        if warning in self.said:
             return []
-        self.said.add(kind)
+        self.said.add(warning)
         return [sentence]

@@ -18,7 +18,7 @@ from isotrope.training.feeds import make_batch
 from isotrope.training.state import Judge, Judgement
 from isotrope.training.step import keyed_seed
 
-VIEWS = 1 << 22  # apart from the keys of the steps
+VIEWS = 1 << 22  # a random key that no step has
 
 
 def chooses_itself(combined: Combined) -> bool:

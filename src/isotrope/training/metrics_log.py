@@ -71,7 +71,7 @@ class MetricsLog:
             warnings.warn(sentence, TrainingWarning, stacklevel=3)
 
     def restart_clock(self) -> None:
-        """After work that is no training."""
+        """After work that is not training."""
         self.clock = time.perf_counter()
 
     def _stop(self, step: int, best_step: int) -> None:

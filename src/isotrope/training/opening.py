@@ -25,7 +25,7 @@ class Opened:
 
 
 def open_plan(plan: Plan, accelerator: Accelerator) -> Opened:
-    """The first process tokenises; the others find the cache."""
+    """The first process tokenizes; the others find the cache."""
     encoder = _start(plan, accelerator)
     with accelerator.main_process_first():
         corpus = open_like(plan, plan.data, plan.method.record_types(plan.settings), encoder)

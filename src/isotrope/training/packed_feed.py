@@ -27,7 +27,7 @@ from isotrope.views.masking import mask_rows
 if TYPE_CHECKING:
     from accelerate import Accelerator
 
-ORDER = 1  # apart from the keys of the steps
+ORDER = 1  # a random key that no step has
 
 
 @dataclass(frozen=True)

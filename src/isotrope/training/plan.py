@@ -125,7 +125,7 @@ def _check_parts(plan: Plan) -> None:
             raise InputError(f"{plan.name} has {auxiliary.card.title} among its own terms; leave {name} out.")
         if settings.weight > 0 and plan.from_scratch:
             raise InputError(f"{name} needs a transformer that reads the text, and {plan.name} has none; leave it out.")
-    if plan.from_scratch and plan.model != DEFAULT_MODEL:  # the default model is not asked for, so it is no mistake
+    if plan.from_scratch and plan.model != DEFAULT_MODEL:  # the default model was not asked for, so it is not a mistake
         raise InputError(f"{plan.name} initialises its encoder from the data alone; leave model out.")
     if plan.from_scratch and plan.pooling not in (None, "mean"):
         raise InputError(f"{plan.name} makes vectors that are read out by their mean; leave pooling out.")
@@ -144,7 +144,9 @@ def _check_parts(plan: Plan) -> None:
 def check_machine(loop: LoopSettings) -> None:
     """Refuse what this installation or processor cannot do."""
     if loop.report_to != "none" and importlib.util.find_spec(loop.report_to) is None:
-        raise InputError(f"report_to {loop.report_to} needs the package {loop.report_to}; pip install it.")
+        raise InputError(
+            f"report_to {loop.report_to} needs the package {loop.report_to}; pip install {loop.report_to}."
+        )
     check_optimiser(loop.optimiser)
 
 

@@ -83,15 +83,15 @@ def paired_task(
     sources: Sequence[str | Path],
     encoder: Encoder,
     settings: PretrainSettings,
-    kind: type[SentencePairs[Any]],
+    method_class: type[SentencePairs[Any]],
     accelerator: Accelerator,
 ) -> Task:
-    """Pairs of segments of documents, drawn anew for every step. The method is the one that ``train`` has."""
+    """Pairs of segments of documents, drawn at random for every step. The method is the one that ``train`` has."""
     corpus, loop = open_documents(sources, encoder.text_tokenizer), settings.loop()
-    masks = issubclass(kind, MaskedLanguage)
+    masks = issubclass(method_class, MaskedLanguage)
     shares = {name: getattr(settings, name) for name in ("mask_rate", "keep", "replace")} if masks else {}
     torch.manual_seed(settings.seed)  # the head is drawn
-    task = kind(kind.Settings(**shares), encoder, settings.length, corpus)
+    task = method_class(method_class.Settings(**shares), encoder, settings.length, corpus)
     rows = task.prepared.select(np.arange(len(corpus)))
     aside = held_documents(corpus.documents[rows], corpus.counts.documents)
     train, held = rows[~aside], rows[aside][:HELD_ROWS]
@@ -115,10 +115,10 @@ def paired_task(
 
 
 def _language(encoder: Encoder, settings: PretrainSettings) -> MaskedLanguage[Any]:
-    kind = language_task()
-    chosen = kind.Settings(mask_rate=settings.mask_rate, keep=settings.keep, replace=settings.replace)  # type: ignore[call-arg]
+    method = language_task()
+    chosen = method.Settings(mask_rate=settings.mask_rate, keep=settings.keep, replace=settings.replace)  # type: ignore[call-arg]
     assert isinstance(chosen, MaskingSettings)
-    return kind(chosen, encoder, settings.length)
+    return method(chosen, encoder, settings.length)
 
 
 def _check_rows(found: int, what: str, settings: PretrainSettings, accelerator: Accelerator) -> None:

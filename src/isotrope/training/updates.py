@@ -1,4 +1,4 @@
-"""One update: gradients of some batches, clipped, changed by tactics, taken by the optimiser, followed by the towers."""
+"""One update: gradients of some batches, clipped, changed by tactics, taken by the optimiser, followed by towers."""
 
 from __future__ import annotations
 

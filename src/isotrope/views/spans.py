@@ -66,7 +66,7 @@ def count_short(tokens: npt.ArrayLike, settings: SpanSettings) -> int:
 
 
 def sample_anchors(tokens: int, settings: SpanSettings, rng: np.random.Generator) -> list[Span]:
-    """Anchors in the order of the text, far enough apart that no positive reaches into another anchor.
+    """Anchors in the order of the text, with room between them, so that no positive reaches into another anchor.
 
     Between two there is room for a longest span. A document with fewer than two tokens for each anchor has no such
     room, and with fewer than one its anchors coincide.

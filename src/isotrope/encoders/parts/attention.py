@@ -1,6 +1,6 @@
 """Attention as a read-out (Felbo et al. 2017, DeepMoji): one learned vector decides how much each token weighs.
 
-    e_t = w · h_t,   a = softmax over the tokens that are no padding,   v = Σ_t a_t h_t
+    e_t = w · h_t,   a = softmax over the tokens that are not padding,   v = Σ_t a_t h_t
 
 w = 0 is the mean, and where training starts from. Unlike token_weights.py, where a token weighs the same in every text,
 the weight depends on the state. sentence-transformers has no stock module for it.

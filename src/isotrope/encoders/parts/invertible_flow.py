@@ -146,7 +146,7 @@ class Flow(VectorPart):
         if dimension % 2**levels:
             raise InputError(
                 f"A flow of {levels} levels halves {levels} times; "
-                f"{dimension} dimensions are no multiple of {2**levels}."
+                f"{dimension} dimensions are not a multiple of {2**levels}."
             )
         self.arguments: dict[str, Any] = {"dimension": dimension, "levels": levels, "depth": depth, "width": width}
         self.arguments |= {"permutation": permutation, "coupling": coupling}

@@ -3,8 +3,8 @@
     record → views → towers → read-out → candidates → objective → update → what is kept
 
 ``views`` runs while the previous step still computes; ``represent`` does everything that needs a forward pass; ``loss``
-compares. They are apart so that the loop can gather representations across processes, and cut the forward into chunks,
-without a method's knowing:
+compares. They are separate so that the loop can gather representations across processes, and cut the forward
+into chunks, without a method's knowing:
 
 - a representation is a tensor whose first dimension runs over the records of this process (or over any part of them,
   such as masked tokens: then ``ragged`` names it); the loop gathers it, with gradient, in the order of the processes;
@@ -104,7 +104,7 @@ class Method(nn.Module, Generic[S]):
         return {}
 
     def views(self, records: Records, rng: np.random.Generator) -> dict[str, View]:
-        """Records → tokenised views, on the host. Everything random comes from ``rng``, keyed by seed, step, process."""
+        """Records → tokenized views, on the host. All randomness comes from ``rng``, keyed by seed, step, process."""
         raise NotImplementedError
 
     def represent(self, batch: Batch) -> dict[str, Tensor]:

@@ -36,7 +36,7 @@ def carded_in(folder: ModuleType, base: type[ClassT]) -> dict[str, type[ClassT]]
 
 def find(name: str) -> type[Method[Any]]:
     if name not in registry():
-        raise InputError(f"No method is called '{name}'{nearest(name, registry())}")
+        raise InputError(f"Unknown method '{name}'{nearest(name, registry())}")
     return registry()[name]
 
 

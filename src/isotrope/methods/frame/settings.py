@@ -130,11 +130,11 @@ def check(settings: Settings) -> None:
     settings.rules()
 
 
-def describe(kind: type[Settings], defaults: Mapping[str, Any] | None = None) -> list[Described]:
+def describe(settings: type[Settings], defaults: Mapping[str, Any] | None = None) -> list[Described]:
     """Every setting with its type, default, range and meaning. ``defaults`` are those that a method changes."""
     found = []
-    defined = {field.name: field.default for field in dataclasses.fields(kind)}
-    for name, (hint, rules) in _fields(kind).items():
+    defined = {field.name: field.default for field in dataclasses.fields(settings)}
+    for name, (hint, rules) in _fields(settings).items():
         ranges = [str(rule) for rule in rules if isinstance(rule, Range | OneOf)]
         meanings = [rule for rule in rules if isinstance(rule, str)]
         default = (defaults or {}).get(name, defined[name])
@@ -142,28 +142,28 @@ def describe(kind: type[Settings], defaults: Mapping[str, Any] | None = None) ->
     return found
 
 
-def resolve(given: Mapping[str, Any], *kinds: type[SettingsT]) -> list[SettingsT]:
+def resolve(given: Mapping[str, Any], *classes: type[SettingsT]) -> list[SettingsT]:
     """One object of each class from settings by name; a name or a value that fits none is an ``InputError``."""
     given = {name.replace("-", "_"): value for name, value in given.items()}
-    known = {field.name: kind for kind in kinds for field in dataclasses.fields(kind)}
+    known = {field.name: one for one in classes for field in dataclasses.fields(one)}
     for name in given:
         if name not in known:
-            raise InputError(f"No setting is called '{name}'{nearest(name, known)}")
+            raise InputError(f"Unknown setting '{name}'{nearest(name, known)}")
     results = []
-    for kind in kinds:
-        fields = _fields(kind)
-        own = {name: value for name, value in given.items() if known[name] is kind}
-        results.append(kind(**{name: _converted(name, value, fields[name][0]) for name, value in own.items()}))
+    for one in classes:
+        fields = _fields(one)
+        own = {name: value for name, value in given.items() if known[name] is one}
+        results.append(one(**{name: _converted(name, value, fields[name][0]) for name, value in own.items()}))
     return results
 
 
-def _fields(kind: type[Settings]) -> dict[str, tuple[Any, tuple[Any, ...]]]:
+def _fields(settings: type[Settings]) -> dict[str, tuple[Any, tuple[Any, ...]]]:
     """Of each field: its plain type, and what ``Annotated`` says of it."""
-    hints = typing.get_type_hints(kind, include_extras=True)
-    return {field.name: _taken_apart(hints[field.name]) for field in dataclasses.fields(kind)}
+    hints = typing.get_type_hints(settings, include_extras=True)
+    return {field.name: _split(hints[field.name]) for field in dataclasses.fields(settings)}
 
 
-def _taken_apart(hint: Any) -> tuple[Any, tuple[Any, ...]]:
+def _split(hint: Any) -> tuple[Any, tuple[Any, ...]]:
     if typing.get_origin(hint) is Annotated:
         return hint.__origin__, hint.__metadata__
     return hint, ()

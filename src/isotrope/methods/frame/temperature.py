@@ -20,7 +20,7 @@ RATE = 100.0
 
 
 class Temperature(nn.Module):
-    """τ = exp(−s); s is the parameter, so that a step is a share of τ, and s is put back between −log 1 and −log 0.01."""
+    """τ = exp(−s); s is the parameter, so that a step is a share of τ; s is put back between −log 1 and −log 0.01."""
 
     def __init__(self, temperature: float) -> None:
         super().__init__()

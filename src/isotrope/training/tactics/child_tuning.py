@@ -1,11 +1,12 @@
 """Child-Tuning (Xu et al. 2021): the forward pass has the whole network, the update only a part of its weights.
 
-    F (task-free)     g̃ = g ⊙ M_t / p,   M_t ~ Bernoulli(p), drawn anew each step: the mean of g̃ is g
+    F (task-free)     g̃ = g ⊙ M_t / p,   M_t ~ Bernoulli(p), sampled at each step: the mean of g̃ is g
     D (task-driven)   g̃ = g ⊙ M,         M: the share p of the weights with the largest Fisher information, chosen once
 
     Fisher:  F_i = mean over records of (∂ℓ/∂w_i)²
 
-The gradient is changed after clipping and before the optimiser sees it, alike in every process. p = 1 is plain training.
+The gradient is changed after clipping and before the optimiser sees it, alike in every process. p = 1 is plain
+training.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ from isotrope.training.tactics.tactic import Tactic, TacticSettings
 if TYPE_CHECKING:
     from accelerate import Accelerator
 
-MASKS, FISHER = 1 << 20, 1 << 21  # apart from the keys of the steps
+MASKS, FISHER = 1 << 20, 1 << 21  # random keys that no step has
 
 
 @dataclass(frozen=True)
@@ -163,7 +164,8 @@ def blocks(combined: Combined) -> dict[str, nn.Parameter]:
     found = {name: parameter for name, parameter in named if id(parameter) in inside and parameter.requires_grad}
     if not found:
         raise InputError(
-            "Child-Tuning D chooses among the weights of the backbone's layers, and this model has none that are trained."
+            "Child-Tuning D chooses among the weights of the backbone's layers, "
+            "and this model has none that are trained."
         )
     return found
 
