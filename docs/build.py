@@ -50,13 +50,14 @@ This page is written by `make docs` from the code; do not edit it. On the comman
 
 
 def table(settings: type[Settings], defaults: Mapping[str, Any] | None = None) -> str:
-    """Default, range and meaning of each setting, as Markdown."""
+    """Default, values and meaning of each setting, as Markdown."""
     found = describe(settings, defaults)
     if not found:
         return "None of its own.\n"
-    lines = ["| setting | type | default | range | meaning |", "|---|---|---|---|---|"]
+    lines = ["| setting | default | values | meaning |", "|---|---|---|---|"]
     for one in found:
-        cells = [f"`{one.name}`", one.type, f"`{one.default}`", one.range, one.meaning]
+        values = one.range if one.range.startswith("one of") else ", ".join(filter(None, (one.type, one.range)))
+        cells = [f"`{one.name}`", f"`{one.default}`", values, one.meaning]
         lines.append(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |")
     return "\n".join(lines) + "\n"
 
@@ -69,8 +70,10 @@ def settings_page() -> str:
     parts = [HEAD, _section("The loop", _first_line(LoopSettings), table(LoopSettings))]
     for name, auxiliary in auxiliaries().items():
         assert auxiliary.Added is not None
-        about = f"{auxiliary.card.title} as an auxiliary loss, added to any method that shares its text."
-        parts.append(_section(f"Added {name}", about, table(auxiliary.Added)))
+        about = (
+            f"{auxiliary.card.title}, [added to a method](../guides/training.md#auxiliary-losses) that shares its text."
+        )
+        parts.append(_section(f"{name} as an auxiliary loss", about, table(auxiliary.Added)))
     for name, tactic in tactics().items():
         page = f"[{tactic.card.title}](../methods/{name.replace('-', '_')}.md)"
         parts.append(_section(name, page, table(tactic.Settings)))
