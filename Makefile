@@ -46,7 +46,7 @@ bench: $(VENV)/dev
 
 docs: $(VENV)/docs
 	$(BIN)/python docs/build.py
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 	@echo "The site is built: open site/index.html, or serve it for the search: $(BIN)/python -m http.server --directory site"
 
 clean:

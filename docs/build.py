@@ -1,11 +1,13 @@
 """Write docs/reference/settings.md from the code, and check that the pages hold together.
 
-The laws: every link leads somewhere, every method and every space is named on its page, prose has at most 100 columns,
-and a word has one spelling. ``make docs`` runs this before it builds the site.
+The laws: every link leads somewhere, every file and every name of the package that a page mentions exists, every method
+and every space is named on its page, prose has at most 100 columns, and a word has one spelling. ``make docs`` runs
+this before it builds the site.
 """
 
 from __future__ import annotations
 
+import importlib
 import inspect
 import re
 import sys
@@ -28,7 +30,17 @@ COLUMNS = 100
 LINK = re.compile(r"\[[^\]]*\]\(([^)#\s]+)[^)]*\)")
 CODE = re.compile(r"^```.*?^```|`[^`\n]*`", re.DOTALL | re.MULTILINE)
 UNBROKEN = re.compile(r"^```.*?^```|^\$\$.*?^\$\$|^\|.*?$|^!\[.*?$|^<.*?$", re.DOTALL | re.MULTILINE)
-SPELLED = {"tokeniser": "tokenizer", "tokenisers": "tokenizers", "anew": "again", "kept aside": "held out"}
+FILE = re.compile(r"(?<![\w./-])(?:\w+/)+\w+\.(?:py|js|sh|yaml)\b")
+NAME = re.compile(r"(?<![\w./-])isotrope(?!\.json)(?:\.[A-Za-z_]\w*)+")
+HOMES = ("", "src", "src/isotrope")  # a file is named from the root, from src/ or from the package
+SPELLED = {
+    "tokeniser": "tokenizer",
+    "tokenisers": "tokenizers",
+    "anew": "again",
+    "kept aside": "held out",
+    "beside": "next to, or added to",
+    "told": "predicted",
+}
 HEAD = """# Settings
 
 This page is written by `make docs` from the code; do not edit it. On the command line a setting is
@@ -38,13 +50,14 @@ This page is written by `make docs` from the code; do not edit it. On the comman
 
 
 def table(settings: type[Settings], defaults: Mapping[str, Any] | None = None) -> str:
-    """Default, range and meaning of each setting, as Markdown."""
+    """Default, values and meaning of each setting, as Markdown."""
     found = describe(settings, defaults)
     if not found:
         return "None of its own.\n"
-    lines = ["| setting | type | default | range | meaning |", "|---|---|---|---|---|"]
+    lines = ["| setting | default | values | meaning |", "|---|---|---|---|"]
     for one in found:
-        cells = [f"`{one.name}`", one.type, f"`{one.default}`", one.range, one.meaning]
+        values = one.range if one.range.startswith("one of") else ", ".join(filter(None, (one.type, one.range)))
+        cells = [f"`{one.name}`", f"`{one.default}`", values, one.meaning]
         lines.append(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |")
     return "\n".join(lines) + "\n"
 
@@ -57,8 +70,10 @@ def settings_page() -> str:
     parts = [HEAD, _section("The loop", _first_line(LoopSettings), table(LoopSettings))]
     for name, auxiliary in auxiliaries().items():
         assert auxiliary.Added is not None
-        about = f"{auxiliary.card.title} as an auxiliary loss, added to any method that shares its text."
-        parts.append(_section(f"Added {name}", about, table(auxiliary.Added)))
+        about = (
+            f"{auxiliary.card.title}, [added to a method](../guides/training.md#auxiliary-losses) that shares its text."
+        )
+        parts.append(_section(f"{name} as an auxiliary loss", about, table(auxiliary.Added)))
     for name, tactic in tactics().items():
         page = f"[{tactic.card.title}](../methods/{name.replace('-', '_')}.md)"
         parts.append(_section(name, page, table(tactic.Settings)))
@@ -101,7 +116,10 @@ def _of_page(page: Path, text: str) -> Iterator[str]:
     for target in LINK.findall(prose):
         if not re.match(r"[a-z]+:", target) and not (page.parent / target).exists():
             yield f"{where}: the link to {target} leads nowhere."
-    if page == SETTINGS or DOCS not in page.parents:
+    if page.name == "CONTRIBUTING.md":  # it names files that its reader is to write
+        return
+    yield from _of_names(where, text)
+    if page == SETTINGS:
         return
     for line in UNBROKEN.sub("", text).splitlines():
         if len(line) > COLUMNS:
@@ -109,6 +127,27 @@ def _of_page(page: Path, text: str) -> Iterator[str]:
     for wrong, right in SPELLED.items():
         if re.search(rf"\b{wrong}\b", prose, re.IGNORECASE):
             yield f"{where}: we write '{right}', not '{wrong}'."
+
+
+def _of_names(where: Path, text: str) -> Iterator[str]:
+    for place in sorted(set(FILE.findall(text))):
+        if "NAME" not in place and not any((ROOT / home / place).is_file() for home in HOMES):
+            yield f"{where}: there is no file {place}."
+    for name in sorted(set(NAME.findall(text))):
+        if not _exists(name):
+            yield f"{where}: there is no {name}."
+
+
+def _exists(name: str) -> bool:
+    """Whether a dotted name leads to a module of the package, or to what stands in one."""
+    parts = name.split(".")
+    found: Any = importlib.import_module(parts[0])
+    for number, part in enumerate(parts[1:], 2):
+        try:
+            found = importlib.import_module(".".join(parts[:number]))
+        except ModuleNotFoundError:
+            found = getattr(found, part, None)
+    return found is not None
 
 
 def main() -> None:

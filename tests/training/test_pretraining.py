@@ -364,6 +364,16 @@ def test_held_out_documents_begin_no_pair_of_training(ordered: Path, tiny: Path)
     assert seen == set(range(400)) - aside
 
 
+def test_held_out_sentences_that_repeat_are_measured(tmp_path: Path, topics: list[str], tiny: Path) -> None:
+    """Every document has the same first sentence: the held-out ones fill no batch of all of them."""
+    path = tmp_path / "greeting.txt"
+    documents = [["good morning", *topics[2 * number : 2 * number + 2]] for number in range(400)]
+    path.write_text("\n\n".join("\n".join(document) for document in documents) + "\n", encoding="utf-8")
+    task = opened(paired_task, path, tiny, PretrainSettings(tasks="mlm,sop", length=32))
+    assert len(task.held) == 4
+    assert len(task.held_out()["scores"]) == 3
+
+
 @pytest.mark.parametrize(
     ("tasks", "said"),
     [

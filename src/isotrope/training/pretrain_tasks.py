@@ -108,7 +108,7 @@ def paired_task(
     }
 
     def held_out() -> dict[str, Tensor]:
-        size = min(settings.batch_size, len(held))
+        size = min(settings.batch_size, len(np.unique(corpus.keys[held])))  # a batch holds no sentence twice
         return represent_held_out(combined, corpus, held, size, settings.seed)
 
     return Task(combined, CorpusFeed(combined, corpus, train, loop, accelerator), facts, held, held_out)
