@@ -154,7 +154,8 @@
       let best = null;
       let reach = 24 ** 2;
       for (const point of points) {
-        const away = (point.x - x) ** 2 + (point.y - y) ** 2 - (point.large ? 25 : 0); // a model before a checkpoint under it
+        const lead = point.large ? 25 : 0; // a model before a checkpoint under it
+        const away = (point.x - x) ** 2 + (point.y - y) ** 2 - lead;
         if (away < reach) [best, reach] = [point, away];
       }
       if (!best) return out();
