@@ -41,12 +41,10 @@ BUILT_ON = {
     ("dclr", "simcse"): "DropoutPair: SimCSE's pair with other negatives",
     ("ease", "simcse"): "DropoutPair: SimCSE's pair with entities",
 }
-UNCONVERTED = ()  # rooms whose settings do not carry their ranges yet
 
 CODE = [path for room in ("src", "tests", "benchmarks", "docs", "recipes") for path in (ROOT / room).rglob("*.py")]
 PAGES = sorted({*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")})
 GENERATED = ("settings.md",)  # written by `make docs`
-NOT_YET_REFLOWED: tuple[str, ...] = ()
 PRAGMA = re.compile(r"\s*# (type: ignore|noqa|isort: ).*$")  # it cannot be broken
 UNBROKEN = re.compile(r"^(`{3,}).*?^\1|^\$\$.*?^\$\$", re.DOTALL | re.MULTILINE)  # code and equations
 LINK = re.compile(r"!?\[[^\]]*\]\([^)]*\)|<?https?://\S+")
@@ -144,10 +142,7 @@ def test_no_line_of_code_is_longer_than_120_columns() -> None:
 
 
 def test_no_line_of_prose_is_longer_than_100_columns() -> None:
-    left_out = (*GENERATED, *NOT_YET_REFLOWED)
-    assert [line for page in PAGES if page.name not in left_out for line in long_lines(page)] == []
-    fits = [page.name for page in PAGES if page.name in NOT_YET_REFLOWED and not any(long_lines(page))]
-    assert fits == [], "take it out of NOT_YET_REFLOWED"
+    assert [line for page in PAGES if page.name not in GENERATED for line in long_lines(page)] == []
 
 
 def long_lines(page: Path) -> Iterator[str]:
@@ -165,7 +160,7 @@ def settings_classes() -> dict[str, type[Settings]]:
         **{name: method.Settings for name, method in registry().items()},
         **{f"{name} as an auxiliary loss": settings for name, settings in added.items()},
         **{name: tactic.Settings for name, tactic in tactics().items()},
-        **{name: space.Settings for name, space in spaces().items() if "spaces" not in UNCONVERTED},
+        **{name: space.Settings for name, space in spaces().items()},
         "the loop": LoopSettings,
         "pretrain": PretrainSettings,
     }
@@ -184,12 +179,7 @@ def is_number(setting: Described) -> bool:
 
 def test_settings_have_a_type() -> None:
     """``settings: Any`` hides a misspelled setting from mypy. Keyword arguments of a verb may be any."""
-    found = [
-        f"{place(path)}:{node.lineno}"
-        for path in module_files()
-        if path.relative_to(PACKAGE).parts[0] not in UNCONVERTED
-        for node in untyped_settings(parsed(path))
-    ]
+    found = [f"{place(path)}:{node.lineno}" for path in module_files() for node in untyped_settings(parsed(path))]
     assert found == []
 
 
