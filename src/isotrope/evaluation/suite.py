@@ -1,7 +1,7 @@
 """A suite: one way to judge an encoder, under a name and a protocol; and how suites are found.
 
-A class in a file of this folder that inherits from ``Suite`` and has a card is found by ``isotrope.evaluate``, by the
-command line and by a comparison. Nothing else knows its name.
+A class in a file of this folder that inherits from ``Suite`` and has a card is found by ``isotrope.evaluate`` and by
+the command line. A comparison judges by those whose ``summary`` it has columns for (comparison/judges.py).
 """
 
 from __future__ import annotations
