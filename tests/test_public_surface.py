@@ -71,7 +71,7 @@ def test_a_command_takes_free_settings_where_its_function_does(command: str) -> 
 
 
 def test_a_verb_that_passes_its_parameters_on_has_those_of_its_room() -> None:
-    from isotrope.comparison.compare import compare
+    from isotrope.comparison.line_up import plan_comparison
     from isotrope.encoders.loading import load
     from isotrope.report.build import make_report
     from isotrope.search.mining import mine
@@ -82,7 +82,9 @@ def test_a_verb_that_passes_its_parameters_on_has_those_of_its_room() -> None:
         assert [(one.name, one.kind, one.default) for one in here.values()] == [
             (one.name, one.kind, one.default) for one in there.values()
         ]
-    assert list(parameters(api.compare)) == list(parameters(compare))  # methods may be left out to read a file back
+    assert list(parameters(api.compare)) == list(
+        parameters(plan_comparison)
+    )  # methods may be left out to read a file back
 
 
 def test_every_public_name_exists_and_is_listed() -> None:

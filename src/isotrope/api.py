@@ -190,9 +190,10 @@ def compare(
 
     if not names and len(sources) == 1 and Path(sources[0]).name == FILE:
         return Comparison.read(sources[0])
-    from isotrope.comparison.compare import compare as run_comparison
+    from isotrope.comparison.compare import run_comparison
+    from isotrope.comparison.line_up import plan_comparison
 
-    return run_comparison(
+    plan = plan_comparison(
         data,
         names,
         output,
@@ -207,6 +208,7 @@ def compare(
         own=own,
         **settings,
     )
+    return run_comparison(plan)
 
 
 # ---- encoders

@@ -127,7 +127,7 @@ def test_no_data_and_no_seeds_are_refused(tiny: Path, sentences: Path, tmp_path:
     [
         ({"methods": "simsce"}, "did you mean 'simcse'"),
         ({"methods": []}, "No method was named"),
-        ({"settings": {"batch_size": 0}}, "batch_size must be at least"),
+        ({"batch_size": 0}, "batch_size must be at least"),
         ({"own": {"simcse": {"temprature": 3}}}, "did you mean 'temperature'"),
         ({"pooling": "meen"}, "did you mean 'mean'"),
         ({"suite": "stss"}, "Unknown suite of a comparison 'stss'"),
@@ -163,7 +163,7 @@ def test_a_plan_has_a_task_for_each_row_and_seed_and_settings_resolved(sentences
         tmp_path / "all",
         seeds=2,
         own={"hot": {"temperature": "0.5"}},
-        settings={"seed": 7},
+        seed=7,
     )
     tasks = plan.tasks("a fingerprint")
     assert [task.name for task in tasks] == ["simcse-seed-7", "simcse-seed-8", "hot-seed-7", "hot-seed-8"]

@@ -63,13 +63,13 @@ def plan_comparison(
     suite: str | Sequence[str] | None = None,
     parallel: int = 1,
     own: Mapping[str, Mapping[str, Any]] | None = None,
-    settings: Mapping[str, Any] | None = None,
+    **settings: Any,
 ) -> Plan:
-    """The plan, or the first thing that is wrong with it. The parameters are those of ``compare``."""
+    """The plan, or the first thing that is wrong with it. The parameters are those of ``isotrope.compare``."""
     if seeds < 1 or parallel < 1:
         raise InputError(f"seeds and parallel must be at least 1; {seeds} and {parallel} were given.")
     compared = labelled(methods.split(",") if isinstance(methods, str) else methods)
-    common = loop_settings(settings or {}, compared)
+    common = loop_settings(settings, compared)
     asked = ask_methods(compared, own or {}, common)
     if pooling is not None:
         Pooling.named(pooling, 1)  # refuses an unknown one

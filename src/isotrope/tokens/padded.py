@@ -30,9 +30,6 @@ class Tokens:
     def to(self, device: torch.device) -> Tokens:
         return self._each(lambda tensor: tensor.to(device, non_blocking=True), self.lengths)
 
-    def pin(self) -> Tokens:
-        return self._each(torch.Tensor.pin_memory, self.lengths)
-
     def rows(self, rows: slice | npt.NDArray[np.int64]) -> Tokens:
         """Some rows, without the padding they do not need."""
         lengths = self.lengths[rows]

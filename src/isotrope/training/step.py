@@ -74,7 +74,12 @@ def compute_gradient(
 
 def represent(combined: Combined, batch: Batch, accelerator: Accelerator, key: Key) -> dict[str, Tensor]:
     """Representations of a batch or a chunk of it, in float32; what the forward draws is keyed by ``key``."""
-    torch.manual_seed(keyed_seed(*key))
+    return represent_seeded(combined, batch, accelerator, keyed_seed(*key))
+
+
+def represent_seeded(combined: Combined, batch: Batch, accelerator: Accelerator, seed: int) -> dict[str, Tensor]:
+    """The same, from a seed."""
+    torch.manual_seed(seed)
     with accelerator.autocast():
         representations = combined.represent(batch.to(accelerator.device))
     return {name: tensor.float() if tensor.is_floating_point() else tensor for name, tensor in representations.items()}

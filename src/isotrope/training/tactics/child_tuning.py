@@ -31,7 +31,7 @@ from isotrope.progress import bar
 from isotrope.training.feeds import CorpusFeed, make_batch
 from isotrope.training.gathering import processes
 from isotrope.training.loop_settings import LoopSettings
-from isotrope.training.step import keyed_seed
+from isotrope.training.step import keyed_seed, represent_seeded
 from isotrope.training.tactics.layer_names import BLOCK
 from isotrope.training.tactics.tactic import Tactic, TacticSettings
 
@@ -173,11 +173,8 @@ def blocks(combined: Combined) -> dict[str, nn.Parameter]:
 def _gradients(
     combined: Combined, batch: Batch, parameters: list[nn.Parameter], accelerator: Accelerator
 ) -> list[Tensor]:
-    torch.manual_seed(batch.seed)
-    with accelerator.autocast():
-        found = combined.represent(batch.to(accelerator.device))
-    floats = {name: tensor.float() if tensor.is_floating_point() else tensor for name, tensor in found.items()}
-    loss = combined.total(combined.loss(floats, batch.generator()))
+    found = represent_seeded(combined, batch, accelerator, batch.seed)
+    loss = combined.total(combined.loss(found, batch.generator()))
     if not loss.requires_grad:
         return [torch.zeros_like(parameter) for parameter in parameters]
     gradients = torch.autograd.grad(loss, parameters, allow_unused=True)
