@@ -1,10 +1,10 @@
-"""The texts of the comparison in docs/notes/comparison.md, from the benchmark data and the corpora that `isotrope
-leaks` has cleaned.
+"""The texts of the ledger in docs/notes/comparison.md, from the benchmark data and the corpora.
 
-    python recipes/compare/texts.py WORK DATA     WORK/text/*.txt.xz and DATA → WORK/compare/
+    python recipes/compare/texts.py DATA FOLDER
 
-Nothing here holds a sentence of an STS, SICK or transfer test set: what `leaks` did not clean is checked line by line.
-The questions for supcon are those of TREC's training part.
+The mix is that of the built-in encoder: captions, forum and news whole, a quarter of everything else. Sentences and
+documents are drawn from it with a fixed seed and in the same shares. No line holds a sentence of an STS, SICK or
+transfer test set, and none of the labelled sets is one that a model is judged by.
 """
 
 from __future__ import annotations
@@ -12,90 +12,135 @@ from __future__ import annotations
 import lzma
 import random
 import sys
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from isotrope.data.leaks import protect
-from isotrope.data.readers import column, read
-from isotrope.data.record_types import record_type_named
+from isotrope.data.leaks import Protected, protect
+from isotrope.data.readers import column
 from isotrope.evaluation.benchmark_files import protected_files
 
-RUNNING = ("wikinews_docs", "wiki2_docs", "forum_docs")
-LINES = 40_000  # of each
-TURNS = 60_000
-LINKS = 40_000
-NLI = ("snli.dev", "mnli.dev", "lingnli.train", "wikinli.train")
+LEFT_OUT = ("textbooks_docs", "wikitext2.test", "wikitext2.valid")  # as for the built-in encoder
+CONVERSATIONAL = ("captions", "forum_docs", "wikinews_docs")  # nearest to everyday sentences: all of them
+SENTENCES, DOCUMENT_LINES = 200_000, 200_000
+DIALOGUE_LINES, LINKS = 60_000, 60_000
+NLI = ("snli.dev", "mnli.dev", "lingnli.train", "wikinli.train", "cad_snli.train")
+WORDS = range(5, 41)
 
 
-def main(work: Path, data: Path) -> None:
-    folder = work / "compare"
-    folder.mkdir(exist_ok=True)
-    running = [document for name in RUNNING for document in _documents(work / "text" / f"{name}.txt.xz", LINES)]
-    _write(folder / "text.txt", "\n\n".join("\n".join(document) for document in running))
-    _write(
-        folder / "dialogues.txt",
-        "\n\n".join("\n".join(talk) for talk in _documents(work / "text" / "dialog_sgd.txt.xz", TURNS)),
-    )
+def main(data: Path, folder: Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
     protected = protect(protected_files(data))
-    _table(
-        folder / "linked.tsv",
-        ("sentence", "entity"),
-        [row for row in _linked(data) if not protected.found_in(row[0])][:LINKS],
-    )
-    triples = zip(*(column(work / "triples.tsv", name) for name in ("anchor", "positive", "negative")), strict=True)
-    _table(folder / "triples.tsv", ("anchor", "positive", "negative"), list(triples))
-    pairs = [row for name in NLI for row in _columns(data / "nli" / f"{name}.tsv.gz", "premise", "hypothesis", "label")]
-    random.Random(0).shuffle(pairs)
-    _table(
-        folder / "pairs.tsv",
-        ("premise", "hypothesis", "label"),
-        [row for row in pairs if not any(protected.found_in(t) for t in row[:2])],
-    )
-    _table(
-        folder / "questions.tsv",
-        ("text", "label"),
-        _columns(data / "transfer" / "trec.train.tsv.gz", "sentence", "label"),
-    )
+    corpora = {name: lines for name, lines in _corpora(data) if name not in LEFT_OUT}
+    mix = _mix(corpora)
+    _write(folder / "sentences.txt.xz", _first(mix, SENTENCES, protected))
+    shares = Counter(name for name, _ in mix)
+    shares.pop("captions")  # they have no documents
+    _write(folder / "documents.txt.xz", _documents(corpora, shares, protected))
+    talks = _drawn(corpora["dialog_sgd"], DIALOGUE_LINES)
+    _write(folder / "dialogues.txt.xz", _joined(talk for talk in talks if not _leaks(talk, protected)))
+    _table(folder / "linked.tsv.xz", ("sentence", "entity"), _linked(data, corpora["wiki_docs"], protected))
+    nli = data / "nli"
+    triples = _rows(nli / "triples.tsv.gz", "premise", "entailment", "contradiction")
+    _table(folder / "triples.tsv.xz", ("anchor", "positive", "negative"), _clean(triples, protected))
+    _table(folder / "plain_pairs.tsv.xz", ("anchor", "positive"), [row[:2] for row in _clean(triples, protected)])
+    pairs = [row for name in NLI for row in _rows(nli / f"{name}.tsv.gz", "premise", "hypothesis", "label")]
+    _table(folder / "labelled_pairs.tsv.xz", ("premise", "hypothesis", "label"), _clean(pairs, protected))
+    scored = _rows(data / "pairs" / "scored_captions.tsv.gz", "sentence1", "sentence2", "score")
+    _table(folder / "scored_pairs.tsv.xz", ("sentence1", "sentence2", "score"), _clean(scored, protected))
+    labelled = _rows(data / "clustering" / "stackoverflow.tsv.gz", "sentence", "label")
+    _table(folder / "labelled.tsv.xz", ("text", "label"), _clean(labelled, protected))
 
 
-def _documents(file: Path, lines: int) -> list[list[str]]:
-    """Whole documents drawn at random, until they have so many lines."""
-    documents: dict[int, list[str]] = {}
-    for record in read(file, record_type_named("documents")):
-        if record.texts[0]:
-            documents.setdefault(record.document, []).append(record.texts[0])
-    drawn = list(documents.values())
-    random.Random(0).shuffle(drawn)
-    found: list[list[str]] = []
-    for document in drawn:
-        found.append(document)
-        lines -= len(document)
-        if lines <= 0:
+def _corpora(data: Path) -> Iterator[tuple[str, list[str]]]:
+    for file in sorted((data / "corpora").glob("*.txt.xz")):
+        with lzma.open(file, "rt", encoding="utf-8") as lines:
+            yield file.name.removesuffix(".txt.xz"), [line.strip() for line in lines]
+
+
+def _mix(corpora: dict[str, list[str]]) -> list[tuple[str, str]]:
+    """(corpus, sentence) in random order."""
+    mixed = [
+        (name, line)
+        for name, lines in corpora.items()
+        for number, line in enumerate(lines)
+        if (name in CONVERSATIONAL or number % 4 == 0) and line.count(" ") + 1 in WORDS
+    ]
+    random.Random(0).shuffle(mixed)
+    return mixed
+
+
+def _first(mix: Iterable[tuple[str, str]], count: int, protected: Protected) -> list[str]:
+    found: dict[str, None] = {}
+    for _, line in mix:
+        if line not in found and not protected.found_in(line):
+            found[line] = None
+        if len(found) == count:
             break
+    return list(found)
+
+
+def _documents(corpora: dict[str, list[str]], shares: Counter[str], protected: Protected) -> list[str]:
+    documents = [
+        [line for line in document if not protected.found_in(line)]
+        for name, share in shares.items()
+        for document in _drawn(corpora[name], DOCUMENT_LINES * share // shares.total())
+    ]
+    random.Random(0).shuffle(documents)
+    return _joined(documents)
+
+
+def _drawn(lines: Sequence[str], count: int) -> list[list[str]]:
+    """Documents drawn at random, until they have so many lines; of a very long one, a run of 200 lines."""
+    documents: list[list[str]] = [[]]
+    for line in lines:
+        if line and len(documents[-1]) < 200:
+            documents[-1].append(line)
+        elif documents[-1]:
+            documents.append([line] if line else [])
+    random.Random(0).shuffle(documents)
+    found: list[list[str]] = []
+    while documents and sum(map(len, found)) < count:
+        found.append(documents.pop())
     return found
 
 
-def _linked(data: Path) -> list[tuple[str, ...]]:
+def _joined(documents: Iterable[list[str]]) -> list[str]:
+    return [line for document in documents if len(document) > 1 for line in (*document, "")]
+
+
+def _leaks(texts: Iterable[str], protected: Protected) -> bool:
+    return any(protected.found_in(text) for text in texts)
+
+
+def _linked(data: Path, lines: Sequence[str], protected: Protected) -> list[tuple[str, ...]]:
     """Sentences of Wikipedia with the article that they mention."""
-    with lzma.open(data / "corpora" / "wiki_docs.txt.xz", "rt", encoding="utf-8") as file:
-        lines = [line.strip() for line in file]
-    mentions = data / "entity" / "wiki_title_mentions.tsv.xz"
-    found = [(lines[int(line)], entity) for line, entity in _columns(mentions, "line", "entity")]
-    random.Random(0).shuffle(found)
-    return found
+    mentions = _rows(data / "entity" / "wiki_title_mentions.tsv.xz", "line", "entity")
+    random.Random(0).shuffle(mentions)
+    return _clean([(lines[int(line)], entity) for line, entity in mentions[: 2 * LINKS]], protected, shuffled=False)[
+        :LINKS
+    ]
 
 
-def _columns(path: Path, *names: str) -> list[tuple[str, ...]]:
+def _clean(rows: list[tuple[str, ...]], protected: Protected, shuffled: bool = True) -> list[tuple[str, ...]]:
+    kept = [row for row in rows if not _leaks(row, protected)]
+    if shuffled:
+        random.Random(0).shuffle(kept)
+    return kept
+
+
+def _rows(path: Path, *names: str) -> list[tuple[str, ...]]:
     return list(zip(*(column(path, name) for name in names), strict=True))
 
 
-def _table(path: Path, header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    _write(path, "\n".join("\t".join(row) for row in (header, *rows)))
+def _table(path: Path, header: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    _write(path, ["\t".join(row) for row in (header, *rows)])
 
 
-def _write(path: Path, text: str) -> None:
-    path.write_text(text + "\n", encoding="utf-8")
-    print(path, text.count("\n") + 1, "lines")
+def _write(path: Path, lines: Sequence[str]) -> None:
+    with lzma.open(path, "wt", encoding="utf-8") as file:
+        file.write("\n".join(lines) + "\n")
+    print(f"{path.name}: {sum(map(bool, lines)):,} lines")
 
 
 if __name__ == "__main__":

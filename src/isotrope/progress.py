@@ -1,7 +1,8 @@
-"""A progress bar with rate and time left, shown at a terminal only."""
+"""What a run tells its user while it works: a progress bar, at a terminal only, and lines of the log."""
 
 from __future__ import annotations
 
+import logging
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,6 +16,13 @@ class Advance(Protocol):
 
 
 _hidden = False
+_log = logging.getLogger("isotrope")
+
+
+def say(sentence: str) -> None:
+    """One line of the log, at level INFO of the logger "isotrope"; the command line shows it on standard error."""
+    if not _hidden:
+        _log.info(sentence)
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 import warnings
 from collections.abc import Sequence
@@ -23,6 +24,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run a command; bad input is one sentence and exit code 2, never a traceback."""
     warnings.showwarning = lambda message, *rest, **named: print(f"warning: {message}", file=sys.stderr)
     warnings.filterwarnings("ignore", module=r"(torch|transformers|accelerate|huggingface_hub)\b")
+    _show_log()
     given = list(arguments) if arguments is not None else None
     try:
         status = app(args=given, prog_name="isotrope", standalone_mode=False)
@@ -39,6 +41,13 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         sys.stderr.close()
         sys.exit(0)
     sys.exit(status if isinstance(status, int) else 0)
+
+
+def _show_log() -> None:
+    """Lines of the log go to standard error as they are."""
+    log = logging.getLogger("isotrope")
+    log.setLevel(logging.INFO)
+    log.handlers, log.propagate = [logging.StreamHandler(sys.stderr)], False
 
 
 def _fail(sentence: str) -> NoReturn:

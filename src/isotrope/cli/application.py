@@ -65,7 +65,11 @@ app = typer.Typer(
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 Columns = Annotated[str | None, typer.Option(help="Columns to use, by name, joined by commas.")]
 Pooling = Annotated[
-    str | None, typer.Option(help="cls, mean, max, first_last, embed_last or last2; default: the model's own.")
+    str | None,
+    typer.Option(
+        help="cls, mean, max, first_last, layer:K …; auto: the paper's for a raw language model, else the model's.",
+        show_default="auto",
+    ),
 ]
 Model = Annotated[str, typer.Argument(metavar="MODEL", help="A folder, a hub id, builtin or builtin-base.")]
 

@@ -19,7 +19,7 @@ from isotrope.errors import InputError
 if TYPE_CHECKING:
     from isotrope.training.run import Run
 
-LISTED = ("name", "title", "year", "family", "needs", "kind")
+LISTED = ("name", "title", "year", "family", "needs", "read_out", "kind")
 
 
 @app.command(cls=Command)
@@ -104,6 +104,7 @@ def _print_run(run: Run, as_json: bool) -> None:
         "model": str(run.folder / "model"),
         "selected_step": run.selected_step,
         "selected_by": run.selected_by,
+        "read_out": asdict(run.read_out),
         "data": str(run.corpus.counts),
         "evaluations": evaluations,
     }
@@ -111,6 +112,7 @@ def _print_run(run: Run, as_json: bool) -> None:
     print_rows(summary, rows, as_json)
     if not as_json:
         print(f"data: {run.corpus.counts}")
+        print(run.read_out)
         print(f"kept: step {run.selected_step}, {run.selected_by}")
         print(f"model: {run.folder / 'model'}")
 

@@ -21,6 +21,7 @@ def run_comparison(plan: Plan) -> Comparison:
     A run that fails is reported, and the others go on.
     """
     encoder = load(plan.terms.model, plan.terms.pooling)
+    plan = plan.reading_out(encoder)
     fingerprint, device = encoder.fingerprint(), str(encoder.device)
     tasks = plan.tasks(fingerprint)
     kept = finished_runs(tasks)

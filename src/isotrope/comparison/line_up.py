@@ -10,7 +10,7 @@ import os
 import re
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,9 @@ from isotrope.comparison.method_terms import ask_method, loop_settings, loop_val
 from isotrope.comparison.terms import Contestant, Data, Files, MethodTerms, Place, Task, Terms
 from isotrope.comparison.text_choice import choose_text, text_files
 from isotrope.data.tables import check_file
+from isotrope.encoders.encoder import Encoder
 from isotrope.encoders.pooling import Pooling
+from isotrope.encoders.read_out import named, with_read_out
 from isotrope.errors import InputError, nearest
 from isotrope.files import file_digest
 
@@ -39,6 +41,10 @@ class Plan:
     @property
     def labels(self) -> list[str]:
         return [one.label for one in self.contestants]
+
+    def reading_out(self, start: Encoder) -> Plan:
+        """The plan with the pooling of each paper, for the methods that read this start out by another than its own."""
+        return replace(self, contestants=[_reading_out(one, start, self.terms.pooling) for one in self.contestants])
 
     def tasks(self, fingerprint: str) -> list[Task]:
         """A task for each contestant and seed, seed after seed."""
@@ -71,6 +77,7 @@ def plan_comparison(
     compared = labelled(methods.split(",") if isinstance(methods, str) else methods)
     common = loop_settings(settings, compared)
     asked = ask_methods(compared, own or {}, common)
+    pooling = named(pooling)
     if pooling is not None:
         Pooling.named(pooling, 1)  # refuses an unknown one
     place = data_dir or os.environ.get("ISOTROPE_DATA")
@@ -133,6 +140,16 @@ def enter(asked: Mapping[str, MethodTerms], data: Data) -> list[Contestant]:
         )
         for label, method in asked.items()
     ]
+
+
+def _reading_out(contestant: Contestant, start: Encoder, given: str | None) -> Contestant:
+    method = contestant.method
+    if method.pooling or method.from_scratch:
+        return contestant
+    pooling = with_read_out(start, given, method.read_out, method.name)[1].pooling
+    if pooling == start.pooling.name:
+        return contestant
+    return replace(contestant, method=replace(method, pooling=pooling))
 
 
 def _new_folder() -> Path:

@@ -13,6 +13,7 @@ from typing import Any
 
 from isotrope.comparison.terms import MethodTerms
 from isotrope.encoders.pooling import Pooling
+from isotrope.encoders.read_out import named
 from isotrope.errors import InputError
 from isotrope.methods.frame.from_scratch import FromScratch
 from isotrope.methods.frame.method_registry import find, registry
@@ -28,7 +29,7 @@ def ask_method(name: str, given: Mapping[str, Any], common: Mapping[str, Any]) -
     """A method with its own settings (``given``) and everybody's (``common``), or what is wrong with them."""
     method = find(name)
     settings = {setting.replace("-", "_"): value for setting, value in given.items()}
-    pooling = settings.pop("pooling", None)
+    pooling = named(settings.pop("pooling", None))
     if pooling is not None:
         Pooling.named(pooling, 1)  # refuses an unknown one
     equal = next((setting for setting in EQUAL if setting in settings), None)
@@ -49,6 +50,7 @@ def ask_method(name: str, given: Mapping[str, Any], common: Mapping[str, Any]) -
         record_types=tuple(method.record_types(chosen)),
         from_scratch=issubclass(method, FromScratch),
         keeps_last=method.keeps == "last",
+        read_out=method.card.read_out,
     )
 
 

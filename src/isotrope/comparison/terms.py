@@ -41,6 +41,7 @@ class MethodTerms:
     record_types: tuple[str, ...]  # in the order in which they are tried
     from_scratch: bool  # it makes its encoder from the data and takes no model
     keeps_last: bool  # the last weights are kept, not those with the best score
+    read_out: str | None = None  # the pooling of its paper, taken from a raw start where no other is given
 
 
 @dataclass(frozen=True)

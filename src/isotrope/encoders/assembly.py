@@ -12,6 +12,7 @@ from isotrope.encoders.encoder import Encoder
 from isotrope.encoders.parts.part import Backbone
 from isotrope.encoders.parts.token_weights import TokenWeighting
 from isotrope.encoders.pooling import Pooling
+from isotrope.encoders.read_out import RAW, is_raw
 from isotrope.errors import InputError
 
 
@@ -37,14 +38,16 @@ class Assembly:
         first, weights = self.first, self.token_weights
         if weights is not None and weights.pooling_name and pooling not in (None, weights.pooling_name):
             self.token_weights = None  # weights that belong to one pooling are of no use to another
+        chosen = self._chosen(pooling)
+        raw = is_raw(self.facts) or (self.pooling is None and not first.own_pooling and not self.parts)
         return Encoder(
             first.backbone,
             first.tokenizer,
-            self._chosen(pooling),
+            chosen,
             self.parts,
             first.max_length,
             self.prompt,
-            self.facts,
+            {**self.facts, RAW: pooling is None} if raw else self.facts,
             first.language_model,
             self.token_weights,
         )

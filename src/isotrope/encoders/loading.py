@@ -10,6 +10,7 @@ import torch
 from isotrope.encoders.encoder import Encoder
 from isotrope.encoders.folder_reader import read_folder
 from isotrope.encoders.packed import WEIGHTS, read_packed
+from isotrope.encoders.read_out import named
 from isotrope.errors import InputError
 
 BUILTIN = ("builtin", "builtin-base")
@@ -24,12 +25,12 @@ def load(
 ) -> Encoder:
     """An encoder ready to use.
 
-    ``pooling`` replaces the one stored with the model; a plain Hugging Face folder, which stores none, gets mean
-    pooling. ``language_head`` keeps the masked-language head, for methods that train it.
+    ``pooling`` replaces the one stored with the model (auto: it does not); a plain Hugging Face folder, which stores
+    none, gets mean pooling. ``language_head`` keeps the masked-language head, for methods that train it.
     """
     folder = find_folder(str(name_or_path))
     read = read_packed if (folder / WEIGHTS).is_file() else read_folder
-    encoder = read(folder, pooling, language_head)
+    encoder = read(folder, named(pooling), language_head)
     return encoder.to(torch.device(device) if device is not None else default_device()).eval()
 
 

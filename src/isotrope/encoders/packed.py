@@ -17,6 +17,7 @@ from torch import Tensor
 
 from isotrope.encoders.encoder import Encoder
 from isotrope.encoders.quiet import quiet
+from isotrope.encoders.read_out import RAW, is_raw
 from isotrope.errors import InputError
 from isotrope.files import write_json, written_folder
 
@@ -94,7 +95,7 @@ def read_packed(folder: Path, pooling: str | None, language_head: bool) -> Encod
         tokenizer,
         pooling or facts["pooling"],
         max_length=facts["max_length"],
-        facts=facts,
+        facts={**facts, RAW: pooling is None} if is_raw(facts) else facts,
         language_model=kept,
     )
 

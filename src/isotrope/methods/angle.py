@@ -82,6 +82,7 @@ class AnglE(Method[AnglESettings]):
         year=2023,
         needs="scored-pairs",
         family="supervised",
+        read_out="cls",
     )
     Settings = AnglESettings
     shared_views = ("first", "second")

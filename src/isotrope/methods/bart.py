@@ -46,6 +46,7 @@ class BART(TextDecoding[BARTSettings]):
         year=2020,
         needs="documents",
         family="generative",
+        read_out="mean",
     )
     Settings = BARTSettings
 

@@ -38,6 +38,7 @@ class CERT(QueueContrast[CERTSettings]):
         year=2020,
         needs="pairs",
         family="contrastive",
+        read_out="cls",
     )
     Settings = CERTSettings
 

@@ -70,6 +70,7 @@ class CLINE(MaskedLanguage[CLINESettings]):
         year=2021,
         needs="sentences",
         family="contrastive",
+        read_out="cls",
     )
     ragged = ("token_losses", "detection_scores", "replaced")
     parts = ("masked", "synonyms", "antonyms", "changed")

@@ -57,6 +57,7 @@ class CoSENT(Method[CoSENTSettings]):
         needs=SCORED,
         accepts=(LABELLED,),
         family="supervised",
+        read_out="mean",
     )
     Settings = CoSENTSettings
 

@@ -60,6 +60,7 @@ class DCLR(DropoutPair[DCLRSettings]):
         year=2022,
         needs="sentences",
         family="contrastive",
+        read_out="cls",
     )
     Settings = DCLRSettings
 

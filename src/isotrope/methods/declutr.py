@@ -63,6 +63,7 @@ class DeCLUTR(Method[DeCLUTRSettings]):
         year=2021,
         needs="documents",
         family="contrastive",
+        read_out="mean",
     )
     Settings = DeCLUTRSettings
     batches = "by-document"

@@ -78,6 +78,7 @@ class DialogueOrder(Method[DialogueOrderSettings]):
         year=2019,
         needs="dialogues",
         family="contrastive",
+        read_out="cls",
     )
     Settings = DialogueOrderSettings
     batches = "by-document"

@@ -77,6 +77,7 @@ class EASE(DropoutPair[EASESettings]):
         year=2022,
         needs="linked",
         family="contrastive",
+        read_out="cls",
     )
     Settings = EASESettings
 

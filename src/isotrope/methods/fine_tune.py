@@ -65,6 +65,7 @@ class FineTune(Method[FineTuneSettings], OwnTask):
         needs="labelled",
         accepts=("labelled-pairs", "scored-pairs"),
         family="supervised",
+        read_out="cls",
     )
     Settings = FineTuneSettings
     keeps = "last"

@@ -60,6 +60,7 @@ class InfoWord(MaskedLanguage[InfoWordSettings]):
         year=2020,
         needs="sentences",
         family="contrastive",
+        read_out="cls",
     )
     keeps = "best"  # unlike MLM alone, it compares the vectors that are kept
     shared_views = ("sentences", "ngrams")

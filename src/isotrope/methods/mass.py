@@ -49,6 +49,7 @@ class MASS(TextDecoding[MASSSettings]):
         year=2019,
         needs="sentences",
         family="generative",
+        read_out="mean",
     )
     Settings = MASSSettings
 

@@ -133,6 +133,7 @@ class MoCo(QueueContrast[MoCoSettings]):
         year=2020,
         needs="sentences",
         family="contrastive",
+        read_out="mean",
     )
     Settings = MoCoSettings
 

@@ -64,6 +64,7 @@ class SBERT(Method[SBERTSettings]):
         needs="labelled-pairs",
         accepts=("scored-pairs", "triples"),
         family="supervised",
+        read_out="mean",
     )
     Settings = SBERTSettings
 

@@ -111,6 +111,7 @@ class SelfGuided(FrozenGuide[SelfGuidedSettings]):
         year=2021,
         needs="sentences",
         family="contrastive",
+        read_out="cls",
     )
     Settings = SelfGuidedSettings
 
@@ -137,6 +138,7 @@ class SelfGuidedOptimised(FrozenGuide[OptimisedSettings]):
         year=2021,
         needs="sentences",
         family="contrastive",
+        read_out="cls",
     )
     Settings = OptimisedSettings
 

@@ -57,6 +57,7 @@ class SimCLR(Method[SimCLRSettings]):
         year=2020,
         needs="sentences",
         family="contrastive",
+        read_out="mean",
     )
     Settings = SimCLRSettings
     shared_views = ("first", "second")

@@ -138,6 +138,7 @@ class SimCSE(DropoutPair[SimCSESettings]):
         year=2021,
         needs="sentences",
         family="contrastive",
+        read_out="cls",
     )
     Settings = SimCSESettings
 
@@ -167,6 +168,7 @@ class SupervisedSimCSE(HeadedContrast[SupervisedSettings]):
         needs="triples",
         accepts=("pairs",),
         family="contrastive",
+        read_out="cls",
     )
     Settings = SupervisedSettings
     auto_head = "kept"

@@ -58,6 +58,7 @@ class SupCon(Method[SupConSettings]):
         year=2020,
         needs="labelled",
         family="contrastive",
+        read_out="mean",
     )
     Settings = SupConSettings
     batches = "by-class"

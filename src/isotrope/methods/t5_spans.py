@@ -48,6 +48,7 @@ class T5Spans(TextDecoding[T5SpansSettings]):
         year=2020,
         needs="documents",
         family="generative",
+        read_out="mean",
     )
     extra_tokens = SENTINELS
     Settings = T5SpansSettings

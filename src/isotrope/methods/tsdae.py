@@ -47,6 +47,7 @@ class TSDAE(Decoding[TSDAESettings]):
         year=2021,
         needs="sentences",
         family="generative",
+        read_out="cls",
     )
     from_vector = True
     keeps = "best"  # it trains the vector that is kept

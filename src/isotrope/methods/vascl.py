@@ -64,6 +64,7 @@ class VaSCL(Method[VaSCLSettings]):
         year=2022,
         needs="sentences",
         family="contrastive",
+        read_out="mean",
     )
     Settings = VaSCLSettings
     shared_views = ("sentences",)

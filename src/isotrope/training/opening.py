@@ -11,6 +11,7 @@ from isotrope.data.corpus import Corpus, open_corpus
 from isotrope.data.sources import find_records
 from isotrope.encoders.encoder import Encoder
 from isotrope.encoders.loading import load
+from isotrope.encoders.read_out import ReadOut, with_read_out
 from isotrope.methods.frame.from_scratch import FromScratch
 from isotrope.training.plan import Plan
 
@@ -20,16 +21,23 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Opened:
+    """``read_out`` says how the encoder is pooled, and why."""
+
     encoder: Encoder
     corpus: Corpus
+    read_out: ReadOut
 
 
 def open_plan(plan: Plan, accelerator: Accelerator) -> Opened:
     """The first process tokenizes; the others find the cache."""
-    encoder = _start(plan, accelerator)
+    start, card = _start(plan, accelerator), plan.method.card
+    if plan.from_scratch:
+        encoder, read_out = start, ReadOut(start.pooling.name, "the encoder is made from the data")
+    else:
+        encoder, read_out = with_read_out(start, plan.pooling, card.read_out, card.name)
     with accelerator.main_process_first():
         corpus = open_like(plan, plan.data, plan.method.record_types(plan.settings), encoder)
-    return Opened(encoder, corpus)
+    return Opened(encoder, corpus, read_out)
 
 
 def open_like(plan: Plan, data: Any, record_types: Sequence[str], encoder: Encoder) -> Corpus:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from isotrope.encoders.encoder import Encoder
+from isotrope.encoders.read_out import named
 from isotrope.errors import InputError
 from isotrope.methods.frame.auxiliary import AddedSettings, Auxiliary
 from isotrope.methods.frame.from_scratch import FromScratch
@@ -111,7 +112,20 @@ def make_plan(
     given = frozenset(name.replace("-", "_") for name in settings)
     folder = RunFolder(Path(output) if output is not None else _new_folder(method))
     plan = Plan(
-        found, own, loop, added, kept, given, data, model, pooling, columns, split, files_of(eval_data), folder, resume
+        found,
+        own,
+        loop,
+        added,
+        kept,
+        given,
+        data,
+        model,
+        named(pooling),
+        columns,
+        split,
+        files_of(eval_data),
+        folder,
+        resume,
     )
     _check_parts(plan)
     return plan

@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, Any
 from isotrope.data.batches import Rows
 from isotrope.data.corpus import Corpus
 from isotrope.encoders.encoder import Encoder
+from isotrope.encoders.read_out import RAW, ReadOut, is_raw
+from isotrope.progress import say
 from isotrope.training.building import Built, build
 from isotrope.training.held_out_task import chooses_itself, with_own_task
 from isotrope.training.loop import Job, make_accelerator, train_loop
@@ -40,6 +42,7 @@ class Run:
     selected_by: str
     folder: Path
     corpus: Corpus
+    read_out: ReadOut
 
 
 def run_plan(plan: Plan, make_judge: JudgeMaker) -> Run:
@@ -50,7 +53,7 @@ def run_plan(plan: Plan, make_judge: JudgeMaker) -> Run:
     built = build(plan, opened, accelerator)
     judge = _judge(plan, opened, built, make_judge)
     facts = _facts(plan, opened, built, origin, accelerator)
-    _begin(plan, built, facts, accelerator)
+    _begin(plan, opened, built, facts, accelerator)
     built.combined.to(accelerator.device).train()
     for tactic in built.tactics:
         tactic.prepare(built.feed, accelerator)
@@ -87,6 +90,13 @@ def _origin(plan: Plan, encoder: Encoder) -> dict[str, str]:
     return {"name": name, "fingerprint": encoder.fingerprint(), "pooling": encoder.pooling.name}
 
 
+def _facts_kept(plan: Plan, opened: Opened, facts: dict[str, Any], selected_step: int) -> dict[str, Any]:
+    """What isotrope.json says of the model. A language model that was trained further as one is still raw."""
+    kept = {name: facts[name] for name in ("method", "settings", "data")}
+    raw = plan.method.card.read_out is None and is_raw(opened.encoder.facts)
+    return {**kept, "selected_step": selected_step, **({RAW: True} if raw else {})}
+
+
 def _facts(
     plan: Plan, opened: Opened, built: Built, origin: dict[str, str], accelerator: Accelerator
 ) -> dict[str, Any]:
@@ -97,6 +107,7 @@ def _facts(
         "data": {"fingerprint": corpus.fingerprint, "record_type": corpus.record_type.name, **asdict(corpus.counts)},
         "model": origin,
         "settings": plan.resolved(built.settings),
+        "read_out": asdict(opened.read_out),
         "source": str(plan.data) if isinstance(plan.data, str | os.PathLike) else "a list in memory",
         "eval_data": [str(file) for file in plan.eval_data],
         "seed": built.settings.seed,
@@ -116,10 +127,11 @@ def surroundings(device: str) -> dict[str, Any]:
     }
 
 
-def _begin(plan: Plan, built: Built, facts: dict[str, Any], accelerator: Accelerator) -> None:
+def _begin(plan: Plan, opened: Opened, built: Built, facts: dict[str, Any], accelerator: Accelerator) -> None:
     """The first thing that is written, once nothing more can be refused."""
     if accelerator.is_main_process:
         plan.folder.begin(facts, plan.resume)
+        say(str(opened.read_out))
     accelerator.wait_for_everyone()
     accumulation = built.settings.gradient_accumulation_steps
     remarks = list(built.combined.method.prepared.remarks)
@@ -137,8 +149,7 @@ def _export(
 ) -> Run:
     method = built.combined.method
     encoder = method.export().eval().requires_grad_()  # what a method kept still may learn in the next run
-    kept = {name: facts[name] for name in ("method", "settings", "data")}
-    encoder.facts = {**kept, "selected_step": finished.selected_step}
+    encoder.facts = _facts_kept(plan, opened, facts, finished.selected_step)
     if accelerator.is_main_process:
         encoder.save(plan.folder.model)
         if method.keeps == "best":
@@ -146,7 +157,15 @@ def _export(
     accelerator.wait_for_everyone()
     chosen_by = next(line["chosen_by"] for line in finished.history if "chosen_by" in line)
     selected_by = f"the best by {chosen_by}" if method.keeps == "best" else "the last"
-    return Run(encoder, finished.history, finished.selected_step, selected_by, plan.folder.folder, opened.corpus)
+    return Run(
+        encoder,
+        finished.history,
+        finished.selected_step,
+        selected_by,
+        plan.folder.folder,
+        opened.corpus,
+        opened.read_out,
+    )
 
 
 def _say_if_no_better(history: Sequence[Mapping[str, Any]]) -> None:

@@ -42,7 +42,11 @@ FAMILIES = ("contrastive", "generative", "supervised", "adversarial", "relationa
 
 @dataclass(frozen=True)
 class Card:
-    """Who a method is. ``accepts`` are record types that will do in place of ``needs``."""
+    """Who a method is. ``accepts`` are record types that will do in place of ``needs``.
+
+    ``read_out`` is the paper's pooling, taken where training begins with a raw language model; None where the paper has
+    no sentence vector (tokens only) or takes it from another network (the last state of an RNN).
+    """
 
     name: str
     title: str
@@ -52,6 +56,7 @@ class Card:
     family: str = "contrastive"
     accepts: tuple[str, ...] = ()
     kind: str = "training"
+    read_out: str | None = None
 
 
 @dataclass(frozen=True)
