@@ -348,21 +348,24 @@ def evaluate(
     texts: Place | Sequence[str] | None = None,
     columns: Sequence[str] | None = None,
     pooling: str | None = None,
+    test: Place | None = None,
 ) -> Results:
     """Judge an encoder by a suite.
 
-    ``seeds`` are random seeds: transfer draws its folds again for each of them and gives the mean; the bootstrap of sts
-    and the samples of geometry and counterfactual take the first. ``texts`` (a file or a list) is what geometry
-    describes and what counterfactual makes triples of; by default the sentences of STS-B and of the movie reviews.
-    ``aggregation`` (all, mean or wmean) is how STS12–16 join their subsets.
+    ``seeds`` are random seeds: transfer draws its folds again for each of them and gives the mean; bootstraps and
+    samples of the other suites take the first. ``texts`` (a file or a list) is what geometry describes and what
+    counterfactual makes triples of, by default the sentences of STS-B and of the movie reviews; the labelled text of
+    linear, whose test part is the file ``test``, the rows of split test, or a part drawn at random; and the questions
+    with candidates of answers. ``aggregation`` (all, mean or wmean) is how STS12–16 join their subsets.
     """
     drawn = (seeds,) if isinstance(seeds, int) else tuple(seeds) or (0,)
-    if isinstance(texts, str | os.PathLike):
-        check_file(texts)
+    for file in (texts, test):
+        if isinstance(file, str | os.PathLike):
+            check_file(file)
     from isotrope.evaluation.suite import Options, find_suite
 
     place = encoder if isinstance(encoder, str | os.PathLike) and pooling is None else None
-    options = Options(data_dir, texts, columns, aggregation, drawn, model=place)
+    options = Options(data_dir, texts, columns, aggregation, drawn, model=place, test=test)
     chosen = find_suite(suite)
     chosen.check(options)
     return chosen().run(_loaded(encoder, pooling), options)

@@ -13,6 +13,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 import numpy.typing as npt
@@ -22,7 +23,7 @@ from isotrope.encoders.encoder import Encoder
 from isotrope.errors import InputError
 from isotrope.evaluation.benchmark_files import data_folder, find_task
 from isotrope.evaluation.lexical import DESCRIPTION, TITLE, lexical_cosines
-from isotrope.evaluation.linear import read_labelled
+from isotrope.evaluation.linear import LabelledSource, read_labelled
 from isotrope.evaluation.results import Results, read_out
 from isotrope.evaluation.suite import Options, Suite, SuiteCard
 from isotrope.evaluation.text_vectors import TextVectors
@@ -120,7 +121,8 @@ def evaluate_answers(
 
 def read_candidates(source: Texts, columns: Sequence[str] | None = None) -> Candidates:
     """Rows of question, sentence and label; a question is its text, wherever its rows stand."""
-    (questions, sentences), labels = read_labelled(source, columns or _columns(source), "labelled-pairs")
+    given = cast(LabelledSource, source)  # from Python also a list of (question, sentence, label)
+    (questions, sentences), labels = read_labelled(given, columns or _columns(source), "labelled-pairs")
     right = np.array([_is_right(label, source) for label in labels])
     if right.all() or not right.any():
         raise InputError(f"{source}: every row has the label '{labels[0]}'; right and wrong answers are needed.")
