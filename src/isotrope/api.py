@@ -173,8 +173,9 @@ def compare(
 
     ``data``: a file, or several of different record types, of which each method takes the first that it can use (a
     mapping from record type to file says which is which). ``methods``: names, or LABEL=NAME for a method that is
-    compared twice. ``suite``: sts, transfer, label-free or own (each method's own task), or several; by default STS
-    where ``data_dir`` (or ISOTROPE_DATA) has the tasks, else label-free. ``own``: settings of one method, by label;
+    compared twice. ``suite``: sts, transfer, retrieval, answers, label-free or own (each method's own task), or
+    several; by default STS where ``data_dir`` (or ISOTROPE_DATA) is given, else label-free; runs that ended under other
+    suites are judged again, not trained again. ``own``: settings of one method, by label;
     ``settings`` are those of the loop, the same for all. The same call continues where an earlier one with the same
     ``output`` was stopped. The ``comparison.json`` of a finished comparison, given as ``data`` without ``methods``, is
     read back.
