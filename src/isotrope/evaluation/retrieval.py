@@ -1,6 +1,6 @@
 """Retrieval: does the cosine of a query and a document rank the documents that answer it first?
 
-    score of a set = mean over its queries of nDCG@10 × 100, beside MRR@10 and recall@100
+    score of a set = mean over its queries of nDCG@10 × 100, next to MRR@10 and recall@100
 
 Exact search over all documents of a set; graded gains; no training, no second stage. The average is the plain mean of
 the sets that the data folder holds, so it compares only where the sets are the same.
@@ -35,7 +35,7 @@ COLUMNS = ("set", "ranked by", "nDCG@10", "95 % interval", "MRR@10", "recall@100
 
 
 class Retrieval(Suite):
-    """Does a query find its documents? nDCG@10 on every retrieval set of the data folder, TF-IDF beside it.
+    """Does a query find its documents? nDCG@10 on every retrieval set of the data folder, next to TF-IDF.
 
     It asks for what search needs: one short text against many long ones. An encoder that is good at ``sts`` often loses
     to TF-IDF here, where queries share rare words with their documents, and long documents are cut at the encoder's

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from isotrope.evaluation.retrieval_files import RetrievalSet
 from isotrope.measures.intervals import percentile_interval
-from isotrope.measures.ranking import Floats, ndcg, recall, reciprocal_rank
+from isotrope.measures.ranking_measures import Floats, ndcg, recall, reciprocal_rank
 
 DEPTH = 100  # documents that are looked at for each query
 FIRST = 10

@@ -9,7 +9,7 @@ import pytest
 
 import isotrope
 from isotrope.errors import InputError
-from isotrope.evaluation.answers import area, read_candidates, score
+from isotrope.evaluation.answer_ranking import area, read_candidates, score
 from isotrope.evaluation.suite import find_suite
 
 HEADER = "label\tquestion\tanswer_sentence"

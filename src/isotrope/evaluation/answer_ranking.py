@@ -28,7 +28,7 @@ from isotrope.evaluation.results import Results, read_out
 from isotrope.evaluation.suite import Options, Suite, SuiteCard
 from isotrope.evaluation.text_vectors import TextVectors
 from isotrope.measures.intervals import Interval, percentile_interval
-from isotrope.measures.ranking import Floats, average_precision
+from isotrope.measures.ranking_measures import Floats, average_precision
 
 PROTOCOL = "answers-cosine-v1"
 TASK, COLUMNS = "wikiqa.test", ("question", "answer_sentence", "label")

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from isotrope.measures.ranking import average_precision, ndcg, recall, reciprocal_rank
+from isotrope.measures.ranking_measures import average_precision, ndcg, recall, reciprocal_rank
 
 
 def made(queries: int = 40, documents: int = 150) -> tuple[np.ndarray, np.ndarray]:
