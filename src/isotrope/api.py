@@ -173,8 +173,9 @@ def compare(
 
     ``data``: a file, or several of different record types, of which each method takes the first that it can use (a
     mapping from record type to file says which is which). ``methods``: names, or LABEL=NAME for a method that is
-    compared twice. ``suite``: sts, transfer, label-free or own (each method's own task), or several; by default STS
-    where ``data_dir`` (or ISOTROPE_DATA) has the tasks, else label-free. ``own``: settings of one method, by label;
+    compared twice. ``suite``: sts, transfer, retrieval, answers, label-free or own (each method's own task), or
+    several; by default STS where ``data_dir`` (or ISOTROPE_DATA) is given, else label-free; runs that ended under other
+    suites are judged again, not trained again. ``own``: settings of one method, by label;
     ``settings`` are those of the loop, the same for all. The same call continues where an earlier one with the same
     ``output`` was stopped. The ``comparison.json`` of a finished comparison, given as ``data`` without ``methods``, is
     read back.
@@ -348,21 +349,24 @@ def evaluate(
     texts: Place | Sequence[str] | None = None,
     columns: Sequence[str] | None = None,
     pooling: str | None = None,
+    test: Place | None = None,
 ) -> Results:
     """Judge an encoder by a suite.
 
-    ``seeds`` are random seeds: transfer draws its folds again for each of them and gives the mean; the bootstrap of sts
-    and the samples of geometry and counterfactual take the first. ``texts`` (a file or a list) is what geometry
-    describes and what counterfactual makes triples of; by default the sentences of STS-B and of the movie reviews.
-    ``aggregation`` (all, mean or wmean) is how STS12–16 join their subsets.
+    ``seeds`` are random seeds: transfer draws its folds again for each of them and gives the mean; bootstraps and
+    samples of the other suites take the first. ``texts`` (a file or a list) is what geometry describes and what
+    counterfactual makes triples of, by default the sentences of STS-B and of the movie reviews; the labelled text of
+    linear, whose test part is the file ``test``, the rows of split test, or a part drawn at random; and the questions
+    with candidates of answers. ``aggregation`` (all, mean or wmean) is how STS12–16 join their subsets.
     """
     drawn = (seeds,) if isinstance(seeds, int) else tuple(seeds) or (0,)
-    if isinstance(texts, str | os.PathLike):
-        check_file(texts)
+    for file in (texts, test):
+        if isinstance(file, str | os.PathLike):
+            check_file(file)
     from isotrope.evaluation.suite import Options, find_suite
 
     place = encoder if isinstance(encoder, str | os.PathLike) and pooling is None else None
-    options = Options(data_dir, texts, columns, aggregation, drawn, model=place)
+    options = Options(data_dir, texts, columns, aggregation, drawn, model=place, test=test)
     chosen = find_suite(suite)
     chosen.check(options)
     return chosen().run(_loaded(encoder, pooling), options)

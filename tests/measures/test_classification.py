@@ -6,7 +6,7 @@ import pytest
 import torch
 from sklearn.metrics import f1_score, top_k_accuracy_score
 
-from isotrope.measures.classification import macro_f1, top_accuracy
+from isotrope.measures.classification import calibration_error, macro_f1, top_accuracy
 
 SCORES = torch.tensor([[3.0, 2.0, 1.0, 0.0], [0.0, 3.0, 2.0, 1.0], [3.0, 1.0, 2.0, 0.0], [3.0, 2.0, 1.0, 0.0]])
 LABELS = torch.tensor([0, 2, 2, 0])
@@ -32,3 +32,26 @@ def test_they_equal_scikit_learn() -> None:
     )
     order = torch.randperm(300, generator=generator)
     assert float(macro_f1(scores[order], labels[order])) == pytest.approx(float(macro_f1(scores, labels)), abs=1e-6)
+
+
+def test_the_calibration_error_is_that_of_a_slow_loop() -> None:
+    generator = torch.Generator().manual_seed(2)
+    confidences = torch.rand(500, generator=generator)
+    right = torch.rand(500, generator=generator) < confidences**2
+    error = 0.0
+    for place in range(15):
+        inside = [i for i in range(500) if place / 15 <= float(confidences[i]) < (place + 1) / 15]
+        if inside:
+            accuracy = sum(float(right[i]) for i in inside) / len(inside)
+            confidence = sum(float(confidences[i]) for i in inside) / len(inside)
+            error += len(inside) / 500 * abs(accuracy - confidence)
+    assert float(calibration_error(confidences, right)) == pytest.approx(error, abs=1e-6)
+
+
+def test_the_fixed_points_of_the_calibration_error() -> None:
+    sure = torch.ones(10)
+    assert float(calibration_error(sure, torch.ones(10).bool())) == 0
+    assert float(calibration_error(sure, torch.zeros(10).bool())) == 1
+    half = torch.tensor([0.5, 0.5])
+    assert float(calibration_error(half, torch.tensor([True, False]))) == 0
+    assert float(calibration_error(half, torch.tensor([True, True]))) == 0.5

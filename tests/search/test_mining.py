@@ -12,8 +12,9 @@ import isotrope
 from isotrope.data.readers import read
 from isotrope.data.record_types import record_type_named
 from isotrope.errors import InputError
-from isotrope.search import exact, mining
-from isotrope.search.exact import top_rows
+from isotrope.measures import nearest_rows
+from isotrope.measures.nearest_rows import top_rows
+from isotrope.search import mining
 
 
 @pytest.fixture(scope="module")
@@ -78,13 +79,13 @@ def test_one_seed_draws_alike_whatever_the_blocks_and_another_seed_does_not(
 ) -> None:
     first = isotrope.mine(pairs, encoder, seed=1)
     monkeypatch.setattr(mining, "QUERIES", 7)
-    monkeypatch.setattr(exact, "BLOCK", 11)
+    monkeypatch.setattr(nearest_rows, "BLOCK", 11)
     assert isotrope.mine(pairs, encoder, seed=1).triples == first.triples
     assert isotrope.mine(pairs, encoder, seed=2).triples != first.triples
 
 
 def test_the_ranks_are_those_of_a_full_sort(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(exact, "BLOCK", 8)
+    monkeypatch.setattr(nearest_rows, "BLOCK", 8)
     queries, vectors = (torch.randn(rows, 5, generator=torch.Generator().manual_seed(rows)) for rows in (6, 50))
     scores, rows = top_rows(queries, vectors, 9)
     expected = np.argsort(-(queries @ vectors.T).numpy(), axis=1)[:, :9]

@@ -17,7 +17,9 @@ from isotrope.cli.options import split_names
 @app.command(cls=Command)
 def evaluate(
     encoder: Model,
-    suite: Annotated[str, typer.Option(help="sts, transfer, geometry or counterfactual.")] = "sts",
+    suite: Annotated[
+        str, typer.Option(help="sts, transfer, retrieval, answers, linear, geometry or counterfactual.")
+    ] = "sts",
     data_dir: Annotated[
         Path | None, typer.Option(help="The evaluation data; default: the variable ISOTROPE_DATA.")
     ] = None,
@@ -31,7 +33,13 @@ def evaluate(
     aggregation: Annotated[str, typer.Option(help="all, mean or wmean over the subsets of STS12–16.")] = "all",
     texts: Annotated[
         Path | None,
-        typer.Option("--text", help="A file of sentences for geometry and counterfactual; default: STS-B, MR."),
+        typer.Option(
+            "--text",
+            help="Labelled text for linear; for geometry, counterfactual and answers in place of STS-B, MR and WikiQA.",
+        ),
+    ] = None,
+    test: Annotated[
+        Path | None, typer.Option(help="The test part for linear; default: rows of split test, or a fifth of --text.")
     ] = None,
     columns: Columns = None,
     pooling: Annotated[str | None, typer.Option(help="For a plain Hugging Face folder, which stores none.")] = None,
@@ -42,7 +50,9 @@ def evaluate(
     """Judge an encoder."""
     import isotrope
 
-    results = isotrope.evaluate(encoder, suite, data_dir, seeds, aggregation, texts, split_names(columns), pooling)
+    results = isotrope.evaluate(
+        encoder, suite, data_dir, seeds, aggregation, texts, split_names(columns), pooling, test
+    )
     if json_file == PRINTED:
         print(json.dumps(results.to_dict(), ensure_ascii=False, indent=2))
         return

@@ -162,11 +162,12 @@ def compare(
         list[Path] | None, typer.Option(help="Scored pairs to select checkpoints by; default: a label-free score.")
     ] = None,
     data_dir: Annotated[
-        Path | None, typer.Option(help="The STS tasks to judge by; default: ISOTROPE_DATA, or label-free.")
+        Path | None, typer.Option(help="The tasks to judge by; default: ISOTROPE_DATA, or label-free.")
     ] = None,
     aggregation: Annotated[str, typer.Option(help="all, mean or wmean over the subsets of STS12–16.")] = "all",
     suite: Annotated[
-        str | None, typer.Option(help="Judge by sts, transfer, label-free, own (each method's own task), or a,b.")
+        str | None,
+        typer.Option(help="sts, transfer, retrieval, answers, label-free, own (each method's task), or several: a,b."),
     ] = None,
     own: Annotated[
         list[str] | None, typer.Option("--set", help="METHOD.SETTING=VALUE, for one method; may be repeated.")

@@ -13,7 +13,7 @@ from isotrope.comparison.footing import Footing
 from isotrope.comparison.judgement import Failure, Judgement, Outcome
 from isotrope.comparison.line_up import FILE as FILE
 from isotrope.comparison.spread import FEWEST, Spread
-from isotrope.comparison.table_rows import START, UNRANKED, Row, head_of, in_order
+from isotrope.comparison.table_rows import START, UNRANKED, Row, head_of, in_order, shown
 from isotrope.comparison.table_text import TextTable, markdown_text, plain_text
 from isotrope.errors import InputError
 from isotrope.files import write_json, written_file
@@ -57,7 +57,8 @@ class Comparison:
 
     @property
     def columns(self) -> list[str]:
-        return in_order(name for row in self.rows() for name in row.measures)
+        """Those of the table. What a suite says of single tasks stays in the rows, and so in comparison.json."""
+        return shown(in_order(name for row in self.rows() for name in row.measures))
 
     def rows(self) -> list[Row]:
         """The start, then the methods as they were named; where each text has its own judge, text by text."""

@@ -66,11 +66,13 @@ Outcome = Judgement | Failure
 
 
 def finished_runs(tasks: Sequence[Task]) -> list[Judgement]:
-    """The judgements that an earlier call left; one that was made under other terms is refused."""
-    return [found for task in tasks if (found := _finished(task)) is not None]
+    """The judgements that an earlier call left, of the same judge; one made under other terms is refused."""
+    found = [(task, kept_judgement(task)) for task in tasks]
+    return [kept for task, kept in found if kept is not None and kept.facts.judge == task.terms.judge]
 
 
-def _finished(task: Task) -> Judgement | None:
+def kept_judgement(task: Task) -> Judgement | None:
+    """What an earlier call left of this run, whoever judged it: its model can be judged again."""
     file = task.folder / JUDGEMENT
     if not file.is_file():
         return None
@@ -81,7 +83,7 @@ def _finished(task: Task) -> Judgement | None:
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise InputError(f"{file}: this is not what `isotrope compare` writes.") from error
     for part, now in json.loads(json.dumps(task.facts().to_json())).items():
-        if before.get(part) != now:
+        if part != "judge" and before.get(part) != now:
             raise InputError(
                 f"{task.folder}: this run was made under other terms, the {part} differs: "
                 f"{difference(before.get(part), now)}; choose another output."

@@ -9,6 +9,7 @@ from isotrope.comparison.terms import Terms
 from isotrope.encoders.encoder import Encoder
 from isotrope.errors import InputError, nearest
 from isotrope.evaluation.benchmark_files import data_folder
+from isotrope.evaluation.retrieval_files import find_sets
 from isotrope.evaluation.sts import AGGREGATIONS
 from isotrope.evaluation.suite import Options, find_suite
 
@@ -37,9 +38,15 @@ def choose_judges(suite: str | Sequence[str] | None, data_dir: str | None, aggre
     if aggregation not in AGGREGATIONS:
         raise InputError(f"Unknown aggregation '{aggregation}'{nearest(aggregation, AGGREGATIONS)}")
     chosen = names or (("label-free",) if data_dir is None else ("sts",))
-    if any(JUDGES[name].needs_benchmarks for name in chosen):
-        data_folder(data_dir)  # refuses one that is not there
+    for name in chosen:
+        if JUDGES[name].needs_benchmarks:
+            find_suite(name).check(Options(data_dir))  # refuses a folder or a file that is not there
     return chosen
+
+
+def judged_on(judges: Sequence[str], data_dir: str | None) -> str:
+    """The sets behind an average that hangs on what the data folder holds: with others it is another judge."""
+    return ", ".join(one.name for one in find_sets(data_folder(data_dir))) if "retrieval" in judges else ""
 
 
 def judge(encoder: Encoder, terms: Terms, measured: Measures) -> Measures:
@@ -89,6 +96,10 @@ JUDGES = {
         _by_suite("sts"), lambda terms: f"{find_suite('sts').card.protocol}, aggregation {terms.aggregation}", True
     ),
     "transfer": Judge(_by_suite("transfer"), lambda terms: f"{find_suite('transfer').card.protocol}, seed 0", True),
+    "retrieval": Judge(
+        _by_suite("retrieval"), lambda terms: f"{find_suite('retrieval').card.protocol} ({terms.retrieval_sets})", True
+    ),
+    "answers": Judge(_by_suite("answers"), lambda terms: find_suite("answers").card.protocol, True),
     "label-free": Judge(
         _without_labels,
         lambda terms: "the label-free score on the held-out part of each text, another part for each seed",

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from isotrope.comparison.judges import choose_judges
+from isotrope.comparison.judges import choose_judges, judged_on
 from isotrope.comparison.method_terms import ask_method, loop_settings, loop_values
 from isotrope.comparison.terms import Contestant, Data, Files, MethodTerms, Place, Task, Terms
 from isotrope.comparison.text_choice import choose_text, text_files
@@ -98,6 +98,7 @@ def plan_comparison(
         data_dir=benchmarks,
         aggregation=aggregation,
         judges=judges,
+        retrieval_sets=judged_on(judges, benchmarks),
     )
     return Plan(enter(asked, data), terms, [*range(loop["seed"], loop["seed"] + seeds)], folder, parallel)
 

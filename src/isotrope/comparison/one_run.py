@@ -8,14 +8,16 @@ import shutil
 import traceback
 import warnings
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from isotrope.comparison.judgement import Failure, Judgement, Outcome, TrainedOn
+from isotrope.comparison.judgement import Failure, Judgement, Outcome, TrainedOn, kept_judgement
 from isotrope.comparison.judges import judge
 from isotrope.comparison.terms import Task
+from isotrope.encoders.loading import load
 from isotrope.errors import InputError
 from isotrope.evaluation.checkpoint_judge import make_judge
 from isotrope.files import written_file
@@ -45,7 +47,24 @@ def attempt(task: Task) -> Outcome:
 
 
 def perform(task: Task) -> Judgement:
-    """Train, or go on with a run that was interrupted; the judgement is written into the run's folder."""
+    """Train, or go on with a run that was interrupted; the judgement is written into the run's folder.
+
+    A run that ended under another judge is not trained again: its model is judged as it stands.
+    """
+    ended = kept_judgement(task)
+    return _train(task) if ended is None else _judge_again(task, ended)
+
+
+def _judge_again(task: Task, ended: Judgement) -> Judgement:
+    folder = RunFolder(task.folder)
+    with hidden():
+        measures = judge(load(folder.model), task.terms, _measured(folder.history(), ended.selected_step))
+    found = replace(ended, measures={**measures, "seconds": ended.measures["seconds"]}, facts=task.facts())
+    found.write(task.folder)
+    return found
+
+
+def _train(task: Task) -> Judgement:
     contestant, terms = task.contestant, task.terms
     scratch = contestant.method.from_scratch
     with hidden(), warnings.catch_warnings(record=True) as caught:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,6 +16,10 @@ HEADS = {  # in the order of the table: head, digits
     "sts_b": ("STS-B", 2),
     "transfer_average": ("transfer", 2),
     **{f"transfer_{task.lower()}": (task, 1) for task in TASKS},
+    "retrieval_average": ("retrieval", 2),
+    "answers_map": ("answers MAP", 2),
+    "answers_mrr": ("answers MRR", 2),
+    "answers_auc": ("answers AUC", 2),
     "retrieval_mrr": ("MRR", 3),
     "dev_spearman": ("dev", 2),
     "alignment": ("alignment", 3),
@@ -22,6 +27,8 @@ HEADS = {  # in the order of the table: head, digits
     "effective_rank": ("rank", 1),
     "seconds": ("seconds", 1),
 }
+AVERAGES = ("sts_average", "transfer_average", "retrieval_average", "answers_map")
+TASK_COLUMN = re.compile(f"transfer_({'|'.join(task.lower() for task in TASKS)})|retrieval_(.+)_ndcg|answers_(mrr|auc)")
 UNRANKED = ("alignment", "uniformity", "effective_rank", "seconds", "dev_spearman")  # no method is ranked by these
 
 
@@ -59,14 +66,31 @@ class Row:
 
 
 def in_order(names: Iterable[str]) -> list[str]:
-    """Those of the table as there, then methods' own as they come."""
+    """Those of the table as there, each retrieval set after their average, then methods' own as they come."""
     found = dict.fromkeys(names)
-    return [*(name for name in HEADS if name in found), *(name for name in found if name not in HEADS)]
+    sets = [name for name in found if _set_of(name)]
+    known = [place for head in HEADS for place in ([head, *sets] if head == "retrieval_average" else [head])]
+    return [*(name for name in known if name in found), *(name for name in found if name not in known)]
+
+
+def shown(columns: Sequence[str]) -> list[str]:
+    """Where several suites judge, each has its average; where one does, its tasks and sets as well."""
+    if sum(name in columns for name in AVERAGES) < 2:
+        return list(columns)
+    return [name for name in columns if not TASK_COLUMN.fullmatch(name)]
 
 
 def head_of(column: str) -> tuple[str, int]:
     """What stands over a column, and its digits; a method's own measures are shares, most of them."""
+    if name := _set_of(column):
+        return f"{name} nDCG", 2
     return HEADS.get(column, (column.replace("_", " "), 4))
+
+
+def _set_of(column: str) -> str | None:
+    """The retrieval set of a column, if it is one."""
+    found = TASK_COLUMN.fullmatch(column)
+    return found[2] if found else None
 
 
 def _cell(values: Sequence[float], digits: int) -> str:

@@ -26,6 +26,13 @@ class Terms:
     data_dir: str | None = None  # None: there are no benchmarks
     aggregation: str = "all"
     judges: tuple[str, ...] = ("label-free",)  # suites that every encoder is judged by
+    retrieval_sets: str = ""  # the names of those that are averaged
+
+    @property
+    def judge(self) -> str:
+        """What decides the judges' numbers, in a line."""
+        more = {"sts": f", {self.aggregation}", "retrieval": f", {self.retrieval_sets}"}
+        return " + ".join(f"{suite}{more.get(suite, '')}" for suite in self.judges)
 
 
 @dataclass(frozen=True)
@@ -129,5 +136,5 @@ class Task:
             settings={**method.resolved, "seed": self.seed},
             setting_files=self.contestant.setting_files,
             eval_data=list(terms.eval_content),
-            judge=" + ".join(f"sts, {terms.aggregation}" if suite == "sts" else suite for suite in terms.judges),
+            judge=terms.judge,
         )

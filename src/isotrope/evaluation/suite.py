@@ -34,6 +34,7 @@ class Options:
     seeds: tuple[int, ...] = (0,)
     resamples: int = 500
     model: str | os.PathLike[str] | None = None
+    test: str | os.PathLike[str] | None = None
 
     @property
     def seed(self) -> int:

@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from isotrope.search.exact import top_rows
+from isotrope.measures.nearest_rows import top_rows
 from isotrope.spaces.flat_maps import t_sne_points
 
 Floats = npt.NDArray[np.float64]

@@ -11,31 +11,12 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
-import torch
 
 from isotrope.data.sentence_files import some_sentences
 from isotrope.data.tables import check_file
 from isotrope.encoders.encoder import Encoder
 from isotrope.errors import InputError
 from isotrope.files import cache_folder, digest, file_digest, written_file
-
-BLOCK = 16_384  # vectors that a block of queries is compared with at once
-
-
-def top_rows(queries: torch.Tensor, vectors: torch.Tensor, top: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """(scores, rows), each [queries, top], best first: the rows of ``vectors`` with the largest dot products.
-
-    Block by block, so that the scores of all rows never stand in memory at once.
-    """
-    scores = queries.new_empty(len(queries), 0)
-    rows = torch.empty(len(queries), 0, dtype=torch.int64, device=queries.device)
-    for start in range(0, len(vectors), BLOCK):
-        found = queries @ vectors[start : start + BLOCK].T
-        places = torch.arange(start, start + found.shape[1], device=rows.device).expand_as(found)
-        scores, rows = torch.cat([scores, found], dim=1), torch.cat([rows, places], dim=1)
-        scores, order = scores.topk(min(top, scores.shape[1]), dim=1)
-        rows = rows.gather(1, order)
-    return scores, rows
 
 
 @dataclass(frozen=True)

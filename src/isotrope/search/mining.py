@@ -19,8 +19,8 @@ from isotrope.encoders.encoder import Encoder
 from isotrope.encoders.loading import load
 from isotrope.errors import InputError
 from isotrope.files import written_file
+from isotrope.measures.nearest_rows import top_rows
 from isotrope.progress import bar
-from isotrope.search.exact import top_rows
 
 FIRST, LAST = 10, 50  # ranks; the nearest few are often right answers that nobody marked
 QUERIES = 1024  # anchors searched at once

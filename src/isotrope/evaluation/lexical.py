@@ -1,0 +1,47 @@
+"""Shared words without an encoder: the TF-IDF ranking that an encoder is to be read against.
+
+    x_t = (1 + log tf_t) · idf_t over the words of the documents, without English stop words; cosine
+
+An encoder that does not beat it adds nothing to shared words on that text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+TITLE = "TF-IDF"
+DESCRIPTION = "scikit-learn's TF-IDF, sublinear, English stop words"
+AT_ONCE = 32  # queries whose scores with all documents stand in memory
+
+
+def lexical_order(documents: Sequence[str], queries: Sequence[str], top: int) -> npt.NDArray[np.int64]:
+    """[queries, top]: the rows of the documents with the largest cosines, best first; equal ones in their order."""
+    model = _vectorizer()
+    try:
+        known = model.fit_transform(documents).T.tocsr()
+    except ValueError:  # no word but stop words
+        return np.tile(np.arange(min(top, len(documents))), (len(queries), 1))
+    asked = model.transform(queries)
+    blocks = [(asked[start : start + AT_ONCE] @ known).toarray() for start in range(0, len(queries), AT_ONCE)]
+    return np.concatenate([np.argsort(-scores, axis=1, kind="stable")[:, :top] for scores in blocks])
+
+
+def lexical_cosines(first: Sequence[str], second: Sequence[str]) -> npt.NDArray[np.float64]:
+    """[pairs]: the cosine of each pair; words are weighed by all texts of both sides, each counted once."""
+    model = _vectorizer()
+    try:
+        model.fit(sorted({*first, *second}))
+    except ValueError:
+        return np.zeros(len(first))
+    left, right = model.transform(first), model.transform(second)
+    return np.asarray(left.multiply(right).sum(axis=1)).ravel()
+
+
+def _vectorizer() -> Any:
+    from sklearn.feature_extraction.text import TfidfVectorizer
+
+    return TfidfVectorizer(sublinear_tf=True, stop_words="english")

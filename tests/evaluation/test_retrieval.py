@@ -1,0 +1,181 @@
+"""Retrieval: the ranking is exact, TF-IDF stands beside it, a set is read with its mistakes named."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import isotrope
+from isotrope.cli import main
+from isotrope.errors import InputError
+from isotrope.evaluation.lexical import lexical_cosines, lexical_order
+from isotrope.evaluation.retrieval_files import SetFiles, find_sets, read_set
+from isotrope.evaluation.retrieval_scores import MEASURES, measured
+from isotrope.evaluation.suite import find_suite
+
+PARTS = {
+    "corpus": "doc_id\ttitle\ttext",
+    "queries": "query_id\ttext",
+    "qrels": "query_id\tdoc_id\tscore",
+}
+
+
+def write(folder: Path, name: str = "small", **rows: list[str]) -> Path:
+    """A set with these rows; a part that is not given has good ones."""
+    good = {
+        "corpus": ["a\tBread\tbakes in the kitchen", "b\t\tboats in the windy bay", "c\tRockets\tland near the crater"],
+        "queries": ["1\tbread from a kitchen", "2\tboats", "3\tnobody knows"],
+        "qrels": ["1\ta\t2", "1\tb\t0", "2\tb\t1"],
+    }
+    place = folder / "retrieval"
+    place.mkdir(parents=True, exist_ok=True)
+    for part, header in PARTS.items():
+        lines = [header, *rows.get(part, good[part])]
+        (place / f"{name}.{part}.tsv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory, topics: list[str]) -> Path:
+    """Two sets of topics: a query's documents are its neighbours in the list, the nearest graded 2."""
+    folder = tmp_path_factory.mktemp("data")
+    for name, shift in (("first", 0), ("second", 400)):
+        documents = topics[shift : shift + 200]
+        queries = list(range(0, 200, 10))
+        write(
+            folder,
+            name,
+            corpus=[f"d{row}\t{text.split()[1]}\t{text}" for row, text in enumerate(documents)],
+            queries=[f"q{row}\t{documents[row].upper()}" for row in queries],
+            qrels=[f"q{row}\td{row + step}\t{2 - step}" for row in queries for step in (0, 1, 2)],
+        )
+    return folder
+
+
+def test_the_ranking_is_that_of_all_cosines(tiny: Path, data: Path) -> None:
+    encoder = isotrope.load(tiny)
+    found = isotrope.evaluate(encoder, "retrieval", data).scores["retrieval"]
+    for name in ("first", "second"):
+        files = next(files for files in find_sets(data) if files.name == name)
+        read = read_set(files)
+        cosines = encoder.similarity(read.queries, read.documents).astype(np.float64)
+        values = []
+        for row, wanted in zip(cosines, read.gains, strict=True):
+            order = sorted(range(len(row)), key=lambda place: -row[place])[:10]
+            gained = sum(wanted.get(place, 0) / np.log2(rank + 2) for rank, place in enumerate(order))
+            values.append(gained / (2 + 1 / np.log2(3)))
+        assert found[name]["ndcg_10"] == pytest.approx(100 * np.mean(values), abs=0.01)
+        assert found[name]["queries"] == 20
+        assert found[name]["documents"] == 200
+    for measure in MEASURES:
+        both = [found[name][measure] for name in ("first", "second")]
+        assert found["average"][measure] == pytest.approx(np.mean(both))
+    assert found["average"]["low"] <= found["average"]["ndcg_10"] <= found["average"]["high"]
+
+
+def test_the_suite_repeats_itself_and_prints(
+    tiny: Path, data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    first, again = (isotrope.evaluate(tiny, "retrieval", data) for _ in range(2))
+    assert first.scores == again.scores
+    short = find_suite("retrieval")().summary(first)
+    assert list(short) == ["retrieval_average", "retrieval_first_ndcg", "retrieval_second_ndcg"]
+    assert short["retrieval_average"] == first.scores["retrieval"]["average"]["ndcg_10"]
+    other = isotrope.evaluate(tiny, "retrieval", data, seeds=1).scores["retrieval"]["first"]
+    assert other["ndcg_10"] == first.scores["retrieval"]["first"]["ndcg_10"]
+    assert other["low"] != first.scores["retrieval"]["first"]["low"]
+    file = tmp_path / "scores.json"
+    words = ["evaluate", str(tiny), "--suite", "retrieval", "--data-dir", str(data), "--json", str(file)]
+    with pytest.raises(SystemExit) as ended:
+        main(words)
+    assert ended.value.code == 0
+    printed = capsys.readouterr().out
+    assert "TF-IDF" in printed
+    assert "retrieval-exact-v1" in printed
+    assert json.loads(file.read_text(encoding="utf-8"))["scores"] == first.scores
+
+
+def test_equal_texts_are_found_and_words_too(tiny: Path, tmp_path: Path, topics: list[str]) -> None:
+    """A query that is its document has nDCG 1, by the encoder and by TF-IDF."""
+    texts = topics[:40:8]
+    write(
+        tmp_path,
+        corpus=[f"{row}\t\t{text}" for row, text in enumerate(texts)],
+        queries=[f"{row}\t{text}" for row, text in enumerate(texts)],
+        qrels=[f"{row}\t{row}\t1" for row in range(len(texts))],
+    )
+    found = isotrope.evaluate(tiny, "retrieval", tmp_path).scores["retrieval"]["small"]
+    assert [found[name] for name in MEASURES] == [100, 100, 100]
+    assert [found["lexical"][name] for name in MEASURES] == [100, 100, 100]
+
+
+def test_tf_idf_is_scikit_learns() -> None:
+    documents = ["red bread and bread", "blue boats", "red boats, red bread"]
+    assert lexical_order(documents, ["boats that are blue", "bread"], 2).tolist() == [[1, 2], [0, 2]]
+    assert lexical_order(["of the", "and"], ["the"], 5).tolist() == [[0, 1]]  # stop words alone
+    assert lexical_cosines(["red bread", "blue"], ["red bread", "green"]) == pytest.approx([1, 0])
+
+
+def test_a_set_is_read_with_titles_grades_and_without_queries_that_nobody_judged(tmp_path: Path) -> None:
+    (files,) = find_sets(write(tmp_path))
+    found = read_set(files)
+    assert found.documents == ["Bread bakes in the kitchen", "boats in the windy bay", "Rockets land near the crater"]
+    assert found.queries == ["bread from a kitchen", "boats"]
+    assert found.gains == [{0: 2.0, 1: 0.0}, {1: 1.0}]
+    assert found.unjudged == 1
+
+
+def test_beirs_columns_are_known_and_the_folder_itself_may_hold_the_sets(tmp_path: Path) -> None:
+    (tmp_path / "nf.corpus.jsonl").write_text('{"_id": "a", "text": "bread"}\n{"_id": 7, "text": "boats"}\n', "utf-8")
+    (tmp_path / "nf.queries.jsonl").write_text('{"_id": "q", "text": "a boat"}\n', "utf-8")
+    (tmp_path / "nf.qrels.tsv").write_text("query-id\tcorpus-id\tscore\nq\t7\t1\n", "utf-8")
+    (files,) = find_sets(tmp_path)
+    assert isinstance(files, SetFiles)
+    assert read_set(files).gains == [{1: 1.0}]
+
+
+@pytest.mark.parametrize(
+    ("rows", "said"),
+    [
+        ({"qrels": ["1\tz\t1"]}, r"small\.qrels\.tsv:2: document 'z' is not in small\.corpus\.tsv"),
+        ({"qrels": ["1\ta\t1", "9\ta\t1"]}, r"small\.qrels\.tsv:3: query '9' is not in small\.queries\.tsv"),
+        ({"qrels": ["1\ta\t1", "1\ta\t2"]}, r"document 'a' is judged twice for query '1'"),
+        ({"qrels": ["1\ta\tgood"]}, r"small\.qrels\.tsv:2: the score 'good' is not a number"),
+        ({"qrels": ["1\ta\tnan"]}, r"the score 'nan' is not a number"),
+        ({"qrels": ["1\ta\t0"]}, r"no query has a relevant document"),
+        ({"corpus": []}, r"small\.corpus\.tsv: the file holds a header and no rows"),
+        ({"queries": []}, r"small\.queries\.tsv: the file holds a header and no rows"),
+        ({"corpus": ["a\t\t "]}, r"small\.corpus\.tsv:2: 'a' has no text"),
+        ({"corpus": ["a\t\tx", "a\t\ty"]}, r"small\.corpus\.tsv:3: 'a' stands here for the second time"),
+    ],
+)
+def test_a_mistake_in_a_set_is_named_with_its_line(tmp_path: Path, rows: dict[str, list[str]], said: str) -> None:
+    (files,) = find_sets(write(tmp_path, **rows))
+    with pytest.raises(InputError, match=said):
+        read_set(files)
+
+
+def test_what_is_missing_is_refused_before_the_model_is_loaded(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no retrieval set found"):
+        isotrope.evaluate("no/such/model", "retrieval", tmp_path)
+    write(tmp_path)
+    (tmp_path / "retrieval" / "small.qrels.tsv").unlink()
+    with pytest.raises(InputError, match=r"small\.qrels\.tsv\.gz is missing"):
+        isotrope.evaluate("no/such/model", "retrieval", tmp_path)
+    (tmp_path / "retrieval" / "small.qrels.tsv").write_text("query\tdocument\n1\ta\n", encoding="utf-8")
+    (files,) = find_sets(tmp_path)
+    with pytest.raises(InputError, match="no column query_id; columns found: 'query', 'document'"):
+        read_set(files)
+
+
+def test_tf_idf_on_the_real_sets_is_the_known_one(shared_data: Path) -> None:
+    """With grades, and with every relevant document counted alike, as it was measured elsewhere."""
+    for name, graded, alike in (("cranfield", 0.3471, 0.3644), ("dbpedia_small", 0.3292, 0.4140)):
+        found = read_set(next(files for files in find_sets(shared_data) if files.name == name))
+        order = lexical_order(found.documents, found.queries, 100)
+        flat = [{row: float(gain > 0) for row, gain in wanted.items()} for wanted in found.gains]
+        assert measured(order, found.gains)["ndcg_10"].mean() == pytest.approx(graded, abs=5e-4)
+        assert measured(order, flat)["ndcg_10"].mean() == pytest.approx(alike, abs=5e-4)
