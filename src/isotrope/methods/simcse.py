@@ -16,6 +16,7 @@ from isotrope.encoders.modes import set_dropout
 from isotrope.errors import InputError
 from isotrope.methods.frame.batch import Batch, View
 from isotrope.methods.frame.method import Card, Method
+from isotrope.methods.frame.pair_loss import OneWay, PairLossSettings, check_temperature_is_used, pair_loss
 from isotrope.methods.frame.settings import DropoutSetting, OneOf, Settings, TemperatureSetting, Weight
 from isotrope.methods.frame.temperature import check_learned, temperature_of, temperature_tower
 from isotrope.objectives import info_nce
@@ -123,7 +124,16 @@ class DropoutPair(HeadedContrast[P]):
         return len(representations["second"])
 
 
-class SimCSE(DropoutPair[SimCSESettings]):
+@dataclass(frozen=True)
+class UnsupervisedSettings(PairLossSettings, SimCSESettings):
+    """The second view, and the loss that compares it."""
+
+    def rules(self) -> None:
+        super().rules()
+        check_temperature_is_used(self, self.learn_temperature)
+
+
+class SimCSE(DropoutPair[UnsupervisedSettings]):
     """ℓ_i = −log exp(cos(h_i, h'_i)/τ) / Σ_j exp(cos(h_i, h'_j)/τ); h, h' the same text under two dropout masks.
 
     When to use it: plain sentences and nothing else. What goes wrong: duplicates are false negatives (a batch never
@@ -139,7 +149,11 @@ class SimCSE(DropoutPair[SimCSESettings]):
         needs="sentences",
         family="contrastive",
     )
-    Settings = SimCSESettings
+    Settings = UnsupervisedSettings
+
+    def loss(self, representations: dict[str, Tensor], generator: torch.Generator) -> dict[str, Tensor]:
+        views = OneWay(representations["first"], representations["second"])
+        return pair_loss(self.settings, views, temperature_of(self), generator)
 
 
 @dataclass(frozen=True)
