@@ -14,7 +14,7 @@ from torch import Tensor
 
 import isotrope
 from isotrope.errors import InputError
-from isotrope.methods.frame.pair_loss import AllViews, Candidates, OneWay, Pairs, PairLossSettings, Pooled, pair_loss
+from isotrope.methods.frame.pair_loss import AllViews, Candidates, OneWay, PairLossSettings, Pairs, Pooled, pair_loss
 from isotrope.methods.frame.settings import check
 from isotrope.methods.simcse import SimCSE
 
