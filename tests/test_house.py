@@ -37,7 +37,6 @@ NAMES_ELSEWHERE = {
 }
 # A paper that builds on another one takes its base class, which stands there without a card; (paper, other paper).
 BUILT_ON = {
-    ("cert", "moco"): "QueueContrast: a queue of keys over other views",
     ("dclr", "simcse"): "DropoutPair: SimCSE's pair with other negatives",
     ("ease", "simcse"): "DropoutPair: SimCSE's pair with entities",
 }

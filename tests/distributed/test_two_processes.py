@@ -68,6 +68,13 @@ OWN: dict[str, dict[str, Any]] = {  # small enough for a tiny encoder, and with 
 }
 LEAST = {"word2vec": 0.02}  # its second table begins at 0
 NAMES = [name for name, method in registry().items() if method.card.kind == "training"]
+VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {  # settings of a method that gather or draw in another way
+    "moco, end-to-end": ("moco", {"mechanism": "end-to-end", "queue": None}),
+    "moco, memory bank": ("moco", {"mechanism": "memory-bank", "queue": 480}),
+    "moco, nce": ("moco", {"loss": "nce", "negatives": 4}),
+    "simclr, semi-hard": ("simclr", {"loss": "triplet", "mining": "semi-hard"}),
+    "simcse, two towers": ("simcse", {"towers": "separate", "loss": "negative-sampling", "learn_temperature": False}),
+}
 CHILDREN = {f"child-{form}": {"child_tuning": form, "child_samples": 64, "weight_decay": 0.0} for form in "FD"}
 
 pytestmark = pytest.mark.filterwarnings("ignore::isotrope.training.state.TrainingWarning")
@@ -101,6 +108,7 @@ def cases(still: Path, tiny: Path, samples: dict[str, Path]) -> dict[str, dict[s
         start = {} if issubclass(find(name), FromScratch) else {"model": str(still)}
         found[name] = {"method": name, "data": str(data), **start, **LOOP, **own}
     tactics = {**CHILDREN, "chain-thaw": {"chain_thaw": "1,0,0,0", "chain_head_rate": 1.0}}  # the head alone, then all
+    found |= {name: {**found[method], **own} for name, (method, own) in VARIANTS.items()}
     return found | {name: {**found["simcse"], **own} for name, own in tactics.items()}
 
 
@@ -160,7 +168,7 @@ def joined(first: Any, second: Any, padding: int) -> View:
 
 
 @pytest.mark.parametrize(
-    "name", [*NAMES, "child-F", "chain-thaw"]
+    "name", [*NAMES, *VARIANTS, "child-F", "chain-thaw"]
 )  # D draws views before the first step; that both processes agree is tested all the same
 def test_two_processes_equal_one(
     name: str, two: Path, cases: dict[str, dict[str, Any]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -20,7 +20,7 @@ from isotrope.methods.frame.batch import Batch
 from isotrope.methods.frame.combined import Combined
 from isotrope.methods.frame.settings import check
 from isotrope.methods.moco import MoCo, MoCoSettings
-from isotrope.objectives import queue_nce
+from isotrope.objectives import info_nce, queue_nce
 from isotrope.towers.key_queue import KeyQueue
 from isotrope.training.loop_settings import LoopSettings
 from isotrope.training.optimiser import build_optimiser
@@ -296,3 +296,130 @@ def test_a_queue_that_is_not_larger_than_the_batch_is_refused(build: Build) -> N
 def test_settings_that_cannot_work_are_refused(bad: dict[str, Any], said: str) -> None:
     with pytest.raises(InputError, match=said):
         check(MoCo.Settings(**bad))
+
+
+BANK: dict[str, Any] = {"mechanism": "memory-bank"}
+END_TO_END: dict[str, Any] = {"mechanism": "end-to-end", "queue": None}
+
+
+def loss_of(method: Any, found: dict[str, torch.Tensor], batch: Batch) -> float:
+    return float(method.loss(found, batch.generator())["contrastive"].detach())
+
+
+def test_end_to_end_compares_within_the_batch_and_trains_the_keys(build: Build, batched: Batched) -> None:
+    method = build(**END_TO_END, **STILL)
+    assert set(method.tower) == {"head"}
+    batch = batched(method)
+    found = method.represent(batch)
+    assert found["keys"].requires_grad
+    assert method.candidates(found) == 8
+    assert loss_of(method, found, batch) == pytest.approx(float(info_nce(found["queries"], found["keys"], 0.07)))
+
+
+@pytest.mark.parametrize(("temperature", "expected"), [(0.07, 1.817223), (0.2, 1.090294), (1.0, 1.081280)])
+def test_golden_values_of_the_memory_bank(build: Build, temperature: float, expected: float) -> None:
+    """The vectors of specs/2, section 2.9, stored as records 2 to 4; the queries are records 0 and 1."""
+    data = [f"text {number}" for number in range(5)]
+    method = build(data, projection=2, queue=5, temperature=temperature, **BANK)
+    keys = torch.tensor([[0.8, 0.6], [0.0, 1.0], [1.0, 0.0], [0.0, 1.0], [-1.0, 0.0]])
+    method.bank.after_update({"rows": torch.arange(2, 5), "queries": keys[2:]})
+    queries = torch.tensor([[1.0, 0.0], [0.6, 0.8]])
+    found = {"queries": queries, "keys": keys[:2], "rows": torch.tensor([0, 1])}
+    assert method.candidates(found) == 4
+    value = method.loss(found, torch.Generator())["contrastive"]
+    assert float(value) == pytest.approx(expected, abs=1e-5)
+
+
+def test_a_memory_bank_compares_with_stored_vectors_of_other_records(build: Build, batched: Batched) -> None:
+    """All are drawn here, so that a loop over the bank knows the candidates."""
+    method = build(queue=400, **BANK, **STILL)
+    batch = batched(method)
+    found = {name: tensor.detach() for name, tensor in method.represent(batch).items()}
+    assert found["rows"].tolist() == list(range(8))
+    assert loss_of(method, found, batch) == 0  # nothing is stored yet
+    stored = torch.nn.functional.normalize(torch.randn(400, 16, generator=torch.Generator().manual_seed(1)), dim=1)
+    known = [3, 4, *range(20, 60)]
+    method.bank.after_update({"rows": torch.tensor(known), "queries": stored[known]})
+    queries = torch.nn.functional.normalize(found["queries"], dim=1)
+    losses = []
+    for row, query in enumerate(queries):
+        own = stored[row] if row in known else torch.nn.functional.normalize(found["keys"][row], dim=0)
+        scores = [query @ own, *(query @ stored[other] for other in known if other != row)]
+        losses.append(torch.logsumexp(torch.stack(scores) / 0.07, 0) - scores[0] / 0.07)
+    assert loss_of(method, found, batch) == pytest.approx(float(torch.stack(losses).mean()), abs=1e-5)
+    assert method.candidates(found) == 1 + len(known)
+
+
+def test_the_bank_takes_the_queries_and_gives_them_no_gradient(build: Build, batched: Batched) -> None:
+    method = build(**BANK)
+    batch = batched(method)
+    found = method.represent(batch)
+    assert not found["keys"].requires_grad
+    Combined(method).after_update({name: tensor.detach() for name, tensor in found.items()})
+    expected = torch.nn.functional.normalize(found["queries"].detach(), dim=1)
+    assert torch.allclose(method.bank.vectors[:8], expected, atol=1e-6)
+    assert int(method.bank.seen.sum()) == 8
+    again = method.represent(batch)  # all have vectors now, so no key is encoded
+    assert torch.equal(again["keys"], again["queries"].detach())
+    assert not list(method.tower["bank"].parameters())
+    assert "key" not in method.tower
+
+
+@pytest.mark.parametrize("mechanism", [BANK, END_TO_END])
+def test_chunks_of_each_mechanism_give_the_gradient_of_the_whole_batch(
+    mechanism: dict[str, Any], build: Build, chunks_equal_whole: Law
+) -> None:
+    methods = [build(dropout=0.0, **mechanism) for _ in range(2)]
+    for method in methods if mechanism is BANK else []:
+        vectors = torch.randn(400, 16, generator=torch.Generator().manual_seed(2))
+        method.bank.after_update({"rows": torch.arange(400), "queries": vectors})
+    chunks_equal_whole(*methods)
+
+
+def test_resume_equals_an_uninterrupted_run_bank_and_all(sentences: Path, resume_agrees: Law) -> None:
+    weights = resume_agrees("moco", sentences, **SMALL, **BANK)
+    (seen,) = (value for name, value in weights.items() if name.endswith("bank.seen"))
+    assert int(seen.sum()) == 6 * 8
+
+
+@unjudged
+@pytest.mark.parametrize("mechanism", [BANK, END_TO_END])
+def test_training_by_each_mechanism_lowers_its_loss(
+    mechanism: dict[str, Any], tiny: Path, sentences: Path, tmp_path: Path
+) -> None:
+    """On 48 records, so that the bank is full after three steps."""
+    few = sentences.with_name("few.txt")
+    few.write_text("\n".join(line for line in sentences.read_text().split("\n") if line)[: 48 * 95], encoding="utf-8")
+    settings = {**SHORT, **mechanism, "held_out": 0, "max_steps": 60, "eval_steps": 60, "learning_rate": 5e-4}
+    run = isotrope.train("moco", few, model=tiny, output=tmp_path / "run", **settings)
+    losses = [line["contrastive"] for line in run.history if "contrastive" in line]
+    assert sum(losses[-5:]) < 0.9 * sum(losses[4:9])
+
+
+def test_a_large_bank_is_announced_and_a_draw_above_it_refused(tiny: Path, build: Build) -> None:
+    class Sized(Corpus):
+        def __init__(self, records: int) -> None:
+            self.records = records
+
+        def __len__(self) -> int:
+            return self.records
+
+    settings = MoCoSettings(projection=128, mechanism="memory-bank")
+    method = MoCo.__new__(MoCo)
+    torch.nn.Module.__init__(method)
+    method.settings, method.encoder = settings, isotrope.load(tiny, device="cpu")
+    assert method.prepare(Sized(400)).remarks == ()
+    (said,) = method.prepare(Sized(1_000_000)).remarks
+    assert "1,000,000 vectors: 512 MB" in said
+    with pytest.raises(InputError, match=r"queue \(500\) is what each step draws from a memory bank of 400 records"):
+        build(queue=500, **BANK)
+    with pytest.raises(InputError, match="needs the data at the start"):
+        MoCo(settings, isotrope.load(tiny, device="cpu"))
+
+
+def test_what_a_mechanism_does_not_have_is_refused() -> None:
+    with pytest.raises(InputError, match="has no queue: its negatives are the batch"):
+        check(MoCoSettings(mechanism="end-to-end", queue=64))
+    with pytest.raises(InputError, match="mechanism is one of queue, end-to-end, memory-bank"):
+        check(MoCoSettings(mechanism="stack"))
+    MoCoSettings(mechanism="memory-bank", queue=8).check_batch(16)

@@ -244,3 +244,22 @@ def test_data_that_teach_nothing(built: Built, inferences: Any, scored: Any, tin
 def test_settings_that_cannot_work_are_refused(bad: dict[str, Any]) -> None:
     with pytest.raises(InputError):
         check(SBERT.Settings(**bad))
+
+
+@pytest.mark.parametrize("form", ["classification", "regression", "triplet"])
+def test_separate_towers_encode_the_first_text_and_the_others(
+    built: Built, batched: Batched, of_each: Any, form: str
+) -> None:
+    method = still(built("sbert", of_each[form], towers="separate"))
+    second = method.further()["second"]
+    batch = batched(method)
+    with torch.no_grad():
+        before = method.represent(batch)
+        for parameter in second.backbone.parameters():
+            parameter.mul_(1.1)
+        after = method.represent(batch)
+    assert torch.equal(before["first"], after["first"])
+    for name in [name for name in ("second", "third") if name in after]:
+        assert torch.allclose(after[name], second.embed(batch[name])[0], atol=1e-5)
+        assert not torch.allclose(after[name], before[name], atol=1e-3)
+    assert built("sbert", of_each[form]).further() == {}

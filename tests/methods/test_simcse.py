@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from safetensors.torch import load_file
 
 import isotrope
 from isotrope.encoders.encoder import Encoder
@@ -174,4 +175,76 @@ def test_only_the_second_view_is_edited(batched: Batched, build: Build) -> None:
 )
 def test_views_that_cannot_be_are_refused(settings: dict[str, object], sentence: str) -> None:
     with pytest.raises(InputError, match=sentence):
+        check(SimCSE.Settings(**settings))  # type: ignore[arg-type]
+
+
+def test_the_next_sentence_of_the_document_is_the_positive(build: Build, batched: Batched) -> None:
+    method = build("simcse", positive="next-sentence")
+    corpus = method.corpus
+    assert corpus.record_type.name == "documents"
+    lasts = [row for row in range(len(corpus)) if not method.prepared.usable[row]]
+    assert lasts == list(range(7, 400, 8))
+    batch = batched(method, [0, 1, 9])
+    following = batched(method, [1, 2, 10])
+    assert torch.equal(batch["second"].ids, following["first"].ids)
+    assert not torch.equal(batch["first"].ids, batch["second"].ids)
+
+
+def test_a_text_without_documents_has_no_next_sentence(build: Build, tmp_path: Path) -> None:
+    alone = tmp_path / "alone.txt"
+    alone.write_text("\n\n".join(f"text {number}" for number in range(8)) + "\n", encoding="utf-8")
+    with pytest.raises(InputError, match="simcse"):
+        build("simcse", data=alone, positive="next-sentence")
+
+
+@pytest.mark.parametrize(("name", "role"), [("simcse", "second"), ("simcse-supervised", "positive")])
+def test_separate_towers_begin_equal_and_both_learn(build: Build, batched: Batched, name: str, role: str) -> None:
+    shared, separate = (build(name, towers=towers, dropout=0.0) for towers in ("shared", "separate"))
+    batch = batched(separate)
+    one, two = shared.represent(batch), separate.represent(batch)
+    assert all(torch.allclose(one[role], two[role], atol=1e-5) for role in one)
+    with torch.no_grad():
+        for parameter in separate.tower["second"].module.backbone.parameters():
+            parameter.mul_(1.1)
+    moved = separate.represent(batch)
+    first = next(iter(moved))
+    assert torch.allclose(moved[first], one[first], atol=1e-5)
+    assert not torch.allclose(moved[role], one[role], atol=1e-3)
+    Combined(separate).total(separate.loss(moved, batch.generator())).backward()
+    for part in (separate.encoder, *(separate.tower[name] for name in ("second", "head", "second_head"))):
+        assert max(float(p.grad.abs().max()) for p in part.parameters() if p.grad is not None) > 1e-6
+
+
+@pytest.mark.filterwarnings("ignore::isotrope.training.state.TrainingWarning")
+def test_the_second_tower_is_saved_inside_the_model(tiny: Path, triples: Path, tmp_path: Path) -> None:
+    loop: dict[str, Any] = {"max_steps": 3, "batch_size": 8, "eval_steps": 3, "learning_rate": 1e-3, "held_out": 0}
+    common = {"model": tiny, "output": tmp_path / "run", "pooling": "cls", "towers": "separate", **loop}
+    run = isotrope.train("simcse-supervised", triples, **common)
+    kept = load_file(tmp_path / "run" / "checkpoints" / "best-3.safetensors")
+    folders = {"encoder": run.folder / "model", "tower.second.module": run.folder / "model" / "second"}
+    vectors = []
+    for name, folder in folders.items():
+        saved = isotrope.load(folder)
+        weight = dict(saved.backbone.named_parameters())["encoder.layer.0.attention.self.query.weight"]
+        assert torch.equal(weight.cpu(), kept[f"method.{name}.backbone.encoder.layer.0.attention.self.query.weight"])
+        assert isinstance(saved.parts[0], Dense)
+        vectors.append(saved.encode("the chef bakes"))
+    assert np.allclose(vectors[0], run.encoder.encode("the chef bakes"), atol=1e-5)
+    assert not np.allclose(*vectors, atol=1e-4)
+    isotrope.train("simcse-supervised", triples, resume=True, **common)  # writes the folder once more
+    assert np.allclose(isotrope.load(run.folder / "model" / "second").encode("the chef bakes"), vectors[1], atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"fixed_mask": True, "towers": "separate"},
+        {"fixed_mask": True, "positive": "next-sentence"},
+        {"positive": "next-sentence", "second_edits": "delete-one"},
+        {"positive": "previous"},
+        {"towers": "twin"},
+    ],
+)
+def test_comparisons_that_cannot_be_are_refused(settings: dict[str, object]) -> None:
+    with pytest.raises(InputError, match=r"one encoder|as it is|is one of"):
         check(SimCSE.Settings(**settings))  # type: ignore[arg-type]

@@ -17,6 +17,7 @@ from isotrope.views.edits import (
     KNOWN,
     Crop,
     Delete,
+    DeleteOne,
     Mask,
     Reorder,
     Repeat,
@@ -66,7 +67,7 @@ def twenty(tokenizer) -> np.ndarray:
 @pytest.fixture(scope="module")
 def make(tokenizer):
     """An edit by its name, for the fixture's tokenizer."""
-    return lambda name, share: parse_edits(f"{name}:{share}", SYNONYMS)(tokenizer)
+    return lambda name, share: parse_edits(f"{name}:{share}" if KNOWN[name].takes_share else name, SYNONYMS)(tokenizer)
 
 
 def repeated(edit, ids: np.ndarray, draws: int = DRAWS, seed: int = 0) -> list[np.ndarray]:
@@ -119,7 +120,7 @@ def test_every_edit_leaves_its_input_and_special_tokens_alone_and_never_empties_
 
 @settings(max_examples=300, deadline=None)
 @given(
-    name=st.sampled_from(["crop", "delete", "reorder", "repeat-words", "mask", "synonyms"]),
+    name=st.sampled_from(["crop", "delete", "delete-one", "reorder", "repeat-words", "mask", "synonyms"]),
     text=texts,
     share=st.floats(0.01, 0.99),
     seed=st.integers(0, 999),
@@ -156,7 +157,7 @@ def test_one_word_stays_a_text(tokenizer, make, name):
         assert found == {"liquordog"}
 
 
-@pytest.mark.parametrize("name", sorted(KNOWN))
+@pytest.mark.parametrize("name", sorted(name for name, edit in KNOWN.items() if edit.takes_share))
 def test_the_share_that_changes_nothing(twenty, make, name):
     edit = make(name, 1 if name == "crop" else 0)
     assert all(edited.tolist() == twenty.tolist() for edited in repeated(edit, twenty, 200))
@@ -171,7 +172,7 @@ def test_any_width_of_integer_will_do(twenty, make, name, dtype):
     assert found.tolist() == expected.tolist()
 
 
-@pytest.mark.parametrize("name", ["crop", "delete", "reorder", "repeat-words"])
+@pytest.mark.parametrize("name", ["crop", "delete", "delete-one", "reorder", "repeat-words"])
 def test_texts_of_bytes_are_edited_by_words_too(byte_tokenizer, name):
     edit = KNOWN[name](byte_tokenizer.words, 0.5)
     ids = ids_of(byte_tokenizer, "the lazyriver walks, (quickly) over one stone!")
@@ -423,7 +424,8 @@ def test_a_setting_names_edits(tokenizer):
 @pytest.mark.parametrize("text", ["delte:0.1", "", "delete:0.1,", "crop:0.5/,delete:0.1", "delete:0.1,Crop:0.5", "0.1"])
 def test_an_unknown_name_is_answered_with_the_known_ones(text):
     with pytest.raises(
-        InputError, match=r"Unknown edit '.*'; known: crop, delete, mask, reorder, repeat, repeat-words, synonyms"
+        InputError,
+        match=r"Unknown edit '.*'; known: crop, delete, delete-one, mask, reorder, repeat, repeat-words, synonyms",
     ):
         parse_edits(text)
 
@@ -447,3 +449,23 @@ def test_synonyms_come_from_wordnet_where_no_table_is_given(tokenizer, monkeypat
     assert (
         spell(tokenizer, parse_edits("synonyms:1", SYNONYMS)(tokenizer)(ids, np.random.default_rng(0))) == "one hound"
     )
+
+
+def test_delete_one_takes_exactly_one_word_and_each_as_often(tokenizer, twenty):
+    words = words_of(tokenizer, twenty)
+    gone = Counter()
+    for edited in repeated(parse_edits("delete-one")(tokenizer), twenty):
+        left = words_of(tokenizer, edited)
+        assert len(left) == 19
+        assert is_subsequence(left, words)
+        gone.update(set(words) - set(left))
+    assert gone.keys() == set(words)
+    assert all(abs(count - DRAWS / 20) < 5 * (DRAWS / 20) ** 0.5 for count in gone.values())
+
+
+def test_delete_one_is_written_without_a_share(tokenizer):
+    assert parse_edits("delete-one,crop:0.9")(tokenizer) == compose(
+        DeleteOne(tokenizer.words, 0.0), Crop(tokenizer.words, 0.9)
+    )
+    with pytest.raises(InputError, match="delete-one takes no share; write it as delete-one"):
+        parse_edits("delete-one:0.1")

@@ -23,7 +23,7 @@ from isotrope.version import __version__
 OURS = re.compile(
     r"(config|modules|isotrope|generation_config|sentence_\w+_config|config_sentence_transformers|tokenizer\w*"
     r"|special_tokens_map|added_tokens|vocab|model\.safetensors\.index)\.json"
-    r"|model[\w-]*\.safetensors|vocab\.txt|merges\.txt|\w+\.model|README\.md|\d+_\w+"
+    r"|model[\w-]*\.safetensors|vocab\.txt|merges\.txt|\w+\.model|README\.md|\d+_\w+|second"
 )
 
 

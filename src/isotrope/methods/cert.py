@@ -10,8 +10,8 @@ import numpy as np
 from isotrope.data.corpus import Records
 from isotrope.methods.frame.batch import View
 from isotrope.methods.frame.method import Card
+from isotrope.methods.frame.queue_contrast import QueueContrast, QueueSettings
 from isotrope.methods.frame.settings import at_least
-from isotrope.methods.moco import QueueContrast, QueueSettings
 
 
 @dataclass(frozen=True)

@@ -1,10 +1,10 @@
-"""MoCo (He, Fan, Wu, Xie, Girshick 2020) on text: a sentence finds its key among a queue of keys."""
+"""MoCo (He, Fan, Wu, Xie, Girshick 2020) on text: a sentence finds its key among many, kept in one of three ways."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Annotated, TypeVar, cast
+from typing import Annotated, cast
 
 import numpy as np
 import torch
@@ -12,117 +12,69 @@ from torch import Tensor
 
 from isotrope.data.corpus import Corpus, Records
 from isotrope.encoders.encoder import Encoder
-from isotrope.encoders.modes import set_dropout
 from isotrope.errors import InputError
 from isotrope.methods.frame.batch import Batch, View
-from isotrope.methods.frame.method import Card, Method, Prepared
-from isotrope.methods.frame.settings import (
-    ClosedShare,
-    Count,
-    DropoutSetting,
-    Settings,
-    TemperatureSetting,
-    at_least,
-)
-from isotrope.objectives import queue_nce
-from isotrope.towers.heads import projection_head
-from isotrope.towers.keeping import Frozen, Momentum, Tower, Trained
-from isotrope.towers.key_queue import KeyQueue
+from isotrope.methods.frame.method import Card, Prepared
+from isotrope.methods.frame.pair_loss import OneWay, Pairs, Pooled
+from isotrope.methods.frame.queue_contrast import QueueContrast, QueueSettings
+from isotrope.methods.frame.settings import ClosedShare, OneOf, at_least
+from isotrope.towers.keeping import Tower, Trained
+from isotrope.towers.memory_bank import MemoryBank
 from isotrope.views.edits import Edit
+from isotrope.views.numbers import Numbers
 from isotrope.views.two_views import edited, parse_two_views
 
-LONGEST, SHORTEST = 65_536, 1024  # of a queue whose length is not given; the first is the paper's
-
-
-@dataclass(frozen=True)
-class QueueSettings(Settings):
-    """A default queue has the paper's 65,536 keys, but no more than an eighth of the records (and then at least 1,024),
-    and never more than there are records."""
-
-    queue: Annotated[
-        int | None,
-        at_least(1),
-        "Keys that are kept as candidates; none: an eighth of the records, from 1,024 to 65,536",
-    ] = None
-    momentum: Annotated[ClosedShare, "Share m of itself that the key encoder keeps at each step"] = 0.999
-    temperature: TemperatureSetting = 0.07
-    projection: Annotated[Count, "Width of the vectors that are compared"] = 128
-    head_layers: Annotated[int, at_least(0), "Linear maps of the train-only head; 0: no head"] = 1
-    dropout: DropoutSetting = None
-
-    def check_batch(self, batch_size: int) -> None:
-        if self.queue is not None and batch_size >= self.queue:
-            raise InputError(
-                f"queue ({self.queue:,}) must be larger than batch_size ({batch_size:,}); "
-                "raise the one or lower the other."
-            )
-
-    def length(self, records: int) -> int:
-        """Keys of the queue on so many records."""
-        return min(LONGEST, max(records // 8, SHORTEST), records) if self.queue is None else self.queue
-
-
-Q = TypeVar("Q", bound=QueueSettings)
-
-
-class QueueContrast(Method[Q]):
-    """Queries of one view, keys of another, and the queue. Subclasses bring "first" (the query's) and "second"."""
-
-    shared_views = ("first", "second")
-
-    def prepare(self, corpus: Corpus) -> Prepared:
-        # A default length is known only now; settings that hold it can be checked against the batch size.
-        self.settings = replace(self.settings, queue=self.settings.length(len(corpus)))
-        return Prepared()
-
-    def towers(self, encoder: Encoder) -> dict[str, Tower]:
-        settings = self.settings
-        if settings.dropout is not None:
-            set_dropout(encoder.backbone, settings.dropout)
-        head = projection_head(encoder.dimension, settings.projection, settings.head_layers).to(encoder.device)
-        width = settings.projection if settings.head_layers else encoder.dimension
-        return {
-            "head": Trained(head),
-            "key": Momentum(encoder, settings.momentum),
-            "key_head": Momentum(head, settings.momentum),
-            "queue": KeyQueue(settings.queue or LONGEST, width),
-        }
-
-    def represent(self, batch: Batch) -> dict[str, Tensor]:
-        (queries,) = self.encoder.embed(batch["first"])
-        with torch.no_grad():
-            (keys,) = cast(Encoder, cast(Frozen, self.tower["key"]).module).embed(batch["second"])
-        return {"queries": self.tower["head"](queries), "keys": self.tower["key_head"](keys)}
-
-    def loss(self, representations: dict[str, Tensor], generator: torch.Generator) -> dict[str, Tensor]:
-        queries, keys, queue = representations["queries"], representations["keys"], self.tower["queue"]()
-        return {"contrastive": queue_nce(queries, keys, queue, self.settings.temperature)}
-
-    def candidates(self, representations: dict[str, Tensor]) -> int:
-        return 1 + len(self.tower["queue"]())
+QUEUE, END_TO_END, BANK = "queue", "end-to-end", "memory-bank"
+LARGE = 2**28  # bytes of a memory bank that are worth a word
 
 
 @dataclass(frozen=True)
 class MoCoSettings(QueueSettings):
     """MoCo v2 has ``head_layers`` 2 and ``temperature`` 0.2."""
 
+    queue: Annotated[
+        int | None,
+        at_least(1),
+        "Keys that are kept as candidates, or drawn from the memory bank; none: an eighth of the records, from 1,024 "
+        "to 65,536",
+    ] = None
+    mechanism: Annotated[
+        str,
+        OneOf(QUEUE, END_TO_END, BANK),
+        "Where negatives come from: a queue of a momentum encoder's keys, the batch (gradient reaches the keys too), "
+        "or a memory bank with a vector for each record",
+    ] = QUEUE
+    bank_momentum: Annotated[ClosedShare, "Share of itself that a vector of the memory bank keeps at a visit"] = 0.5
     edits: Annotated[
         str, 'Edits of the query\'s view; a comma is "then", a slash "or", none leaves the text as it is'
     ] = "delete:0.1,crop:0.9"
     second_edits: Annotated[str, "Edits of the key's view; same: those of the query's, drawn again"] = "same"
 
     def rules(self) -> None:
+        super().rules()
         parse_two_views(self.edits, self.second_edits)
+        if self.mechanism == END_TO_END and self.queue is not None:
+            raise InputError("mechanism end-to-end has no queue: its negatives are the batch. Set batch_size instead.")
+
+    def check_batch(self, batch_size: int) -> None:
+        if self.mechanism == QUEUE:
+            super().check_batch(batch_size)
 
 
 class MoCo(QueueContrast[MoCoSettings]):
-    """ℓ_i = −log exp(cos(q_i, k_i)/τ) / [exp(cos(q_i, k_i)/τ) + Σ_{u∈queue} exp(cos(q_i, u)/τ)]
+    """ℓ_i = −log exp(cos(q_i, k_i)/τ) / [exp(cos(q_i, k_i)/τ) + Σ_u exp(cos(q_i, u)/τ)]
 
-    q is the query's view through the encoder, k the key's view through a copy that follows it slowly,
-    θ_k ← m·θ_k + (1 − m)·θ_q; both go through a head that is dropped after training. When to use it: plain sentences
-    and batches that are too small to bring enough negatives. What goes wrong: in a long queue on a small text the keys
-    are old, and the sentence itself may be among them; until the queue has filled with keys, noise is the negative.
-    Siblings: ``simclr`` and ``simcse`` take their negatives from the batch, ``cert`` brings paraphrases.
+    q is the query's view through the encoder and a head that is dropped after training. The paper's figure 2 has three
+    mechanisms for the keys:
+
+    queue         k is the key's view through a copy that follows slowly, θ_k ← m·θ_k + (1 − m)·θ_q; u are older keys
+    end-to-end    k is the key's view through the same encoder, with gradient; u are the other keys of the batch
+    memory-bank   k is the record's stored vector, v ← norm(m'·v + (1 − m')·q); u are those of other records
+
+    When to use it: plain sentences and batches that are too small to bring enough negatives. What goes wrong: in a long
+    queue on a small text the keys are old, and the sentence itself may be among them; until queue or bank has filled,
+    negatives are noise or few. Siblings: ``simclr`` and ``simcse`` take their negatives from the batch, ``cert`` brings
+    paraphrases.
     """
 
     card = Card(
@@ -137,11 +89,81 @@ class MoCo(QueueContrast[MoCoSettings]):
     )
     Settings = MoCoSettings
 
+    def prepare(self, corpus: Corpus) -> Prepared:
+        if self.settings.mechanism == END_TO_END:
+            return Prepared()
+        prepared = super().prepare(corpus)
+        return self._prepare_bank(len(corpus)) if self.settings.mechanism == BANK else prepared
+
+    def _prepare_bank(self, records: int) -> Prepared:
+        count = self.settings.queue or 0
+        if count > records:
+            raise InputError(
+                f"queue ({count:,}) is what each step draws from a memory bank of {records:,} records; lower it."
+            )
+        width = self.settings.projection if self.settings.head_layers else self.encoder.dimension
+        size = 4 * records * width
+        said = f"The memory bank holds {records:,} vectors: {size / 1e6:,.0f} MB, and as much in each checkpoint."
+        return Prepared(remarks=(said,) if size >= LARGE else ())
+
+    def towers(self, encoder: Encoder) -> dict[str, Tower]:
+        if self.settings.mechanism == QUEUE:
+            return super().towers(encoder)
+        head, width = self.head(encoder)
+        if self.settings.mechanism == END_TO_END:
+            return {"head": Trained(head)}
+        if self.corpus is None:
+            raise InputError("A memory bank needs the data at the start: it has a vector for each record.")
+        return {"head": Trained(head), "bank": MemoryBank(len(self.corpus), width, self.settings.bank_momentum)}
+
     @cached_property
     def edits(self) -> tuple[Edit, Edit]:
         return parse_two_views(self.settings.edits, self.settings.second_edits)(self.encoder.text_tokenizer)
 
+    @property
+    def bank(self) -> MemoryBank:
+        return cast(MemoryBank, self.tower["bank"])
+
     def views(self, records: Records, rng: np.random.Generator) -> dict[str, View]:
         sequences = records.tokens()
         first, second = (self.frame(edited(sequences, edit, rng)) for edit in self.edits)
-        return {"first": first, "second": second}
+        rows = {"rows": Numbers.of(records.positions())} if self.settings.mechanism == BANK else {}
+        return {"first": first, "second": second, **rows}
+
+    def represent(self, batch: Batch) -> dict[str, Tensor]:
+        if self.settings.mechanism == QUEUE:
+            return super().represent(batch)
+        if self.settings.mechanism == END_TO_END:
+            queries, keys = self.encoder.embed(batch["first"], batch["second"])
+            return {"queries": self.tower["head"](queries), "keys": self.tower["head"](keys)}
+        rows, queries = batch["rows"].values, self.tower["head"](*self.encoder.embed(batch["first"]))
+        return {
+            "queries": queries,
+            "keys": self._fresh(batch) if self._are_new(rows) else queries.detach(),
+            "rows": rows,
+        }
+
+    def _are_new(self, rows: Tensor) -> bool:
+        return not bool(self.bank.seen[rows].all())
+
+    @torch.no_grad()
+    def _fresh(self, batch: Batch) -> Tensor:
+        """The key's view, for records that have no vector in the bank yet."""
+        return cast(Tensor, self.tower["head"](*self.encoder.embed(batch["second"])))
+
+    def pairs(self, representations: dict[str, Tensor], generator: torch.Generator) -> Pairs:
+        if self.settings.mechanism == QUEUE:
+            return super().pairs(representations, generator)
+        queries, keys = representations["queries"], representations["keys"]
+        if self.settings.mechanism == END_TO_END:
+            return OneWay(queries, keys)
+        rows, drawn = representations["rows"], self.bank.draw(self.settings.queue or 0, generator)
+        left_out = (rows.unsqueeze(1) == drawn) | ~self.bank.seen[drawn]
+        return Pooled(queries, self.bank.stored(rows, keys), self.bank.vectors[drawn], left_out)
+
+    def candidates(self, representations: dict[str, Tensor]) -> int:
+        if self.settings.mechanism == QUEUE:
+            return super().candidates(representations)
+        if self.settings.mechanism == END_TO_END:
+            return len(representations["keys"])
+        return 1 + round((self.settings.queue or 0) * self.bank.filled())

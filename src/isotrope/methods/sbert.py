@@ -16,8 +16,10 @@ from isotrope.errors import InputError
 from isotrope.methods.frame.batch import Batch, View
 from isotrope.methods.frame.label_targets import Classes
 from isotrope.methods.frame.method import Card, Method, Prepared
-from isotrope.methods.frame.settings import OneOf, Settings, Weight, above
+from isotrope.methods.frame.second_tower import SECOND, TowerSettings, embed_pairs, second_encoder, with_second
+from isotrope.methods.frame.settings import OneOf, Weight, above
 from isotrope.objectives import triplet
+from isotrope.objectives.triplet import DISTANCES
 from isotrope.towers.keeping import Tower, Trained
 from isotrope.views.numbers import Numbers
 
@@ -26,7 +28,7 @@ TEXTS = ("first", "second", "third")
 
 
 @dataclass(frozen=True)
-class SBERTSettings(Settings):
+class SBERTSettings(TowerSettings):
     """One form of the loss, and what that form needs."""
 
     form: Annotated[
@@ -36,7 +38,7 @@ class SBERTSettings(Settings):
         float | None, above(0), "Regression: the score that means a cosine of 1; none: the highest in the data"
     ] = None
     margin: Annotated[Weight, "Triplet: how much farther the negative must be than the positive"] = 1.0
-    distance: Annotated[str, OneOf("euclidean", "cosine"), "Triplet: what distances are"] = "euclidean"
+    distance: Annotated[str, OneOf(*DISTANCES), "Triplet: what distances are; dot: −a·b"] = "euclidean"
 
     def rules(self) -> None:
         if self.distance == "cosine" and self.margin >= 2:
@@ -44,7 +46,8 @@ class SBERTSettings(Settings):
 
 
 class SBERT(Method[SBERTSettings]):
-    """One of three losses over the vectors u, v, … of a record's texts, each from the same encoder:
+    """One of three losses over the vectors u, v, … of a record's texts, each from the same encoder; where towers are
+    separate, u is the first one's and the others are the second one's:
 
     classification   CE(softmax(W·[u; v; |u − v|]), label)
     regression       (cos(u, v) − score / highest score)²
@@ -84,9 +87,14 @@ class SBERT(Method[SBERTSettings]):
     def towers(self, encoder: Encoder) -> dict[str, Tower]:
         if self.corpus is None:
             raise InputError("Sentence-BERT needs its data at the start: they decide the form of the loss.")
-        if self.classes is None:
-            return {}
-        return {"classifier": Trained(nn.Linear(3 * encoder.dimension, len(self.classes.names), bias=False))}
+        towers: dict[str, Tower] = {}
+        if self.classes is not None:
+            towers["classifier"] = Trained(nn.Linear(3 * encoder.dimension, len(self.classes.names), bias=False))
+        return with_second(self.settings, encoder, towers)
+
+    def further(self) -> dict[str, Encoder]:
+        second = second_encoder(self)
+        return {} if second is None else {SECOND: second}
 
     def _highest(self, corpus: Corpus) -> float:
         scores = [float(name) for name in corpus.names]
@@ -108,8 +116,9 @@ class SBERT(Method[SBERTSettings]):
         return views
 
     def represent(self, batch: Batch) -> dict[str, Tensor]:
-        names = [name for name in TEXTS if name in batch]
-        found = dict(zip(names, self.encoder.embed(*(batch[name] for name in names)), strict=True))
+        first, *others = [name for name in TEXTS if name in batch]
+        vectors = embed_pairs(self, batch[first], [batch[name] for name in others])
+        found = dict(zip((first, *others), vectors, strict=True))
         return {**found, "wanted": batch["wanted"].values} if "wanted" in batch else found
 
     def loss(self, representations: dict[str, Tensor], generator: torch.Generator) -> dict[str, Tensor]:

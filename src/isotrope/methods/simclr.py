@@ -15,8 +15,8 @@ from isotrope.encoders.encoder import Encoder
 from isotrope.encoders.modes import set_dropout
 from isotrope.methods.frame.batch import Batch, View
 from isotrope.methods.frame.method import Card, Method
-from isotrope.methods.frame.settings import Count, DropoutSetting, Settings, TemperatureSetting, at_least
-from isotrope.objectives import nt_xent
+from isotrope.methods.frame.pair_loss import AllViews, PairLossSettings, pair_loss
+from isotrope.methods.frame.settings import Count, DropoutSetting, TemperatureSetting, at_least
 from isotrope.towers.heads import projection_head
 from isotrope.towers.keeping import Tower, Trained
 from isotrope.views.edits import Edit
@@ -24,7 +24,7 @@ from isotrope.views.two_views import edited, parse_two_views
 
 
 @dataclass(frozen=True)
-class SimCLRSettings(Settings):
+class SimCLRSettings(PairLossSettings):
     """The paper's head has 2 layers; the released code and SimCLRv2 have 3."""
 
     edits: Annotated[str, 'Edits of the first view; a comma is "then", a slash "or", none leaves the text as it is'] = (
@@ -37,6 +37,7 @@ class SimCLRSettings(Settings):
     dropout: DropoutSetting = None
 
     def rules(self) -> None:
+        super().rules()
         parse_two_views(self.edits, self.second_edits)
 
 
@@ -83,7 +84,8 @@ class SimCLR(Method[SimCLRSettings]):
         return {"first": projected[: len(first)], "second": projected[len(first) :]}
 
     def loss(self, representations: dict[str, Tensor], generator: torch.Generator) -> dict[str, Tensor]:
-        return {"contrastive": nt_xent(representations["first"], representations["second"], self.settings.temperature)}
+        views = AllViews(representations["first"], representations["second"])
+        return pair_loss(self.settings, views, self.settings.temperature, generator)
 
     def candidates(self, representations: dict[str, Tensor]) -> int:
         return 2 * len(representations["first"]) - 1

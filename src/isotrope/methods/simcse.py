@@ -4,42 +4,29 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Annotated, ClassVar, TypeVar, cast
+from typing import Annotated, TypeVar
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from isotrope.data.corpus import Records
+from isotrope.data.corpus import Corpus, Records
 from isotrope.encoders.encoder import Encoder
-from isotrope.encoders.modes import set_dropout
 from isotrope.errors import InputError
 from isotrope.methods.frame.batch import Batch, View
-from isotrope.methods.frame.method import Card, Method
-from isotrope.methods.frame.settings import DropoutSetting, OneOf, Settings, TemperatureSetting, Weight
-from isotrope.methods.frame.temperature import check_learned, temperature_of, temperature_tower
+from isotrope.methods.frame.headed_contrast import ContrastSettings, HeadedContrast
+from isotrope.methods.frame.method import Card, Prepared
+from isotrope.methods.frame.pair_loss import OneWay, PairLossSettings, check_temperature_is_used, pair_loss
+from isotrope.methods.frame.second_tower import SEPARATE, TowerSettings, embed_pairs, with_second
+from isotrope.methods.frame.settings import OneOf, Weight
+from isotrope.methods.frame.temperature import temperature_of
 from isotrope.objectives import info_nce
-from isotrope.towers.heads import tanh_head
-from isotrope.towers.keeping import Tower, Trained
+from isotrope.towers.keeping import Tower
 from isotrope.views.edits import Edit
+from isotrope.views.segments import document_sizes
 from isotrope.views.two_views import NONE, edited, parse_two_views
 
-
-@dataclass(frozen=True)
-class ContrastSettings(Settings):
-    """What both forms of the paper share."""
-
-    temperature: TemperatureSetting = 0.05
-    dropout: DropoutSetting = None
-    head: Annotated[
-        str,
-        OneOf("auto", "train-only", "kept", "none"),
-        "Linear + tanh head; auto: on cls pooling with nothing after it, as in the paper",
-    ] = "auto"
-    learn_temperature: Annotated[bool, "Learn the temperature, starting from the one given"] = False
-
-    def rules(self) -> None:
-        check_learned(self.temperature, self.learn_temperature)
+DROPOUT, NEXT = "dropout", "next-sentence"
 
 
 @dataclass(frozen=True)
@@ -59,35 +46,6 @@ class SimCSESettings(ContrastSettings):
                 "fixed_mask gives both views one mask, so they must be one text; "
                 f"second_edits {self.second_edits} edits one."
             )
-
-
-C = TypeVar("C", bound=ContrastSettings)
-
-
-class HeadedContrast(Method[C]):
-    """An encoder read out through SimCSE's head, and a temperature that may be learned. Subclasses bring the views."""
-
-    auto_head: ClassVar[str] = "train-only"
-
-    def towers(self, encoder: Encoder) -> dict[str, Tower]:
-        if self.settings.dropout is not None:
-            set_dropout(encoder.backbone, self.settings.dropout)
-        self.head_kept = self._head() == "kept"
-        head: dict[str, Tower] = {} if self._head() == "none" else {"head": Trained(tanh_head(encoder.dimension))}
-        return {**head, **temperature_tower(self.settings.temperature, self.settings.learn_temperature)}
-
-    def _head(self) -> str:
-        if self.settings.head != "auto":
-            return self.settings.head
-        plain_cls = self.encoder.pooling.name == "cls" and not len(self.encoder.parts)
-        return self.auto_head if plain_cls else "none"
-
-    def read(self, vectors: Tensor) -> Tensor:
-        return self.tower["head"](vectors) if "head" in self.tower else vectors
-
-    def export(self) -> Encoder:
-        head = [cast(Trained, self.tower["head"]).module] if self.head_kept else []
-        return self.encoder.with_parts([*self.encoder.parts, *head])
 
 
 P = TypeVar("P", bound=SimCSESettings)
@@ -123,7 +81,24 @@ class DropoutPair(HeadedContrast[P]):
         return len(representations["second"])
 
 
-class SimCSE(DropoutPair[SimCSESettings]):
+@dataclass(frozen=True)
+class UnsupervisedSettings(PairLossSettings, TowerSettings, SimCSESettings):
+    """The paper's comparisons: what the positive is, how many encoders there are, the loss."""
+
+    positive: Annotated[
+        str, OneOf(DROPOUT, NEXT), "Positive of a sentence: itself under another mask, or the next one of its document"
+    ] = DROPOUT
+
+    def rules(self) -> None:
+        super().rules()
+        check_temperature_is_used(self, self.learn_temperature)
+        if self.fixed_mask and (self.positive == NEXT or self.towers == SEPARATE):
+            raise InputError("fixed_mask gives both views one mask, so they must be one text through one encoder.")
+        if self.positive == NEXT and self.second_edits != NONE:
+            raise InputError("positive next-sentence takes that sentence as it is; leave second_edits out.")
+
+
+class SimCSE(DropoutPair[UnsupervisedSettings]):
     """ℓ_i = −log exp(cos(h_i, h'_i)/τ) / Σ_j exp(cos(h_i, h'_j)/τ); h, h' the same text under two dropout masks.
 
     When to use it: plain sentences and nothing else. What goes wrong: duplicates are false negatives (a batch never
@@ -140,11 +115,42 @@ class SimCSE(DropoutPair[SimCSESettings]):
         family="contrastive",
         read_out="cls",
     )
-    Settings = SimCSESettings
+    Settings = UnsupervisedSettings
+
+    @classmethod
+    def record_types(cls, settings: UnsupervisedSettings) -> tuple[str, ...]:
+        return ("documents",) if settings.positive == NEXT else super().record_types(settings)
+
+    def prepare(self, corpus: Corpus) -> Prepared:
+        if self.settings.positive == DROPOUT:
+            return Prepared()
+        last = np.cumsum(document_sizes(corpus, self.card.name)) - 1
+        followed = np.ones(len(corpus), dtype=np.bool_)
+        followed[last] = False
+        return Prepared(followed)
+
+    def towers(self, encoder: Encoder) -> dict[str, Tower]:
+        return with_second(self.settings, encoder, super().towers(encoder))
+
+    def views(self, records: Records, rng: np.random.Generator) -> dict[str, View]:
+        if self.settings.positive == DROPOUT:
+            return super().views(records, rng)
+        following = [records.corpus.tokens(row + 1) for row in records.rows]
+        return {"first": self.frame(records.tokens()), "second": self.frame(following)}
+
+    def represent(self, batch: Batch) -> dict[str, Tensor]:
+        if self.settings.towers != SEPARATE:
+            return super().represent(batch)
+        first, second = embed_pairs(self, batch["first"], [batch["second"]])
+        return {"first": self.read(first), "second": self.read(second, second=True)}
+
+    def loss(self, representations: dict[str, Tensor], generator: torch.Generator) -> dict[str, Tensor]:
+        views = OneWay(representations["first"], representations["second"])
+        return pair_loss(self.settings, views, temperature_of(self), generator)
 
 
 @dataclass(frozen=True)
-class SupervisedSettings(ContrastSettings):
+class SupervisedSettings(TowerSettings, ContrastSettings):
     """``hard_negative_weight`` is α itself; the released code's flag of that name is log α."""
 
     hard_negative_weight: Annotated[
@@ -174,12 +180,16 @@ class SupervisedSimCSE(HeadedContrast[SupervisedSettings]):
     auto_head = "kept"
     shared_views = ("anchor", "positive", "negative")
 
+    def towers(self, encoder: Encoder) -> dict[str, Tower]:
+        return with_second(self.settings, encoder, super().towers(encoder))
+
     def views(self, records: Records, rng: np.random.Generator) -> dict[str, View]:
         return {field: self.frame(records.tokens(field)) for field in records.fields}
 
     def represent(self, batch: Batch) -> dict[str, Tensor]:
-        vectors = self.encoder.embed(*(batch[field] for field in batch.views))
-        return {field: self.read(part) for field, part in zip(batch.views, vectors, strict=True)}
+        anchor, *others = embed_pairs(self, batch["anchor"], [batch[field] for field in list(batch.views)[1:]])
+        read = [self.read(anchor), *(self.read(part, second=True) for part in others)]
+        return dict(zip(batch.views, read, strict=True))
 
     def loss(self, representations: dict[str, Tensor], generator: torch.Generator) -> dict[str, Tensor]:
         negatives = representations.get("negative")

@@ -21,7 +21,7 @@ from isotrope.objectives.sne import joint_neighbours, neighbours, sne, symmetric
 from isotrope.objectives.supervised import supervised_contrast
 from isotrope.objectives.synonym_antonym import synonym_antonym, synonym_antonym_released
 from isotrope.objectives.token_contrast import token_contrast
-from isotrope.objectives.triplet import mined_triplets, triplet
+from isotrope.objectives.triplet import mined_negatives, mined_triplets, pooled_triplets, triplet
 
 __all__ = [
     "bits_per_dimension",
@@ -33,6 +33,7 @@ __all__ = [
     "imitation",
     "info_nce",
     "joint_neighbours",
+    "mined_negatives",
     "mined_triplets",
     "nce",
     "nearest_rows",
@@ -41,6 +42,7 @@ __all__ = [
     "neighbourhood",
     "neighbours",
     "nt_xent",
+    "pooled_triplets",
     "queue_nce",
     "relational",
     "self_guided",

@@ -4,6 +4,8 @@ batch.
 
 from __future__ import annotations
 
+import math
+
 import torch
 from torch import Tensor
 
@@ -11,12 +13,19 @@ from isotrope.objectives.contrast import contrast
 from isotrope.objectives.vectors import check_shapes, check_temperature, unit
 
 
-def queue_nce(queries: Tensor, keys: Tensor, queue: Tensor, temperature: float | Tensor = 0.07) -> Tensor:
+def queue_nce(
+    queries: Tensor,
+    keys: Tensor,
+    queue: Tensor,
+    temperature: float | Tensor = 0.07,
+    left_out: Tensor | None = None,
+) -> Tensor:
     """Query i must find its own key among that key and the queue (MoCo, CERT).
 
         ℓ_i = −log  exp(cos(q_i, k_i)/τ) / [ exp(cos(q_i, k_i)/τ) + Σ_u exp(cos(q_i, u)/τ) ]
 
-    ``queue`` [K, d] may be empty, and may be overwritten between this call and the backward pass.
+    ``queue`` [K, d] may be empty, and may be overwritten between this call and the backward pass. ``left_out`` [N, K]:
+    keys that are no candidates of a query, such as its own old one.
 
     Use it where memory allows only small batches. The other keys of the batch are not candidates: they join the queue
     after the step. Keys must come from a slowly moving encoder without gradient (nothing is detached here), or old keys
@@ -26,5 +35,9 @@ def queue_nce(queries: Tensor, keys: Tensor, queue: Tensor, temperature: float |
     check_shapes(queries=(queries, "N d"), keys=(keys, "N d"), queue=(queue, "K d"))
     queries = unit(queries)
     own = (queries * unit(keys)).sum(dim=-1, keepdim=True)
-    scores = torch.cat([own, queries @ unit(queue).T], dim=1) / temperature
+    others = queries @ unit(queue).T
+    if left_out is not None:
+        check_shapes(others=(others, "N K"), left_out=(left_out, "N K"))
+        others = others.masked_fill(left_out, -math.inf)
+    scores = torch.cat([own, others], dim=1) / temperature
     return contrast(scores, torch.zeros(len(scores), dtype=torch.int64, device=scores.device))

@@ -152,6 +152,9 @@ def _export(
     encoder.facts = _facts_kept(plan, opened, facts, finished.selected_step)
     if accelerator.is_main_process:
         encoder.save(plan.folder.model)
+        for name, other in method.further().items():
+            other.facts = encoder.facts
+            other.eval().save(plan.folder.model / name)
         if method.keeps == "best":
             _say_if_no_better(finished.history)
     accelerator.wait_for_everyone()

@@ -33,6 +33,7 @@ class WordEdit(ABC):
     share: float
     name: ClassVar[str]
     senseless: ClassVar[float | None] = None  # the share that would leave nothing
+    takes_share: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         self.check(self.share)
@@ -67,6 +68,22 @@ class Delete(WordEdit):
         kept = np.ones(starts.size, dtype=np.bool_)
         kept[words] = luck >= min(self.share, luck.max())
         return ids[kept.repeat(ends_of(starts, ids) - starts)]
+
+
+class DeleteOne(WordEdit):
+    """Exactly one word is deleted, drawn at random (SimCSE's "delete one word"); a text of one word stays as it is.
+
+    It is written without a share.
+    """
+
+    name = "delete-one"
+    takes_share = False
+
+    def edit(self, ids: Ids, starts: Numbers, words: Numbers, rng: np.random.Generator) -> Ids:
+        if words.size == 1:
+            return ids
+        gone = int(words[int(rng.integers(words.size))])
+        return np.delete(ids, np.s_[starts[gone] : ends_of(starts, ids)[gone]])
 
 
 class Crop(WordEdit):
@@ -244,7 +261,7 @@ def one_of(*edits: Edit) -> OneOf:
 
 
 KNOWN: dict[str, type[WordEdit]] = {
-    edit.name: edit for edit in (Crop, Delete, Mask, Reorder, Repeat, RepeatWords, Substitute)
+    edit.name: edit for edit in (Crop, Delete, DeleteOne, Mask, Reorder, Repeat, RepeatWords, Substitute)
 }
 
 
@@ -275,6 +292,10 @@ def _parse_edit(named: str) -> tuple[type[WordEdit], float]:
     known = f"known: {', '.join(sorted(KNOWN))}"
     if name not in KNOWN:
         raise InputError(f"Unknown edit '{name}'; {known}.")
+    if not KNOWN[name].takes_share:
+        if number:
+            raise InputError(f"{name} takes no share; write it as {name}.")
+        return KNOWN[name], 0.0
     try:
         share = float(number)
     except ValueError:

@@ -140,6 +140,10 @@ class Method(nn.Module, Generic[S]):
         """What inference keeps."""
         return self.encoder
 
+    def further(self) -> dict[str, Encoder]:
+        """Encoders that are saved inside the model's folder, by the name of their own."""
+        return {}
+
     def frame(self, sequences: Sequence[Any]) -> Tokens:
         """Sequences of ids as rows: special tokens around, cut to ``max_length``, padded."""
         return self.encoder.frame(sequences, self.max_length)
