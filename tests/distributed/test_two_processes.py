@@ -101,7 +101,8 @@ def cases(still: Path, tiny: Path, samples: dict[str, Path]) -> dict[str, dict[s
         start = {} if issubclass(find(name), FromScratch) else {"model": str(still)}
         found[name] = {"method": name, "data": str(data), **start, **LOOP, **own}
     tactics = {**CHILDREN, "chain-thaw": {"chain_thaw": "1,0,0,0", "chain_head_rate": 1.0}}  # the head alone, then all
-    return found | {name: {**found["simcse"], **own} for name, own in tactics.items()}
+    trained_first = {"dclr-auto": {**found["dclr"], "complement": "auto", "complement_steps": 1}}
+    return found | trained_first | {name: {**found["simcse"], **own} for name, own in tactics.items()}
 
 
 @pytest.fixture(scope="module")
@@ -160,7 +161,7 @@ def joined(first: Any, second: Any, padding: int) -> View:
 
 
 @pytest.mark.parametrize(
-    "name", [*NAMES, "child-F", "chain-thaw"]
+    "name", [*NAMES, "dclr-auto", "child-F", "chain-thaw"]
 )  # D draws views before the first step; that both processes agree is tested all the same
 def test_two_processes_equal_one(
     name: str, two: Path, cases: dict[str, dict[str, Any]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch

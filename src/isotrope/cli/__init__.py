@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 import warnings
 from collections.abc import Sequence
@@ -21,6 +22,7 @@ __all__ = ["app", "main"]
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run a command; bad input is one sentence and exit code 2, never a traceback."""
+    _show_log()
     warnings.showwarning = lambda message, *rest, **named: print(f"warning: {message}", file=sys.stderr)
     warnings.filterwarnings("ignore", module=r"(torch|transformers|accelerate|huggingface_hub)\b")
     given = list(arguments) if arguments is not None else None
@@ -39,6 +41,18 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         sys.stderr.close()
         sys.exit(0)
     sys.exit(status if isinstance(status, int) else 0)
+
+
+class _Said(logging.Handler):
+    def emit(self, record: logging.LogRecord) -> None:
+        print(record.getMessage(), file=sys.stderr)
+
+
+def _show_log() -> None:
+    """What the library logs is a line of the terminal."""
+    logger = logging.getLogger("isotrope")
+    logger.handlers = [_Said(logging.INFO)]
+    logger.setLevel(logging.INFO)
 
 
 def _fail(sentence: str) -> NoReturn:
