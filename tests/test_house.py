@@ -30,6 +30,7 @@ NAMES_ELSEWHERE = {
     ("demo.py", "simcse"): "the demo trains one method",
     ("methods/frame/masked_language.py", "mlm"): "the term that every paper with masked language modelling logs",
     ("methods/cline.py", "mlm"): "the weight of that term",
+    ("methods/dclr.py", "simcse"): "the run that it needs before its own",
     ("methods/infoword.py", "mlm"): "the weight of that term",
     ("methods/structbert.py", "mlm"): "that term",
     ("methods/tacl.py", "mlm"): "that term",

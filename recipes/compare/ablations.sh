@@ -2,7 +2,7 @@
 # The ablations of docs/notes/ablations.md, one command and one table each.
 #     recipes/compare/ablations.sh WORK DATA [PARALLEL] [NAME…]      texts by recipes/compare/texts.py
 set -euo pipefail
-work=$1 data=$2 parallel=${3:-1} model=${MODEL:-builtin-base} complement=${COMPLEMENT:-builtin} seeds=${SEEDS:-3}
+work=$1 data=$2 parallel=${3:-1} model=${MODEL:-builtin-base} complement=${COMPLEMENT:-auto} seeds=${SEEDS:-3}
 shift $(($# < 3 ? $# : 3))
 texts=$work/compare
 
@@ -71,9 +71,11 @@ debiased() {
 }
 
 neighbours() {
+    local own=()
+    for row in k-4 k-16 k-64 r-1 r-5 r-15; do own+=(--set "$row.neighbourhood-gradient=full"); done
     ablation neighbours k-4=vascl,k-16=vascl,k-64=vascl,r-1=vascl,r-5=vascl,r-15=vascl,head-r-15=vascl --batch-size 128 \
         --set k-4.neighbours=4 --set k-16.neighbours=16 --set k-64.neighbours=64 --set k-4.radius=1 --set k-16.radius=1 --set k-64.radius=1 \
-        --set r-1.radius=1 --set r-5.radius=5 --set r-15.radius=15 --set head-r-15.radius=15 --set head-r-15.neighbourhood-gradient=head
+        --set r-1.radius=1 --set r-5.radius=5 --set r-15.radius=15 --set head-r-15.radius=15 "${own[@]}"
 }
 
 for name in ${@:-views dropout pooling batch temperature hard guided queue debiased neighbours}; do "$name"; done

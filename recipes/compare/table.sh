@@ -2,7 +2,7 @@
 # The comparison of docs/notes/comparison.md: every method from builtin-base, three seeds, the seven STS tasks.
 #     recipes/compare/table.sh WORK DATA [PARALLEL]      texts by recipes/compare/texts.py
 set -euo pipefail
-work=$1 data=$2 parallel=${3:-1} model=${MODEL:-builtin-base} complement=${COMPLEMENT:-builtin} seeds=${SEEDS:-3}
+work=$1 data=$2 parallel=${3:-1} model=${MODEL:-builtin-base} complement=${COMPLEMENT:-auto} seeds=${SEEDS:-3}
 texts=$work/compare
 [ -f "$texts/paraphrases.tsv" ] || {
     awk 'NF && ++n <= 30000' "$texts/text.txt" > "$texts/thirty.txt"

@@ -57,7 +57,7 @@ OWN: dict[str, dict[str, Any]] = {  # small enough for a tiny encoder, and with 
         "temperature": 1.0,
     },  # half of the pairs are negatives, and noise counts
     "distil": {"teacher": "{tiny}"},
-    "vascl": {"neighbours": 4, "radius": 0.3, "head_rate": 1.0},
+    "vascl": {"neighbours": 4, "radius": 0.3, "head_learning_rate": 0.1},
     "sg": {"projection": 64},
     "sg-opt": {"projection": 64},
     "supcon": {"cross_entropy_weight": 0.1},
@@ -109,7 +109,8 @@ def cases(still: Path, tiny: Path, samples: dict[str, Path]) -> dict[str, dict[s
         found[name] = {"method": name, "data": str(data), **start, **LOOP, **own}
     tactics = {**CHILDREN, "chain-thaw": {"chain_thaw": "1,0,0,0", "chain_head_rate": 1.0}}  # the head alone, then all
     found |= {name: {**found[method], **own} for name, (method, own) in VARIANTS.items()}
-    return found | {name: {**found["simcse"], **own} for name, own in tactics.items()}
+    trained_first = {"dclr-auto": {**found["dclr"], "complement": "auto", "complement_steps": 1}}
+    return found | trained_first | {name: {**found["simcse"], **own} for name, own in tactics.items()}
 
 
 @pytest.fixture(scope="module")
@@ -168,7 +169,7 @@ def joined(first: Any, second: Any, padding: int) -> View:
 
 
 @pytest.mark.parametrize(
-    "name", [*NAMES, *VARIANTS, "child-F", "chain-thaw"]
+    "name", [*NAMES, *VARIANTS, "dclr-auto", "child-F", "chain-thaw"]
 )  # D draws views before the first step; that both processes agree is tested all the same
 def test_two_processes_equal_one(
     name: str, two: Path, cases: dict[str, dict[str, Any]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -118,7 +118,7 @@ def test_the_decoder_of_tsdae_sees_the_vector_alone(
 
 def test_tied_weights_learn_at_the_encoders_rate(built: Build, sentences: Path) -> None:
     method = built("tsdae", sentences)
-    own, rates = {id(p) for p in method.encoder.parameters()}, Combined(method).rates()
+    own, rates = {id(p) for p in method.encoder.parameters()}, Combined(method).rates(1.0)
     assert not own & set(rates)
     crossed = [p for name, p in method.named_parameters() if "crossattention" in name]
     assert {rates[id(p)] for p in crossed} == {10.0}

@@ -75,7 +75,8 @@ def density(noise: Tensor, anchors: Tensor, temperature: float) -> Tensor:
 def test_defaults_are_the_papers() -> None:
     settings: Any = DCLR.Settings()
     assert (settings.temperature, settings.threshold, settings.noise, settings.noise_spread) == (0.05, 0.9, 1.0, 1.0)
-    assert (settings.ascent_steps, settings.ascent_rate, settings.complement) == (4, 1e-3, "builtin")
+    assert (settings.ascent_steps, settings.ascent_rate, settings.complement) == (4, 1e-3, "auto")
+    assert settings.positive_in_denominator  # as released; the printed formula is without it
     card = find("dclr").card
     assert (card.needs, card.year) == ("sentences", 2022)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,9 @@ from isotrope.methods.frame.settings import check
 from isotrope.methods.vascl import VaSCL, VaSCLSettings
 from isotrope.objectives import contrast_with_neighbours, nearest_rows, nt_xent, virtual_contrast
 from isotrope.training.loop_settings import LoopSettings
-from isotrope.training.optimiser import build_optimiser
+from isotrope.training.optimiser import build_optimiser, build_schedule
+from isotrope.training.plan import make_plan
+from isotrope.training.state import TrainingWarning
 
 Build = Callable[..., Any]
 Batched = Callable[..., Batch]
@@ -31,7 +34,7 @@ VIRTUAL = torch.tensor([[0.8, 0.6], [0.28, 0.96], [-0.6, 0.8]])
 SHORT: dict[str, Any] = {"batch_size": 16, "learning_rate": 1e-3, "held_out": 40, "max_length": 32, "logging_steps": 1}
 OWN: dict[str, Any] = {
     "neighbours": 4,
-    "head_rate": 1.0,
+    "head_learning_rate": 1e-3,
     "radius": 0.3,
 }  # the paper's radius leads out of a tiny model's cloud
 
@@ -48,7 +51,8 @@ def vectors_of(count: int, seed: int = 0) -> Tensor:
 def test_defaults_are_the_papers() -> None:
     settings: Any = VaSCL.Settings()
     assert (settings.temperature, settings.neighbours, settings.radius) == (0.05, 16, 15.0)
-    assert (settings.projection, settings.head_rate, settings.neighbourhood_gradient) == (128, 100.0, "full")
+    assert (settings.projection, settings.head_learning_rate, settings.neighbourhood_gradient) == (128, 5e-4, "head")
+    assert make_plan("vascl", ["a"]).loop.max_grad_norm is None  # the released code does not clip
     card = find("vascl").card
     assert (card.needs, card.year) == ("sentences", 2022)
 
@@ -140,12 +144,21 @@ def test_no_radius_no_neighbourhood(build: Build, batched: Batched) -> None:
     assert set(method.loss(method.represent(batch), batch.generator())) == {"contrastive"}
 
 
-def test_the_head_learns_faster_by_the_given_multiple(build: Build) -> None:
-    method = build(head_rate=100.0)
-    groups = build_optimiser(Combined(method), LoopSettings(learning_rate=1e-5)).param_groups
-    rates = {id(p): group["lr"] for group in groups for p in group["params"]}
-    assert {rates[id(p)] for p in method.tower["head"].parameters()} == {1e-3}
-    assert {rates[id(p)] for p in method.encoder.parameters()} == {1e-5}
+@pytest.mark.parametrize("optimiser", ["adamw", "sgd", "adagrad"])
+@pytest.mark.parametrize("loop_rate", [5e-6, 1e-4])
+def test_the_head_has_a_rate_of_its_own_which_the_schedule_scales(
+    build: Build, loop_rate: float, optimiser: str
+) -> None:
+    method = build(head_learning_rate=5e-4)
+    built = build_optimiser(Combined(method), LoopSettings(learning_rate=loop_rate, optimiser=optimiser))
+
+    def rates(part: nn.Module) -> set[float]:
+        found = {id(p): group["lr"] for group in built.param_groups for p in group["params"]}
+        return {found[id(p)] for p in part.parameters()}
+
+    assert (rates(method.tower["head"]), rates(method.encoder)) == ({5e-4}, {loop_rate})
+    build_schedule(built, lambda step: 0.5)
+    assert (rates(method.tower["head"]), rates(method.encoder)) == ({2.5e-4}, {loop_rate / 2})
     shapes = [tuple(parameter.shape) for parameter in method.tower["head"].parameters()]
     assert shapes == [(32, 32), (128, 32)]  # no biases
 
@@ -162,6 +175,32 @@ def test_training_lowers_the_loss_and_drops_the_head(tiny: Path, sentences: Path
     assert not any("head" in name for name, _ in run.encoder.named_parameters())
     again = isotrope.load(run.folder / "model", device="cpu")
     assert np.allclose(again.encode("the chef bakes"), run.encoder.encode("the chef bakes"), atol=1e-5)
+
+
+@pytest.mark.filterwarnings("ignore:Training did not improve")
+def test_a_radius_that_is_longer_than_the_vectors_is_said_once(
+    tiny: Path, sentences: Path, tmp_path: Path, interrupted: Any
+) -> None:
+    settings = {**SHORT, **OWN, "max_steps": 4, "eval_steps": 2, "radius": 15.0}
+    with (
+        pytest.warns(TrainingWarning, match=r"radius 15 is longer than the vectors, whose mean length is \d") as said,
+        interrupted(2),
+        pytest.raises(KeyboardInterrupt),
+    ):
+        isotrope.train("vascl", sentences, tiny, tmp_path / "run", **settings)
+    assert len(said) == 1
+    with warnings.catch_warnings(record=True) as again:
+        warnings.simplefilter("always")
+        isotrope.train("vascl", sentences, tiny, tmp_path / "run", resume=True, **settings)
+    assert not [one for one in again if "radius" in str(one.message)]
+
+
+def test_a_radius_within_the_cloud_is_not_remarked(build: Build) -> None:
+    vectors = {"first": 3 * nn.functional.normalize(vectors_of(8), dim=-1)}
+    assert build(radius=2.9).remarks(vectors) == ()
+    assert build(radius=0.0).remarks(vectors) == ()
+    (sentence,) = build(radius=3.1).remarks(vectors)
+    assert "mean length is 3.00" in sentence
 
 
 def test_resume_equals_uninterrupted(sentences: Path, resume_agrees: Law) -> None:
@@ -204,8 +243,8 @@ def test_padding_does_not_matter(build: Build, batched: Batched, sentences: Path
         ({"projection": 0}, "projection must be at least 1"),
         ({"radius": -1.0}, "radius"),
         ({"radius": float("inf")}, "radius"),
-        ({"head_rate": 0.0}, "head_rate"),
-        ({"neighbourhood_gradient": "none"}, "full, head"),
+        ({"head_learning_rate": 0.0}, "head_learning_rate"),
+        ({"neighbourhood_gradient": "none"}, "head, full"),
     ],
 )
 def test_settings_that_cannot_work_are_refused(bad: dict[str, Any], said: str) -> None:

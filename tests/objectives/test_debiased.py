@@ -28,16 +28,17 @@ def with_cosines(cosines: torch.Tensor) -> torch.Tensor:
 ANCHORS, POSITIVES, NOISE_VECTORS = torch.eye(3, 4, dtype=torch.float64), with_cosines(C), with_cosines(NOISE)
 
 
-def test_golden_value() -> None:
-    assert float(debiased(ANCHORS, POSITIVES, NOISE_VECTORS, WEIGHTS, 0.5)) == pytest.approx(0.442866, abs=1e-6)
+@pytest.mark.parametrize(("included", "expected"), [(True, 0.442866), (False, -0.633812)])
+def test_golden_value(included: bool, expected: float) -> None:
+    found = debiased(ANCHORS, POSITIVES, NOISE_VECTORS, WEIGHTS, 0.5, positive_in_denominator=included)
+    assert float(found) == pytest.approx(expected, abs=1e-6)
+    if included:
+        assert float(found) == float(debiased(ANCHORS, POSITIVES, NOISE_VECTORS, WEIGHTS, 0.5))  # the default
 
 
 def test_the_other_forms_in_circulation_have_other_values() -> None:
     scores = torch.cat([C, NOISE], dim=1) / 0.5
     weights = torch.cat([WEIGHTS, torch.ones(3, 1)], dim=1)
-    assert float(contrast(scores, ROWS, weights)) == pytest.approx(
-        -0.633812, abs=1e-6
-    )  # as printed: no positive below the line
     weights[ROWS, ROWS] = 1
     masked = scores * weights  # as released: the weight multiplies the score
     assert float(contrast(masked, ROWS)) == pytest.approx(0.524765, abs=1e-6)
@@ -47,14 +48,14 @@ def test_the_other_forms_in_circulation_have_other_values() -> None:
 
 
 def naive_debiased(
-    a: torch.Tensor, p: torch.Tensor, noise: torch.Tensor, weights: torch.Tensor, temperature: float
+    a: torch.Tensor, p: torch.Tensor, noise: torch.Tensor, weights: torch.Tensor, temperature: float, own: float = 1.0
 ) -> float:
     def phi(u: torch.Tensor, v: torch.Tensor) -> float:
         return math.exp(float(cosine_similarity(u, v, dim=0)) / temperature)
 
     total = 0.0
     for i in range(len(a)):
-        bottom = sum((1.0 if i == j else float(weights[i, j])) * phi(a[i], p[j]) for j in range(len(p)))
+        bottom = sum((own if i == j else float(weights[i, j])) * phi(a[i], p[j]) for j in range(len(p)))
         bottom += sum(phi(a[i], n) for n in noise)
         total -= math.log(phi(a[i], p[i]) / bottom)
     return total / len(a)
@@ -62,13 +63,14 @@ def naive_debiased(
 
 @pytest.mark.parametrize("seed", range(5))
 @pytest.mark.parametrize("count", [0, 1, 7])
-def test_equal_to_the_naive_twin(seed: int, count: int) -> None:
+@pytest.mark.parametrize("included", [True, False])
+def test_equal_to_the_naive_twin(seed: int, count: int, included: bool) -> None:
     generator = torch.Generator().manual_seed(seed)
     a, p = torch.randn(2, 5, 4, dtype=torch.float64, generator=generator)
     noise = torch.randn(count, 4, dtype=torch.float64, generator=generator)
     weights = torch.rand(5, 5, dtype=torch.float64, generator=generator).round(decimals=1)
-    assert float(debiased(a, p, noise, weights, 0.1)) == pytest.approx(
-        naive_debiased(a, p, noise, weights, 0.1), rel=1e-10
+    assert float(debiased(a, p, noise, weights, 0.1, included)) == pytest.approx(
+        naive_debiased(a, p, noise, weights, 0.1, float(included)), rel=1e-10
     )
 
 
@@ -100,3 +102,32 @@ def test_a_weight_of_zero_gives_no_gradient_to_its_candidate() -> None:
     assert float(gradient.abs().max()) == pytest.approx(0, abs=1e-12)
     (gradient,) = torch.autograd.grad(debiased(a, p, torch.empty(0, 3).double(), torch.ones(4, 4)), p)
     assert float(gradient.abs().max()) > 1e-3
+
+
+def test_without_the_positive_an_anchor_without_negatives_is_left_out() -> None:
+    a, p = (torch.randn(4, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(i)) for i in range(2))
+    a.requires_grad_()
+    none, weights = torch.empty(0, 3).double(), torch.ones(4, 4)
+    weights[2] = 0
+    found = debiased(a, p, none, weights, 0.1, positive_in_denominator=False)
+    rest = [0, 1, 3]
+    scores = torch.nn.functional.normalize(a[rest], dim=1) @ torch.nn.functional.normalize(p, dim=1).T / 0.1
+    own = torch.tensor(rest)
+    expected = contrast(scores, own, torch.ones(3, 4).double().scatter(1, own.unsqueeze(1), 0.0))
+    assert float(found.detach()) == pytest.approx(float(expected.detach()), rel=1e-12)
+    (gradient,) = torch.autograd.grad(found, a)
+    assert float(gradient[2].abs().max()) == 0
+    assert torch.isfinite(gradient).all()
+    assert float(debiased(a, p, none, torch.eye(4), positive_in_denominator=False).detach()) == 0
+
+
+def test_without_the_positive_the_gradient_does_not_fade() -> None:
+    """Where the positive is found already, the form with it has next to no gradient left and the other has."""
+    p = torch.eye(3, dtype=torch.float64)
+    noise = torch.tensor([[0.1, 0.2, 0.9]], dtype=torch.float64)
+    lengths = []
+    for included in (True, False):
+        a = (p + 0.01).requires_grad_()
+        (gradient,) = torch.autograd.grad(debiased(a, p, noise, torch.ones(3, 3), 0.05, included), a)
+        lengths.append(float(gradient.norm()))
+    assert lengths[1] > 10 * lengths[0]

@@ -10,15 +10,20 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from scipy.spatial.distance import cdist
 
 import isotrope
 from isotrope.encoders.encoder import Encoder
 from isotrope.errors import InputError
+from isotrope.measures.unit_vectors import unit_rows
+from isotrope.objectives import joint_neighbours, neighbours, sne, symmetric_sne
 from isotrope.spaces.flat_maps import Map, two_dimensional
+from isotrope.spaces.neighbour_descent import descend, gradient
 from isotrope.spaces.space_registry import find
 
 METHODS = ("sne", "t-sne")
+FORMS = pytest.mark.parametrize("symmetric", [False, True])
 
 
 def clusters(each: int = 30, width: int = 10) -> tuple[np.ndarray, np.ndarray]:
@@ -36,6 +41,50 @@ def test_clusters_stay_together(method: str) -> None:
     distances = cdist(points, points)
     np.fill_diagonal(distances, np.inf)
     assert (labels[distances.argmin(axis=1)] == labels).mean() > 0.98
+
+
+@FORMS
+def test_the_descent_lowers_its_divergence_and_clusters_come_apart(symmetric: bool) -> None:
+    vectors, labels = clusters()
+    points = two_dimensional(vectors, "sne", perplexity=10, symmetric=symmetric)
+    cloud = torch.from_numpy(unit_rows(vectors))
+    loss, targets = (symmetric_sne, joint_neighbours) if symmetric else (sne, neighbours)
+    first = torch.from_numpy(1e-2 * np.random.default_rng(0).normal(size=points.shape))
+    before, after = (float(loss(place, targets(cloud, 10))) for place in (first, torch.from_numpy(points)))
+    assert after < 0.25 * before
+    groups = [points[labels == label] for label in range(4)]
+    centres = np.array([group.mean(axis=0) for group in groups])
+    within = np.mean([np.linalg.norm(group - group.mean(axis=0), axis=1).mean() for group in groups])
+    assert cdist(centres, centres)[np.triu_indices(4, 1)].min() > 3 * within
+
+
+@FORMS
+def test_the_gradient_of_the_descent_is_that_of_the_objective(symmetric: bool) -> None:
+    """The papers' costs are sums over the points: n times the objectives."""
+    vectors = torch.from_numpy(unit_rows(clusters(each=8)[0]))
+    points = torch.randn(32, 2, generator=torch.Generator().manual_seed(0), dtype=torch.float64).requires_grad_()
+    loss, targets = (symmetric_sne, joint_neighbours) if symmetric else (sne, neighbours)
+    near = targets(vectors, 5.0)
+    (expected,) = torch.autograd.grad(32 * loss(points, near), points)
+    assert torch.allclose(gradient(points.detach(), near, symmetric), expected, atol=1e-12)
+    assert float(expected.abs().max()) > 0.1
+
+
+@FORMS
+def test_a_hub_that_everybody_pulls_does_not_swing_out(symmetric: bool) -> None:
+    """With one rate for all points the descent of this cloud overflows."""
+    rng = np.random.default_rng(0)
+    cloud = np.vstack([np.zeros((1, 50)), rng.normal(size=(199, 50))])  # the origin is a neighbour of all
+    near = (joint_neighbours if symmetric else neighbours)(torch.from_numpy(cloud), 5.0)
+    points = torch.from_numpy(descend(cloud, 5.0, 0, symmetric, 0.3))
+    assert float(points.abs().max()) < 10
+    assert float(gradient(points, near, symmetric).abs().max()) < 0.1
+
+
+def test_the_forms_place_points_differently() -> None:
+    vectors, _ = clusters(each=10)
+    conditional, joint = (two_dimensional(vectors, "sne", perplexity=5, symmetric=form) for form in (False, True))
+    assert np.abs(conditional - joint).max() > 0.1
 
 
 @pytest.mark.parametrize("method", METHODS)

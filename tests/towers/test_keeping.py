@@ -131,7 +131,12 @@ def test_momentum_does_not_own_what_it_follows():
 
 
 def test_trained_learns():
-    role = Trained(nn.Linear(6, 2), learning_rate=10.0)
+    role = Trained(nn.Linear(6, 2), multiple=10.0)
     role(rows()).sum().backward()
     assert role.module.weight.grad is not None
-    assert role.learning_rate == 10.0
+    assert role.rate(1e-4) == pytest.approx(1e-3)
+
+
+def test_a_rate_of_its_own_does_not_follow_the_loops():
+    role = Trained(nn.Linear(6, 2), learning_rate=5e-4)
+    assert {role.rate(given) for given in (1e-6, 1e-4, 1.0)} == {5e-4}

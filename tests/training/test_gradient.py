@@ -110,7 +110,7 @@ class Towers(Method[Settings]):
         return {
             "frozen": Frozen.copy_of(encoder),
             "momentum": Momentum(encoder, 0.9),
-            "head": Trained(nn.Linear(encoder.width, 4), learning_rate=100.0),
+            "head": Trained(nn.Linear(encoder.width, 4), multiple=100.0),
             "seen": Seen(),
         }
 

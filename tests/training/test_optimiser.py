@@ -83,3 +83,32 @@ def test_every_optimiser_takes_every_tensor_once_and_moves_it(name: str, tiny: P
         parameter.grad = torch.randn_like(parameter)
     optimiser.step()
     assert all(not torch.equal(old, new) for old, new in zip(before, combined.parameters(), strict=True))
+
+
+@pytest.mark.parametrize(("momentum", "moved"), [(0.0, 0.2), (0.5, 0.25), (0.9, 0.29)])
+def test_sgd_has_momentum(momentum: float, moved: float, tiny: Path) -> None:
+    """v ← μ v + g, θ ← θ − η v: after two steps of a gradient of 1, η (1 + (1 + μ))."""
+    kind = find("simcse")
+    combined = Combined(kind(kind.Settings(), isotrope.load(tiny, device="cpu"), 32))
+    settings = LoopSettings(optimiser="sgd", learning_rate=0.1, sgd_momentum=momentum, weight_decay=0.0)
+    optimiser = build_optimiser(combined, settings)
+    weight = next(combined.parameters())
+    before = weight.detach().clone()
+    for _ in range(2):
+        weight.grad = torch.ones_like(weight)
+        optimiser.step()
+    assert torch.allclose(before - weight, torch.full_like(weight, moved), atol=1e-5)
+
+
+@pytest.mark.filterwarnings("ignore::isotrope.training.state.TrainingWarning")
+@pytest.mark.parametrize("longest", [1e-3, None])
+def test_the_gradient_is_clipped_or_not(longest: float | None, tiny: Path, sentences: Path, tmp_path: Path) -> None:
+    settings = {"optimiser": "sgd", "learning_rate": 0.01, "weight_decay": 0.0, "warmup_ratio": 0.0, "max_steps": 1}
+    run = isotrope.train(
+        "simcse", sentences, tiny, tmp_path / "run", pooling="mean", batch_size=16, max_grad_norm=longest, **settings
+    )
+    start, end = isotrope.load(tiny, device="cpu").state_dict(), run.encoder.cpu().state_dict()
+    moved = sum(float((end[name] - weight).double().pow(2).sum()) for name, weight in start.items()) ** 0.5
+    norm = next(line["gradient_norm"] for line in run.history if "gradient_norm" in line)
+    assert norm > 0.01
+    assert moved == pytest.approx(0.01 * (longest or norm), rel=1e-2)

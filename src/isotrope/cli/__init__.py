@@ -22,9 +22,9 @@ __all__ = ["app", "main"]
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run a command; bad input is one sentence and exit code 2, never a traceback."""
+    _show_log()
     warnings.showwarning = lambda message, *rest, **named: print(f"warning: {message}", file=sys.stderr)
     warnings.filterwarnings("ignore", module=r"(torch|transformers|accelerate|huggingface_hub)\b")
-    _show_log()
     given = list(arguments) if arguments is not None else None
     try:
         status = app(args=given, prog_name="isotrope", standalone_mode=False)
@@ -43,11 +43,16 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     sys.exit(status if isinstance(status, int) else 0)
 
 
+class _Said(logging.Handler):
+    def emit(self, record: logging.LogRecord) -> None:
+        print(record.getMessage(), file=sys.stderr)
+
+
 def _show_log() -> None:
-    """Lines of the log go to standard error as they are."""
-    log = logging.getLogger("isotrope")
-    log.setLevel(logging.INFO)
-    log.handlers, log.propagate = [logging.StreamHandler(sys.stderr)], False
+    """What the library logs is a line of the terminal."""
+    logger = logging.getLogger("isotrope")
+    logger.handlers = [_Said(logging.INFO)]
+    logger.setLevel(logging.INFO)
 
 
 def _fail(sentence: str) -> NoReturn:

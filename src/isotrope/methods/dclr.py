@@ -13,8 +13,10 @@ from torch.nn.functional import normalize
 from isotrope.data.corpus import Records
 from isotrope.encoders.encoder import Encoder
 from isotrope.encoders.loading import load
+from isotrope.errors import InputError
 from isotrope.methods.frame.batch import Batch, View
 from isotrope.methods.frame.method import Card
+from isotrope.methods.frame.needed_run import NeededRun, NeedsRun
 from isotrope.methods.frame.settings import Positive, Weight, above, at_least
 from isotrope.methods.frame.temperature import temperature_of
 from isotrope.methods.simcse import DropoutPair, SimCSESettings
@@ -22,12 +24,21 @@ from isotrope.objectives import debiased
 from isotrope.objectives.ascent import steepest
 from isotrope.towers.keeping import Frozen, Tower
 
+AUTO = "auto"
+
 
 @dataclass(frozen=True)
 class DCLRSettings(SimCSESettings):
     """SimCSE's, and those of the noise and of the complement."""
 
-    complement: Annotated[str, "Encoder that finds false negatives: a model folder, a hub id or builtin"] = "builtin"
+    complement: Annotated[
+        str,
+        "Encoder that finds false negatives: a model folder, a hub id or builtin; "
+        "auto: an unsupervised SimCSE of the same start and text, trained first and kept in the cache",
+    ] = AUTO
+    complement_steps: Annotated[
+        int | None, at_least(1), "Updates of the complement that auto trains; none: as many as the run itself has"
+    ] = None
     complement_pooling: Annotated[str | None, "Pooling of the complement; none: its own"] = None
     threshold: Annotated[
         float | None,
@@ -38,13 +49,17 @@ class DCLRSettings(SimCSESettings):
     noise_spread: Annotated[Positive, "Standard deviation σ of the noise"] = 1.0
     ascent_steps: Annotated[int, at_least(0), "Steps that the noise climbs towards the batch"] = 4
     ascent_rate: Annotated[Weight, "Length β of such a step"] = 1e-3
+    positive_in_denominator: Annotated[
+        bool, "Count the positive among the candidates, as released; the formula is printed without it"
+    ] = True
 
 
-class DCLR(DropoutPair[DCLRSettings]):
+class DCLR(DropoutPair[DCLRSettings], NeedsRun[DCLRSettings]):
     """ℓ_i = −log φ(h_i, h'_i) / [ Σ_j w_ij φ(h_i, h'_j) + Σ_n φ(h_i, n) ],   φ(u, v) = exp(cos(u, v)/τ)
 
     w_ij = 0 where j ≠ i and the complement's cosine of i and j is at least the threshold, 1 elsewhere. The noise
     n ~ N(0, σ²) is shared by the batch and climbs towards its vectors: n ← n + β g/‖g‖, g = ∇_n Σ_i log Σ_n φ(h_i, n).
+    The paper prints the first sum without j = i (``positive_in_denominator``).
 
     When to use it: plain sentences among which many are near to each other, and a second encoder that knows which. What
     goes wrong: a complement that crowds its sentences calls nearly all of them false negatives (the logged ``masked``
@@ -64,10 +79,18 @@ class DCLR(DropoutPair[DCLRSettings]):
     )
     Settings = DCLRSettings
 
+    @classmethod
+    def needed_run(cls, settings: DCLRSettings) -> NeededRun | None:
+        if settings.complement != AUTO or settings.threshold is None:
+            return None
+        return NeededRun("complement", "simcse", settings.complement_steps)
+
     def towers(self, encoder: Encoder) -> dict[str, Tower]:
         towers = super().towers(encoder)
         if self.settings.threshold is None:
             return towers
+        if self.settings.complement == AUTO:
+            raise InputError("complement auto is trained by isotrope.train; to build the method by hand, give a model.")
         complement = load(self.settings.complement, self.settings.complement_pooling, encoder.device)
         self.shares_tokens = (
             complement.text_tokenizer.fingerprint() == encoder.text_tokenizer.fingerprint() and not complement.prompt
@@ -97,7 +120,8 @@ class DCLR(DropoutPair[DCLRSettings]):
         noise = self.climb(self.draw(first, generator), first)
         weights = self.instance_weights(representations)
         masked = 1 - (weights.sum() - weights.trace()) / (len(weights) * (len(weights) - 1))
-        return {"contrastive": debiased(first, second, noise, weights, temperature_of(self)), "masked": masked}
+        contrast = debiased(first, second, noise, weights, temperature_of(self), self.settings.positive_in_denominator)
+        return {"contrastive": contrast, "masked": masked}
 
     def weights(self) -> dict[str, float]:
         # The share of pairs that are not negatives is logged: at 1 nothing but noise is left.

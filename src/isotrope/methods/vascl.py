@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import torch
@@ -22,16 +23,18 @@ from isotrope.towers.keeping import Tower, Trained
 
 @dataclass(frozen=True)
 class VaSCLSettings(Settings):
-    """In the released code the neighbourhood trains the head alone."""
+    """Those of the released code, which the published numbers come from. The radius is that of the base models."""
 
     temperature: TemperatureSetting = 0.05
     neighbours: Annotated[Count, "Neighbours K of a vector in the batch; fewer than batch_size"] = 16
     radius: Annotated[Weight, "Length Δ of the perturbation; 0: no neighbourhood term"] = 15.0
     projection: Annotated[Count, "Width of the vectors that are compared"] = 128
-    head_rate: Annotated[Positive, "Learning rate of the head, as a multiple of learning_rate"] = 100.0
+    head_learning_rate: Annotated[
+        Positive, "Highest learning rate of the head, whatever learning_rate is; it rises and falls with it"
+    ] = 5e-4
     neighbourhood_gradient: Annotated[
-        str, OneOf("full", "head"), "What the neighbourhood term trains: encoder and head, or the head alone"
-    ] = "full"
+        str, OneOf("head", "full"), "What the neighbourhood term trains: the head alone, or encoder and head"
+    ] = "head"
 
     def check_batch(self, batch_size: int) -> None:
         if self.radius and self.neighbours >= batch_size:
@@ -50,10 +53,13 @@ class VaSCL(Method[VaSCLSettings]):
     N(i) are the K others of the batch with the largest e_i·e_n, before the head g. δ* is one step of steepest ascent
     from a random direction, at full length.
 
+    By default e and z_i are constants in ℓ, as in the released code: the neighbourhood trains the head alone, which the
+    contrast shares. With ``neighbourhood_gradient`` "full" it trains the encoder too, as the formula is printed.
+
     When to use it: plain sentences of a narrow domain, where the neighbours of a sentence are its hard negatives. What
     goes wrong: the radius is a length in the encoder's own space, and one that suits BERT leads far out of a smaller
-    model's cloud. Siblings: ``simcse`` without the neighbourhood, ``dclr`` lets noise climb instead of vectors,
-    ``simclr`` edits words.
+    model's cloud; with the full gradient it then pulls against the contrast. Siblings: ``simcse`` without the
+    neighbourhood, ``dclr`` lets noise climb instead of vectors, ``simclr`` edits words.
     """
 
     card = Card(
@@ -68,13 +74,14 @@ class VaSCL(Method[VaSCLSettings]):
     )
     Settings = VaSCLSettings
     shared_views = ("sentences",)
+    defaults: ClassVar[Mapping[str, Any]] = {"max_grad_norm": None}  # the released code does not clip
 
     def towers(self, encoder: Encoder) -> dict[str, Tower]:
         width = encoder.dimension
         head = nn.Sequential(
             nn.Linear(width, width, bias=False), nn.ReLU(), nn.Linear(width, self.settings.projection, bias=False)
         )
-        return {"head": Trained(head, self.settings.head_rate)}
+        return {"head": Trained(head, learning_rate=self.settings.head_learning_rate)}
 
     def views(self, records: Records, rng: np.random.Generator) -> dict[str, View]:
         return {"sentences": self.frame(records.tokens())}
@@ -110,6 +117,15 @@ class VaSCL(Method[VaSCLSettings]):
             return virtual_contrast(moved, compared, neighbours, self.settings.temperature)
 
         return radius * steepest(confusion, start)
+
+    def remarks(self, representations: dict[str, Tensor]) -> Sequence[str]:
+        radius, length = self.settings.radius, float(representations["first"].norm(dim=-1).mean())
+        if radius <= length:
+            return ()
+        return (
+            f"radius {radius:g} is longer than the vectors, whose mean length is {length:.2f}: the perturbed copies "
+            "lie outside their cloud; set radius well below the distance of neighbours.",
+        )
 
     def candidates(self, representations: dict[str, Tensor]) -> int:
         return 2 * len(representations["first"]) - 1

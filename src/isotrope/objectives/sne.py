@@ -49,12 +49,13 @@ def joint_neighbours(vectors: Tensor, perplexity: float) -> Tensor:
 
 
 def sne(points: Tensor, targets: Tensor) -> Tensor:
-    """SNE: each point must have the neighbours of its vector.
+    """SNE as Hinton and Roweis wrote it, with conditional probabilities: each point must have its vector's neighbours.
 
         L = 1/n Σ_i KL(P_i ‖ Q_i),   q_{j|i} ∝ exp(−‖y_i − y_j‖²)
 
     ``targets`` from ``neighbours``. Use it to study neighbourhoods point by point; maps for people come out crowded in
-    the middle, and ``t_sne`` spreads them. The paper sums over i: n times this.
+    the middle, and ``t_sne`` spreads them. The paper sums over i: n times this, with the gradient
+    2 Σ_j (y_i − y_j)(p_{j|i} − q_{j|i} + p_{i|j} − q_{i|j}). ``symmetric_sne`` has one distribution over all pairs.
     """
     _check(points, targets, dim=1)
     scores = _scores(points)

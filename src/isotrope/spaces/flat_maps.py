@@ -1,4 +1,4 @@
-"""Two-dimensional maps to look at: symmetric SNE and t-SNE.
+"""Two-dimensional maps to look at: SNE and t-SNE.
 
 They place the points they are given and know nothing of new texts, so no encoder can come out of them: the result is a
 table of points. How big a cluster is and how far it lies from others says nothing; who is near whom does.
@@ -9,28 +9,25 @@ from __future__ import annotations
 import csv
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, ClassVar, TypeVar
 
 import numpy as np
 import numpy.typing as npt
-import torch
 
 from isotrope.encoders.encoder import Encoder
 from isotrope.errors import InputError, nearest
 from isotrope.files import written_file
 from isotrope.measures.principal import principal_axes, signed_axes
 from isotrope.measures.unit_vectors import unit_rows
-from isotrope.methods.frame.settings import Settings, at_least
-from isotrope.objectives import joint_neighbours, symmetric_sne
-from isotrope.progress import bar
+from isotrope.methods.frame.settings import Settings, Weight, at_least
+from isotrope.spaces.neighbour_descent import descend
 from isotrope.spaces.space import Floats, Space, check_texts, check_vectors, space_card, vectors_of
 from isotrope.training.loop_settings import Seed
 
 METHODS = ("sne", "t-sne")
 MOST = {"sne": 3000, "t-sne": 50_000}  # SNE holds a matrix of all pairs
-STEPS = 500
 
 
 @dataclass(frozen=True)
@@ -43,10 +40,21 @@ class MapSettings(Settings):
     seed: Annotated[Seed, "Random seed of the first places"] = 42
 
 
-class Map(Space[MapSettings]):
+@dataclass(frozen=True)
+class SNESettings(MapSettings):
+    """Those of the descent."""
+
+    symmetric: Annotated[bool, "One distribution over all pairs in place of one for each point"] = False
+    jitter: Annotated[Weight, "Standard deviation of the noise that moves the points at first; it fades; 0: none"] = 0.3
+
+
+M = TypeVar("M", bound=MapSettings)
+
+
+class Map(Space[M]):
     """A space without a map for new texts: ``fit`` refuses, ``points`` gives the table."""
 
-    Settings = MapSettings
+    Settings: ClassVar[type[MapSettings]] = MapSettings
 
     def fit(self, encoder: Encoder, texts: Sequence[str]) -> Encoder:
         raise InputError(
@@ -60,28 +68,30 @@ class Map(Space[MapSettings]):
         check_texts(texts)
         places = {text: number for number, text in enumerate(dict.fromkeys(texts))}
         check_perplexity(len(places), self.settings.perplexity)
-        found = two_dimensional(
-            vectors_of(encoder, list(places)), self.card.name, self.settings.perplexity, self.settings.seed
-        )
+        found = two_dimensional(vectors_of(encoder, list(places)), self.card.name, **asdict(self.settings))
         return found[[places[text] for text in texts]]
 
 
-class SNE(Map):
-    """Symmetric SNE: Σ p_ij log p_ij/q_ij, q_ij ∝ exp(−‖y_i − y_j‖²).
+class SNE(Map[SNESettings]):
+    """SNE: Σ_i KL(P_i ‖ Q_i) over the conditional neighbours p_{j|i} and q_{j|i} ∝ exp(−‖y_i − y_j‖²).
 
-    Points crowd in the middle; that is why t-SNE was made. Prefer ``t-sne``, unless the crowding is the subject.
+    By gradient descent with momentum and fading jitter. ``symmetric``: KL(P ‖ Q) over all pairs, with
+    p_ij = (p_{j|i} + p_{i|j}) / 2n, the form that t-SNE began with. Points crowd in the middle in both; that is why
+    t-SNE was made. Prefer ``t-sne``, unless the crowding is the subject.
     """
+
+    Settings = SNESettings
 
     card = space_card(
         name="sne",
-        title="Symmetric stochastic neighbour embedding",
+        title="Stochastic neighbour embedding",
         paper="Hinton, Roweis. Stochastic Neighbor Embedding. NIPS 2002",
         year=2002,
     )
 
 
-class TSNE(Map):
-    """t-SNE: the same with q_ij ∝ 1 / (1 + ‖y_i − y_j‖²), by scikit-learn."""
+class TSNE(Map[MapSettings]):
+    """t-SNE: symmetric SNE with q_ij ∝ 1 / (1 + ‖y_i − y_j‖²), by scikit-learn."""
 
     card = space_card(
         name="t-sne",
@@ -91,12 +101,19 @@ class TSNE(Map):
     )
 
 
-def two_dimensional(vectors: npt.ArrayLike, method: str = "t-sne", perplexity: float = 30.0, seed: int = 42) -> Floats:
+def two_dimensional(
+    vectors: npt.ArrayLike,
+    method: str = "t-sne",
+    perplexity: float = 30.0,
+    seed: int = 42,
+    symmetric: bool = False,
+    jitter: float = 0.3,
+) -> Floats:
     """Points [n, 2] for vectors [n, d]: same neighbours as far as two dimensions allow. The same seed gives the same
     points.
 
     Distances are those of unit vectors, as cosine sees them. More than 50 dimensions are brought to 50 principal ones
-    first.
+    first. ``symmetric`` and ``jitter`` are those of SNE; t-SNE is symmetric always.
     """
     if method not in METHODS:
         raise InputError(f"Unknown map '{method}'{nearest(method, METHODS)}")
@@ -106,7 +123,9 @@ def two_dimensional(vectors: npt.ArrayLike, method: str = "t-sne", perplexity: f
     if len(cloud) > MOST[method]:
         raise InputError(f"{method} places at most {MOST[method]:,} points; {len(cloud):,} were given; take a sample.")
     narrow = _principal(unit_rows(cloud), 50)
-    return _symmetric_sne(narrow, perplexity, seed) if method == "sne" else t_sne_points(narrow, perplexity, seed)
+    if method == "sne":
+        return descend(narrow, perplexity, seed, symmetric, jitter)
+    return t_sne_points(narrow, perplexity, seed)
 
 
 def t_sne_points(vectors: Floats, perplexity: float, seed: int) -> Floats:
@@ -152,23 +171,3 @@ def _principal(vectors: Floats, dimensions: int) -> Floats:
     centred = vectors - vectors.mean(axis=0)
     axes = principal_axes(centred.T @ centred)[1][:, :dimensions]
     return np.asarray(centred @ signed_axes(axes))
-
-
-def _symmetric_sne(vectors: Floats, perplexity: float, seed: int) -> Floats:
-    """Adam on the objective, from the first two principal dimensions and a little noise."""
-    targets = joint_neighbours(torch.from_numpy(vectors), perplexity).float()
-    noise = np.random.default_rng(seed).normal(scale=1e-2, size=(len(vectors), 2))
-    start = np.pad(vectors[:, :2], ((0, 0), (0, max(0, 2 - vectors.shape[1]))))
-    start = start / max(start.std(), 1e-12) * 0.5 + noise
-    points = torch.tensor(start, dtype=torch.float32, requires_grad=True)
-    optimiser = torch.optim.Adam([points], lr=0.1)
-    decay = torch.optim.lr_scheduler.LinearLR(optimiser, 1.0, 0.01, STEPS)
-    with torch.enable_grad(), bar("placing the points", STEPS) as advance:
-        for _ in range(STEPS):
-            optimiser.zero_grad()
-            symmetric_sne(points, targets).backward()
-            optimiser.step()
-            decay.step()
-            advance(1)
-    placed = points.detach().double().numpy()
-    return np.asarray(placed - placed.mean(axis=0))

@@ -21,12 +21,21 @@ class Tower(nn.Module):
 
 
 class Trained(Tower):
-    """Learns with the encoder, at ``learning_rate`` times the loop's rate."""
+    """Learns with the encoder: at ``multiple`` times the loop's rate, or at a ``learning_rate`` of its own.
 
-    def __init__(self, module: nn.Module, learning_rate: float = 1.0) -> None:
+    Take the multiple where the tower should follow whatever rate suits the encoder, the rate itself where the paper
+    names one. The schedule of the loop scales both.
+    """
+
+    def __init__(self, module: nn.Module, multiple: float = 1.0, *, learning_rate: float | None = None) -> None:
         super().__init__()
         self.module = module
+        self.multiple = multiple
         self.learning_rate = learning_rate
+
+    def rate(self, learning_rate: float) -> float:
+        """The highest rate of this tower where ``learning_rate`` is the loop's."""
+        return self.multiple * learning_rate if self.learning_rate is None else self.learning_rate
 
     def forward(self, *inputs: Any, **named: Any) -> Any:
         return self.module(*inputs, **named)

@@ -76,7 +76,7 @@ def count_steps(records: int, settings: LoopSettings) -> int:
 
 def _combine(plan: Plan, opened: Opened, settings: LoopSettings) -> Combined:
     torch.manual_seed(settings.seed)  # heads are drawn alike in every process
-    method = plan.method(plan.settings, opened.encoder, settings.max_length, opened.corpus)
+    method = plan.method(replace(plan.settings, **plan.made), opened.encoder, settings.max_length, opened.corpus)
     added = [
         Added(auxiliary(auxiliary.added_settings(), opened.encoder, settings.max_length), weight)
         for auxiliary, weight in plan.active

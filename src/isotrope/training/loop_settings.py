@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated
 
-from isotrope.methods.frame.settings import Count, OneOf, Positive, Settings, Weight, at_least
+from isotrope.methods.frame.settings import Count, OneOf, Positive, Settings, Weight, above, at_least
 
 PRECISIONS = ("auto", "float32", "bfloat16", "float16")
 OPTIMISERS = ("adamw", "muon", "adagrad", "sgd")
@@ -27,12 +27,15 @@ class LoopSettings(Settings):
     max_length: Annotated[Count, "Tokens of a text, special tokens counted"] = 64
     warmup_ratio: Annotated[float, at_least(0, below=1), "Share of the updates in which the rate rises"] = 0.05
     weight_decay: Annotated[Weight, "Decay of weight matrices; never of biases and norms"] = 0.01
-    max_grad_norm: Annotated[Positive, "Longest gradient; longer ones are scaled down to it"] = 1.0
+    max_grad_norm: Annotated[
+        float | None, above(0), "Longest gradient; longer ones are scaled down to it; none: no clipping"
+    ] = 1.0
     optimiser: Annotated[
         str, OneOf(*OPTIMISERS), "Muon takes the weight matrices of layers and leaves the rest to AdamW"
     ] = "adamw"
     adam_beta1: Annotated[Beta, "Decay of AdamW's first moment"] = 0.9
     adam_beta2: Annotated[Beta, "Decay of AdamW's second moment"] = 0.999
+    sgd_momentum: Annotated[Beta, "Momentum of sgd; 0: plain gradient descent"] = 0.9
     gradient_accumulation_steps: Annotated[Count, "Batches whose gradients are added up; no further negatives"] = 1
     chunk_size: Annotated[
         int | None, at_least(1), "Records in one forward: large batches in small memory, same gradient"

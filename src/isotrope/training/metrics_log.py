@@ -31,6 +31,7 @@ class MetricsLog:
 
     def add(self, update: Update) -> None:
         self.pending.append(update)
+        self.warn(update.remarks)
 
     def write(self, state: TrainingState) -> str:
         """Log the mean of the pending updates, the last of which is the state's; gives what the bar says."""

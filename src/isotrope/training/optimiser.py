@@ -30,7 +30,7 @@ def build_optimiser(combined: Combined, settings: LoopSettings) -> Optimizer:
     if settings.optimiser == "adagrad":  # a row that had no gradient stays as it is
         return Adagrad(groups, fused=not any(parameter.is_cuda for parameter in trainable(combined)))
     if settings.optimiser == "sgd":
-        return SGD(groups, lr=settings.learning_rate)
+        return SGD(groups, lr=settings.learning_rate, momentum=settings.sgd_momentum)
     return _adamw(groups, combined, settings)
 
 
@@ -40,7 +40,7 @@ def _adamw(groups: list[dict[str, Any]], combined: Combined, settings: LoopSetti
 
 
 def _groups(combined: Combined, settings: LoopSettings, leave_out: Sequence[Tensor] = ()) -> list[dict[str, Any]]:
-    multiples, taken = combined.rates(), {id(weight) for weight in leave_out}
+    rates, taken = combined.rates(settings.learning_rate), {id(weight) for weight in leave_out}
     decayed = {
         id(parameter)
         for module in combined.modules()
@@ -51,14 +51,14 @@ def _groups(combined: Combined, settings: LoopSettings, leave_out: Sequence[Tens
     groups: dict[tuple[float, bool], list[nn.Parameter]] = defaultdict(list)
     for parameter in trainable(combined):
         if id(parameter) not in taken:
-            groups[multiples.get(id(parameter), 1.0), id(parameter) in decayed].append(parameter)
+            groups[rates.get(id(parameter), settings.learning_rate), id(parameter) in decayed].append(parameter)
     return [
         {
             "params": members,
-            "lr": settings.learning_rate * multiple,
+            "lr": rate,
             "weight_decay": settings.weight_decay if decay else 0.0,
         }
-        for (multiple, decay), members in groups.items()
+        for (rate, decay), members in groups.items()
     ]
 
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 import importlib.util
 import os
 import time
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +34,8 @@ DEFAULT_MODEL = "builtin-base"
 
 @dataclass(frozen=True)
 class Plan:
-    """What was asked for, resolved and checked. ``given`` are the names of the settings that the user set."""
+    """What was asked for, resolved and checked. ``given`` are the names of the settings that the user set, ``made`` the
+    values that a run before this one gave to settings of the method."""
 
     method: type[Method[Any]]
     settings: Settings
@@ -50,6 +51,7 @@ class Plan:
     eval_data: tuple[Place, ...]
     folder: RunFolder
     resume: bool
+    made: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def name(self) -> str:

@@ -9,6 +9,7 @@ import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,6 +24,7 @@ from isotrope.training.held_out_task import chooses_itself, with_own_task
 from isotrope.training.loop import Job, make_accelerator, train_loop
 from isotrope.training.opening import Opened, open_plan
 from isotrope.training.plan import Place, Plan
+from isotrope.training.prerequisite import with_needed_run
 from isotrope.training.state import Finished, Judge, Judgement, TrainingWarning
 from isotrope.version import __version__
 
@@ -47,6 +49,7 @@ class Run:
 
 def run_plan(plan: Plan, make_judge: JudgeMaker) -> Run:
     """Train as planned. ``make_judge`` makes, of a corpus and its held-out rows, what checkpoints are chosen by."""
+    plan = with_needed_run(plan, partial(run_plan, make_judge=make_judge))
     accelerator = make_accelerator(plan.loop, plan.folder)
     opened = open_plan(plan, accelerator)
     origin = _origin(plan, opened.encoder)  # before a method changes its encoder
@@ -110,6 +113,7 @@ def _facts(
         "read_out": asdict(opened.read_out),
         "source": str(plan.data) if isinstance(plan.data, str | os.PathLike) else "a list in memory",
         "eval_data": [str(file) for file in plan.eval_data],
+        **({"made": dict(plan.made)} if plan.made else {}),
         "seed": built.settings.seed,
         "processes": accelerator.num_processes,
         **surroundings(str(accelerator.device)),

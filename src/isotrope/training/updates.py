@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -30,6 +31,7 @@ class Update:
     norm: Tensor
     candidates: int
     about: dict[str, Any]
+    remarks: Sequence[str] = ()  # of the first update alone
 
 
 class Updater:
@@ -62,7 +64,7 @@ class Updater:
             losses.append(outcome.loss)
             numbers.append({**outcome.terms, **outcome.measures})
         average_gradients(trainable(combined))
-        norm = accelerator.clip_grad_norm_(trainable(combined), settings.max_grad_norm)
+        norm = accelerator.clip_grad_norm_(trainable(combined), settings.max_grad_norm or math.inf)
         for tactic in self.tactics:
             tactic.change_gradients(step)
         self.prepared.step()
@@ -73,7 +75,8 @@ class Updater:
         for tactic in self.tactics:
             about |= tactic.logged(step)
         loss = torch.stack(losses).mean()
-        return Update(loss, means(numbers), torch.as_tensor(norm).detach(), outcome.candidates, about)
+        remarks = combined.method.remarks(outcome.representations) if step == 0 else ()
+        return Update(loss, means(numbers), torch.as_tensor(norm).detach(), outcome.candidates, about, remarks)
 
     def share_of_rate(self, step: int) -> float:
         """A tactic may have its own schedule; otherwise the rate rises, then falls to zero, in straight lines."""

@@ -111,9 +111,9 @@ class Combined(nn.Module):
         for tower in self.towers.values():
             tower.after_update(representations)
 
-    def rates(self) -> dict[int, float]:
-        """Multiples of the learning rate for parameters (by identity) of trained towers; not for those that a tower
-        shares with the encoder."""
+    def rates(self, learning_rate: float) -> dict[int, float]:
+        """The highest rates of the parameters (by identity) of trained towers, where ``learning_rate`` is the loop's;
+        not of those that a tower shares with the encoder."""
         own = {id(parameter) for parameter in self.encoder.parameters()}
         trained = [tower for tower in self.towers.values() if isinstance(tower, Trained)]
-        return {id(p): tower.learning_rate for tower in trained for p in tower.parameters() if id(p) not in own}
+        return {id(p): tower.rate(learning_rate) for tower in trained for p in tower.parameters() if id(p) not in own}

@@ -136,6 +136,11 @@ class Method(nn.Module, Generic[S]):
         learned = {name: tower.module for name, tower in self.tower.items() if isinstance(tower, Trained)}
         return {name: module().detach() for name, module in learned.items() if isinstance(module, Temperature)}
 
+    def remarks(self, representations: dict[str, Tensor]) -> Sequence[str]:
+        """Sentences on settings that do not suit the encoder, said once: ``representations`` are those of the first
+        batch, all processes, without gradient, before the first update. What the data alone tell is ``Prepared``'s."""
+        return ()
+
     def export(self) -> Encoder:
         """What inference keeps."""
         return self.encoder

@@ -42,7 +42,7 @@ def check_learned(temperature: float, learned: bool) -> None:
 
 def temperature_tower(temperature: float, learned: bool) -> dict[str, Tower]:
     """For ``towers``: the temperature where it is learned, nothing where it is not."""
-    return {"temperature": Trained(Temperature(temperature), learning_rate=RATE)} if learned else {}
+    return {"temperature": Trained(Temperature(temperature), multiple=RATE)} if learned else {}
 
 
 def temperature_of(method: Method[Any]) -> float | Tensor:
