@@ -277,10 +277,10 @@ def test_given_vectors_begin_the_table(built: Built, batched: Batched, linked: A
     ("content", "says"),
     [
         ("nobody 1 2 3\n", "no vector of any of the 7 entities"),
-        ("chef 1 2 x\n", ":1: a name and numbers"),
-        ("chef 1 2\nsailor 1\n", ":2: 2 finite numbers were expected, 1 numbers found"),
-        ("chef 1 nan\n", ":1: 2 finite"),
-        ("chef\n", ":1: 0 finite"),
+        ("chef 1 2 x\n", ":1: a word and numbers"),
+        ("chef 1 2\nsailor 1\n", ":2: 1 numbers, 2 expected"),
+        ("chef 1 nan\n", ":1: a number is not finite"),
+        ("chef\n", ":1: 0 numbers, 1 expected"),
     ],
 )
 def test_bad_vectors(built: Built, linked: Any, tmp_path: Path, content: str, says: str) -> None:

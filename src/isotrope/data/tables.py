@@ -5,6 +5,7 @@ Formats are .txt, .tsv, .csv, .jsonl and .parquet, plain or packed with gzip or 
 
 from __future__ import annotations
 
+import bz2
 import csv
 import gzip
 import io
@@ -67,14 +68,15 @@ def unpacking(path: Path) -> Iterator[None]:
         raise InputError(f"{path}: the packed file is damaged or cut short ({error}).") from error
 
 
-def _opened(path: Path) -> BinaryIO:
-    opener: Any = {".gz": gzip.open, ".xz": lzma.open}.get(path.suffix.lower(), open)
+def opened(path: Path) -> BinaryIO:
+    """The bytes of a file, unpacked as its name says. Wiki dumps come as .bz2; tables do not."""
+    opener: Any = {".gz": gzip.open, ".xz": lzma.open, ".bz2": bz2.open}.get(path.suffix.lower(), open)
     return cast(BinaryIO, opener(path, "rb"))
 
 
 def lines_of(path: Path) -> Iterator[tuple[int, str]]:
     """Decoded lines with their numbers; a bad byte is reported with the line that holds it."""
-    with _opened(path) as source:
+    with opened(path) as source:
         for number, raw in enumerate(source, 1):
             if number == 1 and raw.startswith(b"\xef\xbb\xbf"):
                 raw = raw[3:]
@@ -175,7 +177,7 @@ def _parquet(path: Path) -> tuple[tuple[str, ...], Rows]:
 
     source: Any = path
     if path.suffix.lower() in PACKED:
-        with _opened(path) as packed:
+        with opened(path) as packed:
             source = io.BytesIO(packed.read())
     broken = (pyarrow.ArrowException, OSError, UnicodeDecodeError)
     try:

@@ -101,7 +101,7 @@ class EASE(DropoutPair[EASESettings]):
         nn.init.uniform_(table.weight, -SPREAD, SPREAD)
         with torch.no_grad():
             for number, vector in found.items():
-                table.weight[number] = torch.from_numpy(vector)
+                table.weight[number] = torch.tensor(vector)
         return table
 
     def views(self, records: Records, rng: np.random.Generator) -> dict[str, View]:
