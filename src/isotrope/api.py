@@ -21,7 +21,7 @@ from isotrope.catalogue import all_cards, check_trainable, describe_settings
 from isotrope.data.readers import read
 from isotrope.data.record_types import RECORD_TYPES, record_type_named
 from isotrope.data.sentence_files import sentences_of
-from isotrope.data.tables import check_file
+from isotrope.data.tables import check_file, check_readable
 from isotrope.errors import InputError, nearest
 from isotrope.files import check_run_folder, written_file
 from isotrope.progress import bar
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
     from isotrope.comparison.comparison_table import Comparison
     from isotrope.data.leaks import LeakReport
+    from isotrope.data.link_extraction import ExtractedLinks
     from isotrope.encoders.completion import Completion
     from isotrope.encoders.encoder import Encoder
     from isotrope.evaluation.results import Results
@@ -437,6 +438,25 @@ def leaks(
     return find_leaks(text, protect(files), output)
 
 
+def links(wiki: Sequence[Place], output: Place, types: Place | None = None, min_links: int = 10) -> ExtractedLinks:
+    """Write the hyperlinks of a wiki as data for EASE: a sentence, the entity it links to, its page (.tsv).
+
+    ``wiki``: MediaWiki XML dumps or wikiextractor's JSON lines with links. Entities with fewer than ``min_links`` links
+    are left out. ``types``: a table with the columns entity and entity_type; without it the infobox of an entity's page
+    is its type, where the dump has one.
+    """
+    target = _tsv(output, "links")
+    if min_links < 1:
+        raise InputError(f"min_links must be at least 1, not {min_links}.")
+    for source in wiki:
+        check_readable(source)
+    if types is not None:
+        check_file(types)
+    from isotrope.data.link_extraction import extract_links
+
+    return extract_links(wiki, target, types, min_links)
+
+
 def mine(
     pairs: Place | Sequence[Any],
     model: Place | Encoder = "builtin",
@@ -474,9 +494,7 @@ def paraphrase(
 
     The model needs its masked-language head. Use real paraphrases where there are any.
     """
-    target = Path(output)
-    if target.suffix != ".tsv":
-        raise InputError(f"{target}: pairs are written as .tsv.", setting="output")
+    target = _tsv(output, "pairs")
     check_file(text)
     texts = sentences_of(text, columns)
     from isotrope.encoders.encoder import Encoder
@@ -499,6 +517,13 @@ def paraphrase(
         if not written:
             raise InputError(f"{text}: no sentence with a word that could be replaced was found.")
     return ParaphrasedFile(target, written, len(texts) - written)
+
+
+def _tsv(output: Place, what: str) -> Path:
+    target = Path(output)
+    if target.suffix != ".tsv":
+        raise InputError(f"{target}: {what} are written as .tsv.", setting="output")
+    return target
 
 
 def _sentences(texts: Place | Sequence[str], columns: Sequence[str] | None) -> list[str]:

@@ -1,4 +1,4 @@
-"""Commands that make or check training data: mine, paraphrase, leaks."""
+"""Commands that make or check training data: mine, paraphrase, links, leaks."""
 
 from __future__ import annotations
 
@@ -58,6 +58,26 @@ def paraphrase(
     import isotrope
 
     print_answer(isotrope.paraphrase(text, output, model, share, seed, split_names(columns)), as_json)
+
+
+@app.command(cls=Command)
+def links(
+    wiki: Annotated[
+        list[Path],
+        typer.Argument(help="MediaWiki .xml dumps, or JSON lines of wikiextractor --json --links; .bz2, .gz or .xz."),
+    ],
+    output: Annotated[Path, typer.Option(help="Where the rows are written (.tsv).")],
+    types: Annotated[
+        Path | None,
+        typer.Option(help="A table with the columns entity and entity_type; default: the infoboxes of the pages."),
+    ] = None,
+    min_links: Annotated[int, typer.Option(help="Entities with fewer links are left out.")] = 10,
+    as_json: Json = False,
+) -> None:
+    """Write rows for `train ease`: a sentence of a wiki, the entity that it links to, and its page."""
+    import isotrope
+
+    print_answer(isotrope.links(wiki, output, types, min_links), as_json)
 
 
 @app.command(cls=Command)

@@ -39,16 +39,22 @@ def format_of(path: Path) -> str:
 
 def check_file(path: str | os.PathLike[str]) -> Path:
     """The path of a readable, non-empty data file, or a sentence that says what it is instead."""
+    found = check_readable(path)
+    format_of(found)
+    return found
+
+
+def check_readable(path: str | os.PathLike[str], formats: str = ", ".join(FORMATS)) -> Path:
+    """The path of a readable, non-empty file, whatever it holds."""
     found = Path(path)
     if not found.exists():
         raise InputError(f"{found}: no such file.")
     if found.is_dir():
-        raise InputError(f"{found}: this is a folder; give a file ({', '.join(FORMATS)}).")
+        raise InputError(f"{found}: this is a folder; give a file ({formats}).")
     if found.stat().st_size == 0:
         raise InputError(f"{found}: the file is empty.")
     if not os.access(found, os.R_OK):
         raise InputError(f"{found}: permission to read it was refused.")
-    format_of(found)
     return found
 
 
@@ -64,7 +70,9 @@ def unpacking(path: Path) -> Iterator[None]:
     """A damaged packed file becomes one sentence, wherever in the block it is noticed."""
     try:
         yield
-    except (EOFError, gzip.BadGzipFile, lzma.LZMAError, zlib.error) as error:
+    except (EOFError, OSError, lzma.LZMAError, zlib.error) as error:
+        if isinstance(error, OSError) and error.errno is not None:  # the disk, not the content
+            raise
         raise InputError(f"{path}: the packed file is damaged or cut short ({error}).") from error
 
 

@@ -88,7 +88,8 @@ def rows_of(source: Path) -> Iterator[Row]:
             yield Row(line, word, numbers)
     if promised and found != promised:
         raise InputError(
-            f"{source}: {found:,} vectors found, and the first line says {promised:,}; the file is cut short or damaged."
+            f"{source}: {found:,} vectors found, and the first line says {promised:,}; the file is cut short or "
+            "damaged."
         )
 
 
@@ -120,8 +121,8 @@ def _parse_row(row: Row, source: Path) -> Table:
     odd = next((part for part in parts if not is_number(part)), None)
     if odd is not None:
         raise InputError(
-            f"{source}:{row.line}: a word and numbers with single blanks between them were expected, '{odd[:20]}' found "
-            f"behind '{row.word[:20]}'."
+            f"{source}:{row.line}: a word and numbers with single blanks between them were expected, "
+            f"'{odd[:20]}' found behind '{row.word[:20]}'."
         )
     return np.array([float(part) for part in parts], dtype=np.float32)
 
