@@ -38,7 +38,8 @@ def parameters(function: Any) -> dict[str, inspect.Parameter]:
 
 def test_the_commands_of_the_contract_are_there() -> None:
     expected = (
-        "methods train evaluate leaks encode compare fit-space pretrain search report mine paraphrase links complete doctor"
+        "methods train evaluate leaks encode compare fit-space pretrain search report mine paraphrase links complete "
+        "doctor"
     )
     assert set(COMMANDS) == set(expected.split())
 

@@ -23,7 +23,7 @@ HEAD = """<mediawiki xmlns="http://www.mediawiki.org/xml/export-0.11/" version="
 PAGES = {
     "Mars": "{{Infobox planet\n| name = [[Ares]]}}\n'''Mars''' is near [[earth|the Earth]]. It has two [[moon]]s, and "
     "[[Mars]] is red.[[Kategorie:Planets]]",
-    "Venus": "{{infobox planet}}Venus outshines [[Terra]] e.g. at night. [[Datei:v.png|thumb|near [[Moon]]]]\n* [[Mars]]",
+    "Venus": "{{infobox planet}}Venus outshines [[Terra]] e.g. at night. [[Datei:v.png|near [[Moon]]]]\n* [[Mars]]",
     "Earth": "{{Infobox planet|a={{b|[[Sun]]}}}} Earth<ref>[[Sun]]</ref> circles [[Sun#Core|our star]] with its "
     "[[Moon]] and [[fr:Lune]] [[:Category:X]]. It is green.",
     "Moon": "{{Infobox moon}}\nThe [[Earth]] has one.\n\n== [[Mars]] ==\n{| class=a\n| [[Mars]]\n|}",

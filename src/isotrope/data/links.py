@@ -36,7 +36,7 @@ class Links:
         return _found(*self._by_page, page) if page != NONE else np.empty(0, dtype=np.int32)
 
     def hard_entity(self, row: int, rng: np.random.Generator) -> int:
-        """A hard negative that the data name, else one of the same type that neither the sentence nor its page links to.
+        """A hard negative that the data name, else an entity of the same type that the page does not link to.
 
         −1 where there is none.
         """

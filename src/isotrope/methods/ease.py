@@ -68,7 +68,8 @@ class EASE(DropoutPair[EASESettings]):
     ℓᵉ_i = −log  exp(cos(s_i, W·e_i)/τ_e) / Σ_j [ exp(cos(s_i, W·e_j)/τ_e) + α^{1[i=j]} exp(cos(s_i, W·e⁻_j)/τ_e) ]
 
     An entity that sentence i links to, in this record or in another, is never a negative of i, whoever brings it into
-    the batch. A hard entity that is drawn by its type stands on another page. A record without a hard entity brings none.
+    the batch. A hard entity that is drawn by its type stands on another page, where pages are known. A record without a
+    hard entity brings none.
 
     When to use it: sentences that link to entities, such as those of an encyclopedia. What goes wrong: the released
     code's temperature of 100 leaves the entity term where it began; a table that is drawn at random needs many
