@@ -1,4 +1,4 @@
-"""BERT-flow fitted to NLI text and to the target text, beside whitening and no map: the rows of the flow paper's table.
+"""BERT-flow fitted to NLI text and to the target text, next to whitening and no map: the rows of the flow paper's table.
 
 ``NLI``: one map, fitted to the sentences of NLI files. ``target``: one map a task, fitted to the sentences of all its
 parts, test sentences among them, without scores: this is transductive, as in the paper. The flow has a random seed, so
