@@ -1,4 +1,4 @@
-"""BERT-flow fitted to NLI text and to the target text, next to whitening and no map: the rows of the flow paper's table.
+"""BERT-flow fitted to NLI text and to the target text, next to whitening and no map: rows of the flow paper's table.
 
 ``NLI``: one map, fitted to the sentences of NLI files. ``target``: one map a task, fitted to the sentences of all its
 parts, test sentences among them, without scores: this is transductive, as in the paper. The flow has a random seed, so
@@ -7,7 +7,7 @@ its rows are the mean of several and ± their standard deviation; whitening has 
 tried. Every sentence is encoded once.
 
 python benchmarks/flow_texts.py --data-dir DATA --nli DATA/nli/triples.tsv.gz [--nli FILE …] [--lines 100000]
-[--model builtin-base] [--pooling first_last] [--seeds 3]
+[--model builtin-base] [--pooling first_last] [--seeds 3] [--tasks STS-B,SICK-R]
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ import isotrope
 from isotrope.data.readers import column
 from isotrope.data.tables import header_of
 from isotrope.evaluation.benchmark_files import find_task
-from isotrope.evaluation.scored_pairs import read_pairs
+from isotrope.evaluation.scored_pairs import ScoredPairs, read_pairs
 from isotrope.evaluation.sts import TASKS
 from spaces import Vectors, fitted, scores, target_texts
 
@@ -46,11 +46,22 @@ def nli_sentences(files: list[Path], lines: int) -> list[str]:
     return order[:lines]
 
 
+def chosen_tasks(data_dir: Path, names: str) -> dict[str, ScoredPairs]:
+    """The test sets of ``names``, joined by commas; of all seven where it is empty."""
+    wanted = names.split(",") if names else list(TASKS)
+    return {task: read_pairs(find_task(data_dir / "sts", TASKS[task])) for task in wanted}
+
+
+def head(first: str, tasks: dict[str, ScoredPairs]) -> None:
+    print(f"| {first} | text | aggregation |", " | ".join(tasks), "| average |")
+    print("|" + "---|" * (len(tasks) + 4))
+
+
 def show(space: str, text: str, runs: list[Found]) -> None:
     """A line for each aggregation: the mean of the runs, and ± their standard deviation where there are several."""
     for aggregation in runs[0]:
         cells = []
-        for task in (*TASKS, "average"):
+        for task in runs[0][aggregation]:
             values = [run[aggregation][task] for run in runs]
             cells.append(f"{np.mean(values):.2f}" + (f" ± {np.std(values, ddof=1):.2f}" if len(values) > 1 else ""))
         print(f"| {space} | {text} | {aggregation} |", " | ".join(cells), "|", flush=True)
@@ -64,12 +75,13 @@ def main() -> None:
     parser.add_argument("--model", default="builtin-base")
     parser.add_argument("--pooling", default="first_last")
     parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--tasks", default="", help="Names joined by commas; default: all seven.")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
 
-    folder = options.data_dir / "sts"
-    tasks = {task: read_pairs(find_task(folder, name)) for task, name in TASKS.items()}
-    nli, target = nli_sentences(options.nli, options.lines), target_texts(folder)
+    tasks = chosen_tasks(options.data_dir, options.tasks)
+    nli, everything = nli_sentences(options.nli, options.lines), target_texts(options.data_dir / "sts")
+    target = {task: everything[task] for task in tasks}
     encoder = isotrope.load(options.model, pooling=options.pooling)
     print(f"model {options.model}, pooling {options.pooling}, {len(nli):,} NLI sentences, {options.seeds} seeds")
     vectors = Vectors(encoder, {text for texts in [nli, *target.values()] for text in texts})
@@ -81,8 +93,7 @@ def main() -> None:
         maps = {task: fitted(name, settings, vectors.of(texts)) for task, texts in target.items()}
         return scores(tasks, vectors, maps)
 
-    print("| space | text | aggregation |", " | ".join(TASKS), "| average |")
-    print("|" + "---|" * (len(TASKS) + 4))
+    head("space", tasks)
     show("none", "–", [scores(tasks, vectors, dict.fromkeys(tasks))])
     show("whitening", "NLI", [with_nli("whitening", {})])
     show("whitening", "target", [with_target("whitening", {})])

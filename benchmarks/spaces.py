@@ -86,7 +86,7 @@ def scores(
             names = subsets if task in YEARS else [""] * len(gold)
             row[task] = 100 * correlate("spearman", cosine, gold, names, aggregation)
     for row in found.values():
-        row["average"] = float(np.mean([row[task] for task in TASKS]))
+        row["average"] = float(np.mean([row[task] for task in tasks]))
     return found
 
 
