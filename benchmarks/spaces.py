@@ -53,6 +53,16 @@ class Vectors:
         return self.values[[self.rows[text] for text in texts]]
 
 
+def target_texts(folder: Path) -> dict[str, list[str]]:
+    """By task, the sentences of all its parts, without their scores."""
+    found: dict[str, list[str]] = {}
+    for task, name in TASKS.items():
+        stem = name.split(".")[0]
+        parts = [optional_task(folder, f"{stem}.{part}") for part in ("train", "trial", "dev", "test")]
+        found[task] = [text for file in parts if file for text in read_pairs(file).texts]
+    return found
+
+
 def fitted(name: str, settings: dict[str, Any], vectors: Any) -> torch.nn.Module:
     space = find(name)
     (chosen,) = resolve(settings, space.Settings)
@@ -76,7 +86,7 @@ def scores(
             names = subsets if task in YEARS else [""] * len(gold)
             row[task] = 100 * correlate("spearman", cosine, gold, names, aggregation)
     for row in found.values():
-        row["average"] = float(np.mean([row[task] for task in TASKS]))
+        row["average"] = float(np.mean([row[task] for task in tasks]))
     return found
 
 
@@ -95,11 +105,7 @@ def main() -> None:
     folder = options.data_dir / "sts"
     tasks = {task: read_pairs(find_task(folder, name)) for task, name in TASKS.items()}
     general = sentences_of(options.general)[: options.lines]
-    target: dict[str, list[str]] = {}
-    for task, name in TASKS.items():
-        stem = name.split(".")[0]
-        parts = [optional_task(folder, f"{stem}.{part}") for part in ("train", "trial", "dev", "test")]
-        target[task] = [text for file in parts if file for text in read_pairs(file).texts]
+    target = target_texts(folder)
     print(
         f"model {options.model}, {len(general):,} general lines; target sentences",
         {task: len(texts) for task, texts in target.items()},

@@ -23,6 +23,7 @@ _VERBS = (
     "evaluate",
     "fit_space",
     "leaks",
+    "links",
     "load",
     "mine",
     "paraphrase",
@@ -51,6 +52,7 @@ if TYPE_CHECKING:
     from isotrope.api import evaluate as evaluate
     from isotrope.api import fit_space as fit_space
     from isotrope.api import leaks as leaks
+    from isotrope.api import links as links
     from isotrope.api import load as load
     from isotrope.api import methods as methods
     from isotrope.api import mine as mine

@@ -54,14 +54,18 @@ class FittedSpace:
 
 @dataclass(frozen=True)
 class ParaphrasedFile:
-    """The pairs that ``paraphrase`` wrote; a sentence without a word that can be replaced is left out."""
+    """The pairs that ``paraphrase`` wrote; a sentence without a word that can be replaced is left out.
+
+    ``reasons`` says of a round trip why sentences are left out: unchanged, empty, too_long.
+    """
 
     output: Path
     pairs: int
     left_out: int
+    reasons: dict[str, int] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
-        return {"output": str(self.output), "pairs": self.pairs, "left_out": self.left_out}
+        return {"output": str(self.output), "pairs": self.pairs, "left_out": self.left_out, **self.reasons}
 
     def rows(self) -> list[dict[str, Any]]:
         return [self.to_dict()]

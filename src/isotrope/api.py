@@ -7,7 +7,7 @@ wherever names and files alone say so: a missing data file, an unknown suite, an
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
@@ -21,16 +21,16 @@ from isotrope.catalogue import all_cards, check_trainable, describe_settings
 from isotrope.data.readers import read
 from isotrope.data.record_types import RECORD_TYPES, record_type_named
 from isotrope.data.sentence_files import sentences_of
-from isotrope.data.tables import check_file
+from isotrope.data.tables import check_file, check_readable
 from isotrope.errors import InputError, nearest
 from isotrope.files import check_run_folder, written_file
-from isotrope.progress import bar
 
 if TYPE_CHECKING:
     import torch
 
     from isotrope.comparison.comparison_table import Comparison
     from isotrope.data.leaks import LeakReport
+    from isotrope.data.link_extraction import ExtractedLinks
     from isotrope.encoders.completion import Completion
     from isotrope.encoders.encoder import Encoder
     from isotrope.evaluation.results import Results
@@ -441,6 +441,25 @@ def leaks(
     return find_leaks(text, protect(files), output)
 
 
+def links(wiki: Sequence[Place], output: Place, types: Place | None = None, min_links: int = 10) -> ExtractedLinks:
+    """Write the hyperlinks of a wiki as data for EASE: a sentence, the entity it links to, its page (.tsv).
+
+    ``wiki``: MediaWiki XML dumps or wikiextractor's JSON lines with links. Entities with fewer than ``min_links`` links
+    are left out. ``types``: a table with the columns entity and entity_type; without it the infobox of an entity's page
+    is its type, where the dump has one.
+    """
+    target = _tsv(output, "links")
+    if min_links < 1:
+        raise InputError(f"min_links must be at least 1, not {min_links}.")
+    for source in wiki:
+        check_readable(source)
+    if types is not None:
+        check_file(types)
+    from isotrope.data.link_extraction import extract_links
+
+    return extract_links(wiki, target, types, min_links)
+
+
 def mine(
     pairs: Place | Sequence[Any],
     model: Place | Encoder = "builtin",
@@ -473,36 +492,65 @@ def paraphrase(
     share: float = 0.15,
     seed: int = 42,
     columns: Sequence[str] | None = None,
+    *,
+    round_trip: Sequence[Place] | None = None,
+    second_round_trip: Sequence[Place] | None = None,
+    beams: int = 4,
+    temperature: float = 0.0,
 ) -> ParaphrasedFile:
-    """Write pairs for CERT: each sentence of a file, and itself with a ``share`` of its words replaced by the model.
+    """Write pairs for CERT: each sentence of a file, and a paraphrase of it.
 
-    The model needs its masked-language head. Use real paraphrases where there are any.
+    Either ``model`` (with its masked-language head) replaces a ``share`` of the words. Or the sentence goes on a
+    ``round_trip`` over two translation models, there and back; with a ``second_round_trip`` the pair is what came back
+    from the two, as in the paper. ``beams`` and ``temperature`` (0: beam search, above: sampling) belong to the round
+    trips. What came back unchanged, empty or was too long is left out and counted.
     """
-    target = Path(output)
-    if target.suffix != ".tsv":
-        raise InputError(f"{target}: pairs are written as .tsv.", setting="output")
+    target = _tsv(output, "pairs")
     check_file(text)
+    if round_trip is None:
+        if second_round_trip is not None or (beams, temperature) != (4, 0.0):
+            raise InputError("second_round_trip, beams and temperature need a round_trip.", setting="round_trip")
+        return _replace_words(text, target, model, share, seed, columns)
+    if (model, share) != ("builtin-base", 0.15):
+        raise InputError("model and share are for replaced words; a round_trip has models of its own.")
     texts = sentences_of(text, columns)
+    from isotrope.data.pair_writer import write_pairs
+    from isotrope.encoders.translation import Decoding, RoundTrip
+
+    first: Iterable[str | None] = texts
+    second = RoundTrip.between(round_trip, Decoding(beams, temperature, seed)).texts(texts)
+    if second_round_trip is not None:
+        other = RoundTrip.between(second_round_trip, Decoding(beams, temperature, seed + 1))
+        first, second = second, other.texts(texts)
+    pairs = zip(first, second, strict=True)
+    counts = write_pairs(target, pairs, len(texts), "translating", f"{text}: no sentence came back as another one")
+    return ParaphrasedFile(
+        target,
+        counts["pairs"],
+        len(texts) - counts["pairs"],
+        {"unchanged": counts["unchanged"], "empty": counts["empty"], "too_long": counts["missing"]},
+    )
+
+
+def _replace_words(
+    text: Place, target: Path, model: Encoder | Place, share: float, seed: int, columns: Sequence[str] | None
+) -> ParaphrasedFile:
+    texts = sentences_of(text, columns)
+    from isotrope.data.pair_writer import write_pairs
     from isotrope.encoders.encoder import Encoder
     from isotrope.encoders.paraphrase import Paraphraser
 
     encoder = model if isinstance(model, Encoder) else load(model, language_head=True)
-    paraphraser = Paraphraser(encoder, share, seed)
-    written = 0
-    with (
-        written_file(target) as temporary,
-        open(temporary, "w", encoding="utf-8") as lines,
-        bar("paraphrasing", len(texts)) as advance,
-    ):
-        lines.write("anchor\tpositive\n")
-        for sentence, other in paraphraser.pairs(texts):
-            advance(1)
-            if other is not None:
-                lines.write(f"{sentence}\t{other}\n")
-                written += 1
-        if not written:
-            raise InputError(f"{text}: no sentence with a word that could be replaced was found.")
-    return ParaphrasedFile(target, written, len(texts) - written)
+    pairs, nothing = Paraphraser(encoder, share, seed).pairs(texts), f"{text}: no sentence with a word to replace"
+    counts = write_pairs(target, pairs, len(texts), "paraphrasing", nothing)
+    return ParaphrasedFile(target, counts["pairs"], len(texts) - counts["pairs"])
+
+
+def _tsv(output: Place, what: str) -> Path:
+    target = Path(output)
+    if target.suffix != ".tsv":
+        raise InputError(f"{target}: {what} are written as .tsv.", setting="output")
+    return target
 
 
 def _sentences(texts: Place | Sequence[str], columns: Sequence[str] | None) -> list[str]:

@@ -12,6 +12,7 @@ from isotrope.data import corpus_writer
 from isotrope.data.batches import batches
 from isotrope.data.corpus import Corpus, Records
 from isotrope.data.held_out import hold_out
+from isotrope.data.links import Links
 from isotrope.evaluation.label_free import natural_pairs
 
 ROWS = [
@@ -94,6 +95,50 @@ def test_the_published_mentions(opened: Any, shared_data: Path) -> None:
     assert Records(opened(path, "linked"), [0]).values() == ["Francisco de Zurbarán"]  # its columns are known by name
     by_type = opened(path, "linked", columns=["sentence", "entity_type"])
     assert "person" in by_type.entities
+
+
+# ---- pages
+
+
+def paged(pages: list[str | None]) -> list[dict[str, Any]]:
+    """Four persons, each linked from a sentence of its own."""
+    names = ["Ann", "Bob", "Cat", "Dan"]
+    return [
+        {"sentence": f"Here is {name}.", "entity": name, "entity_type": "person", **({"page": page} if page else {})}
+        for name, page in zip(names, pages, strict=True)
+    ]
+
+
+def drawn(corpus: Corpus, row: int, **settings: Any) -> set[str]:
+    links, rng = Links(corpus, **settings), np.random.default_rng(0)
+    found = [links.hard_entity(row, rng) for _ in range(100)]
+    return {corpus.entities[number] if number >= 0 else "none" for number in found}
+
+
+def test_pages_are_numbered_and_may_be_missing(opened: Any, written: Any) -> None:
+    assert opened(paged(["P", "Q", "P", None]), "linked").page_numbers().tolist() == [0, 1, 0, -1]
+    assert opened(ROWS, "linked").page_numbers().tolist() == [-1, -1, -1]
+    path = written("a.tsv", "sent\tlink\tpage\tentity_type\nHere is Ann.\tAnn\tP\tperson\n")
+    for columns in (["sent", "link", "page"], ["sent", "link", "entity_type", "page"]):
+        assert opened(path, "linked", columns=columns).page_numbers().tolist() == [0]
+    assert opened(path, "linked", columns=["sent", "link"]).page_numbers().tolist() == [-1]
+
+
+def test_a_hard_entity_stands_on_another_page(opened: Any) -> None:
+    corpus = opened(paged(["P", "P", "Q", "R"]), "linked")
+    assert drawn(corpus, 0) == {"Cat", "Dan"}
+    assert drawn(corpus, 3) == {"Ann", "Bob", "Cat"}
+    assert drawn(corpus, 0, by_page=False) == {"Bob", "Cat", "Dan"}
+
+
+def test_without_a_page_the_sentence_alone_counts(opened: Any) -> None:
+    corpus = opened(paged([None, None, "Q", "Q"]), "linked")
+    assert drawn(corpus, 0) == {"Bob", "Cat", "Dan"}
+    assert drawn(corpus, 2) == {"Ann", "Bob"}
+
+
+def test_where_all_of_a_type_stand_on_the_page_there_is_no_hard_entity(opened: Any) -> None:
+    assert drawn(opened(paged(["P"] * 4), "linked"), 1) == {"none"}
 
 
 # ---- bad input

@@ -277,10 +277,10 @@ def test_given_vectors_begin_the_table(built: Built, batched: Batched, linked: A
     ("content", "says"),
     [
         ("nobody 1 2 3\n", "no vector of any of the 7 entities"),
-        ("chef 1 2 x\n", ":1: a name and numbers"),
-        ("chef 1 2\nsailor 1\n", ":2: 2 finite numbers were expected, 1 numbers found"),
-        ("chef 1 nan\n", ":1: 2 finite"),
-        ("chef\n", ":1: 0 finite"),
+        ("chef 1 2 x\n", ":1: a word and numbers"),
+        ("chef 1 2\nsailor 1\n", ":2: 1 numbers, 2 expected"),
+        ("chef 1 nan\n", ":1: a number is not finite"),
+        ("chef\n", ":1: 0 numbers, 1 expected"),
     ],
 )
 def test_bad_vectors(built: Built, linked: Any, tmp_path: Path, content: str, says: str) -> None:
@@ -377,3 +377,33 @@ def test_settings_that_cannot_work_are_refused(bad: dict[str, Any]) -> None:
 def test_the_released_temperature_is_warned_of() -> None:
     with pytest.warns(UserWarning, match="hardly moves"):
         check(EASE.Settings(entity_temperature=100.0))
+
+
+# ---- pages
+
+
+def test_hard_entities_come_from_other_pages(built: Built, batched: Batched, typed: Any) -> None:
+    pages = [{**row, "page": f"page {number // 3 % 6}"} for number, row in enumerate(typed)]
+    method = built("ease", pages, pages="needed", **OFF)
+    corpus = method.corpus
+    on_page: dict[int, set[int]] = {}
+    for page, entity in zip(corpus.page_numbers(), corpus.numbers("entity"), strict=True):
+        on_page.setdefault(int(page), set()).add(int(entity))
+    batch = batched(method, rows=list(range(0, 60, 3)))
+    drawn = [(row, hard) for row, hard in zip(range(0, 60, 3), hard_of(batch), strict=True) if hard >= 0]
+    assert len(drawn) == 20
+    assert all(hard not in on_page[int(corpus.page_numbers()[row])] for row, hard in drawn)
+
+
+def test_data_without_pages_are_refused_where_pages_are_needed(built: Built, typed: Any) -> None:
+    with pytest.raises(InputError, match=r"90 of 90 records name no page \(column page\), and pages is 'needed'"):
+        built("ease", typed, pages="needed")
+
+
+def test_records_that_lack_a_page_among_others_are_said(built: Built, typed: Any) -> None:
+    some = [{**row, "page": "P"} if number else row for number, row in enumerate(typed)]
+    assert built("ease", some).prepared.remarks == (
+        "1 of 90 records name no page: a hard entity of their type may stand on it.",
+    )
+    assert not built("ease", some, pages="ignored").prepared.remarks
+    assert not built("ease", typed).prepared.remarks

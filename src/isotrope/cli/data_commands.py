@@ -1,4 +1,4 @@
-"""Commands that make or check training data: mine, paraphrase, leaks."""
+"""Commands that make or check training data: mine, paraphrase, links, leaks."""
 
 from __future__ import annotations
 
@@ -52,12 +52,56 @@ def paraphrase(
     share: Annotated[float, typer.Option(help="The share of the words that is replaced.")] = 0.15,
     seed: Annotated[int, typer.Option(help="Random seed for the words that are replaced and their replacements.")] = 42,
     columns: Columns = None,
+    round_trip: Annotated[
+        tuple[str, str] | None,
+        typer.Option(help="Two translation models, folders or hub ids: the first translates there, the second back."),
+    ] = None,
+    second_round_trip: Annotated[
+        tuple[str, str] | None,
+        typer.Option(help="Two more models; a pair is then what came back from the two round trips."),
+    ] = None,
+    beams: Annotated[int, typer.Option(help="Beams of a translation.")] = 4,
+    temperature: Annotated[
+        float, typer.Option(help="Above 0: a translation is sampled at this temperature; 0: beam search.")
+    ] = 0.0,
     as_json: Json = False,
 ) -> None:
-    """Write pairs for `train cert`: each sentence, and itself with some words replaced by the model."""
+    """Write pairs for `train cert`: each sentence, and itself with words replaced, or translated there and back."""
     import isotrope
 
-    print_answer(isotrope.paraphrase(text, output, model, share, seed, split_names(columns)), as_json)
+    written = isotrope.paraphrase(
+        text,
+        output,
+        model,
+        share,
+        seed,
+        split_names(columns),
+        round_trip=round_trip,
+        second_round_trip=second_round_trip,
+        beams=beams,
+        temperature=temperature,
+    )
+    print_answer(written, as_json)
+
+
+@app.command(cls=Command)
+def links(
+    wiki: Annotated[
+        list[Path],
+        typer.Argument(help="MediaWiki .xml dumps, or JSON lines of wikiextractor --json --links; .bz2, .gz or .xz."),
+    ],
+    output: Annotated[Path, typer.Option(help="Where the rows are written (.tsv).")],
+    types: Annotated[
+        Path | None,
+        typer.Option(help="A table with the columns entity and entity_type; default: the infoboxes of the pages."),
+    ] = None,
+    min_links: Annotated[int, typer.Option(help="Entities with fewer links are left out.")] = 10,
+    as_json: Json = False,
+) -> None:
+    """Write rows for `train ease`: a sentence of a wiki, the entity that it links to, and its page."""
+    import isotrope
+
+    print_answer(isotrope.links(wiki, output, types, min_links), as_json)
 
 
 @app.command(cls=Command)

@@ -145,6 +145,11 @@ class Corpus:
         self.numbers("entity")
         return self._files["types"]
 
+    def page_numbers(self) -> npt.NDArray[np.int32]:
+        """[records]: the number of the page that each sentence stands on; −1 where the data name none."""
+        self.numbers("entity")
+        return self._files["pages"]
+
     def release(self) -> None:
         """Give touched pages back to the system; they are read again when needed."""
         for array in self._files.values():

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from isotrope.data.record_types import RecordType
 
-FORMAT = "4"
+FORMAT = "5"
 BLOCK = 16_384  # records tokenized in one call
 Keys = npt.NDArray[np.uint64]
 
@@ -65,6 +65,8 @@ def layout_of(record_type: RecordType, id_type: str) -> dict[str, str]:
             layout |= {"others": "<i4", "other_ends": "<i8"}
         if record_type.types:
             layout["types"] = "<i4"
+        if record_type.pages:
+            layout["pages"] = "<i4"
     return layout
 
 

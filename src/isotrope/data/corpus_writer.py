@@ -49,6 +49,7 @@ class CorpusWriter:
         self.files: dict[str, BinaryIO] = {}
         self.values: dict[str, int] = {}  # in the order in which they come
         self.types: dict[str, int] = {}
+        self.pages: dict[str, int] = {}  # numbered as they come: nobody asks for their names
 
     def __enter__(self) -> CorpusWriter:
         self.stack = ExitStack()
@@ -107,9 +108,12 @@ class CorpusWriter:
             others = [name for record in records for name in record.others]
             self._write("others", [self.values.setdefault(name, len(self.values)) for name in others])
             self._write_ends("other_ends", [len(record.others) for record in records])
-        if "types" in self.layout:
-            types = [record.type for record in records]
-            self._write("types", [self.types.setdefault(name, len(self.types)) if name else -1 for name in types])
+        for file, names, seen in (
+            ("types", [record.type for record in records], self.types),
+            ("pages", [record.page for record in records], self.pages),
+        ):
+            if file in self.layout:
+                self._write(file, [seen.setdefault(name, len(seen)) if name else -1 for name in names])
 
 
 def _value(record: Record, record_type: RecordType, where: str) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from isotrope.data.record_types import Record, RecordType, choose_columns, type_columns
+from isotrope.data.record_types import Record, RecordType, choose_columns, optional_columns
 from isotrope.data.sentences import split_sentences
 from isotrope.data.tables import Rows, check_file, format_of, lines_of, table_of, unpacking
 from isotrope.errors import InputError
@@ -57,7 +57,10 @@ def from_rows(
     extra = names[record_type.width :] or tuple(
         name for name in record_type.extra if columns is None and name not in names
     )
-    typed = type_columns(header, record_type, columns) or (record_type.types if columns is None else ())
+    typed, paged = (
+        optional_columns(header, record_type, columns, known) or (known if columns is None else ())
+        for known in (record_type.types, record_type.pages)
+    )
     if record_type.name == "dialogues":
         utterances = _utterances(rows, names[0], extra, where)
         yield from _split(utterances) if split else utterances
@@ -66,17 +69,17 @@ def from_rows(
         cells = [row.get(name) for name in names[: record_type.width]]
         value = None if record_type.value is None or record_type.in_text else _folded(_text(cells[-1], where, line))
         others = _listed(_first(row, extra), where, line) if extra else ()
-        sort = _folded(_text(_first(row, typed), where, line)) if typed else ""
+        sort, page = (_folded(_text(_first(row, aside), where, line)) for aside in (typed, paged))
         if record_type.width == 1 and isinstance(cells[0], list | tuple):
             sentences = [_folded(_text(part, where, line)) for part in cells[0]]
         elif split or record_type.name == "documents":
             sentences = split_sentences(_text(cells[0], where, line))
         else:
             texts = tuple(_folded(_text(cell, where, line)) for cell in cells[: len(record_type.fields)])
-            yield Record(texts, value, number, line, others, sort)
+            yield Record(texts, value, number, line, others, sort, page)
             continue
         for sentence in sentences or [""]:
-            yield Record((sentence,), value, number, line, others, sort)
+            yield Record((sentence,), value, number, line, others, sort, page)
 
 
 def _utterances(rows: Rows, column: str, named_by: Sequence[str], where: str) -> Iterator[Record]:

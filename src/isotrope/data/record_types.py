@@ -18,6 +18,7 @@ class Record(NamedTuple):
     line: int
     others: tuple[str, ...] = ()  # hard negatives of the value
     type: str = ""  # the category of the value, as "person" for an entity
+    page: str = ""  # where the text stands, as the title of an article
 
 
 @dataclass(frozen=True)
@@ -28,7 +29,8 @@ class RecordType:
     - ``value``: what a record carries besides its texts ("score", "label", "entity", "relation"). With ``in_text`` it
       has no column and is taken out of the text.
     - ``whole``: what several records make up ("document", "dialogue"); it is held out whole.
-    - ``extra``: the names of one more, optional column; ``types``: those of a column with the category of the value.
+    - ``extra``: the names of one more, optional column; ``types``: those of a column with the category of the value,
+      ``pages``: those of a column with the page that the text stands on.
     - ``spoken``: the order of the columns in a tuple, where it differs from ``known``.
     - ``names``: the fields are names of things and recur in many records; only a whole record identifies itself.
     """
@@ -40,6 +42,7 @@ class RecordType:
     whole: str | None = None
     extra: tuple[str, ...] = ()
     types: tuple[str, ...] = ()
+    pages: tuple[str, ...] = ()
     in_text: bool = False
     spoken: tuple[str, ...] = ()
     names: bool = False
@@ -131,6 +134,7 @@ RECORD_TYPES = {
             (("sentence", "entity"), ("text", "entity")),
             extra=("hard_entities", "negative_entities"),
             types=("entity_type",),
+            pages=("page",),
         ),
         RecordType(
             "relations",
@@ -182,20 +186,22 @@ def _asked_columns(header: Sequence[str], record_type: RecordType, asked: Sequen
     missing = ", ".join(repr(name) for name in asked if name not in header)
     if missing:
         raise InputError(f"{where}: no column {missing}; columns found: {', '.join(map(repr, header))}.")
-    typed = type_columns(header, record_type, asked)
-    if not record_type.width <= len(asked) - len(typed) <= record_type.width + bool(record_type.extra):
+    aside = optional_columns(header, record_type, asked, (*record_type.types, *record_type.pages))
+    if not record_type.width <= len(asked) - len(aside) <= record_type.width + bool(record_type.extra):
         more = f" and, if there is one, {record_type.extra[0]}" if record_type.extra else ""
         raise InputError(
             f"{where}: {record_type.name} take {record_type.width} column{'s' * (record_type.width > 1)} "
             f"({', '.join(record_type.columns)}){more}, and `columns` names {len(asked)} ({', '.join(asked)})."
         )
-    return tuple(name for place, name in enumerate(asked) if place < record_type.width or name not in typed)
+    return tuple(name for place, name in enumerate(asked) if place < record_type.width or name not in aside)
 
 
-def type_columns(header: Sequence[str], record_type: RecordType, asked: Sequence[str] | None) -> tuple[str, ...]:
-    """The columns that hold the categories of the values, known by their names.
+def optional_columns(
+    header: Sequence[str], record_type: RecordType, asked: Sequence[str] | None, names: Sequence[str]
+) -> tuple[str, ...]:
+    """The columns with one of ``names``: categories of the values, or pages.
 
     Where the user names columns, these stand behind the required ones.
     """
     candidates = header if asked is None else asked[record_type.width :]
-    return tuple(name for name in candidates if name.strip().lower() in record_type.types)
+    return tuple(name for name in candidates if name.strip().lower() in names)

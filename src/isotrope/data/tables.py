@@ -5,6 +5,7 @@ Formats are .txt, .tsv, .csv, .jsonl and .parquet, plain or packed with gzip or 
 
 from __future__ import annotations
 
+import bz2
 import csv
 import gzip
 import io
@@ -38,16 +39,22 @@ def format_of(path: Path) -> str:
 
 def check_file(path: str | os.PathLike[str]) -> Path:
     """The path of a readable, non-empty data file, or a sentence that says what it is instead."""
+    found = check_readable(path)
+    format_of(found)
+    return found
+
+
+def check_readable(path: str | os.PathLike[str], formats: str = ", ".join(FORMATS)) -> Path:
+    """The path of a readable, non-empty file, whatever it holds."""
     found = Path(path)
     if not found.exists():
         raise InputError(f"{found}: no such file.")
     if found.is_dir():
-        raise InputError(f"{found}: this is a folder; give a file ({', '.join(FORMATS)}).")
+        raise InputError(f"{found}: this is a folder; give a file ({formats}).")
     if found.stat().st_size == 0:
         raise InputError(f"{found}: the file is empty.")
     if not os.access(found, os.R_OK):
         raise InputError(f"{found}: permission to read it was refused.")
-    format_of(found)
     return found
 
 
@@ -63,18 +70,21 @@ def unpacking(path: Path) -> Iterator[None]:
     """A damaged packed file becomes one sentence, wherever in the block it is noticed."""
     try:
         yield
-    except (EOFError, gzip.BadGzipFile, lzma.LZMAError, zlib.error) as error:
+    except (EOFError, OSError, lzma.LZMAError, zlib.error) as error:
+        if isinstance(error, OSError) and error.errno is not None:  # the disk, not the content
+            raise
         raise InputError(f"{path}: the packed file is damaged or cut short ({error}).") from error
 
 
-def _opened(path: Path) -> BinaryIO:
-    opener: Any = {".gz": gzip.open, ".xz": lzma.open}.get(path.suffix.lower(), open)
+def opened(path: Path) -> BinaryIO:
+    """The bytes of a file, unpacked as its name says. Wiki dumps come as .bz2; tables do not."""
+    opener: Any = {".gz": gzip.open, ".xz": lzma.open, ".bz2": bz2.open}.get(path.suffix.lower(), open)
     return cast(BinaryIO, opener(path, "rb"))
 
 
 def lines_of(path: Path) -> Iterator[tuple[int, str]]:
     """Decoded lines with their numbers; a bad byte is reported with the line that holds it."""
-    with _opened(path) as source:
+    with opened(path) as source:
         for number, raw in enumerate(source, 1):
             if number == 1 and raw.startswith(b"\xef\xbb\xbf"):
                 raw = raw[3:]
@@ -175,7 +185,7 @@ def _parquet(path: Path) -> tuple[tuple[str, ...], Rows]:
 
     source: Any = path
     if path.suffix.lower() in PACKED:
-        with _opened(path) as packed:
+        with opened(path) as packed:
             source = io.BytesIO(packed.read())
     broken = (pyarrow.ArrowException, OSError, UnicodeDecodeError)
     try:

@@ -1,8 +1,12 @@
-"""Find a model by its name or path, in the package, on disk or on a hub, and load it as an encoder."""
+"""Find a model by its name or path, in the package, on disk or on a hub, and load it as an encoder.
+
+A model is a folder, or a text file of word vectors.
+"""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
 import torch
@@ -11,10 +15,11 @@ from isotrope.encoders.encoder import Encoder
 from isotrope.encoders.folder_reader import read_folder
 from isotrope.encoders.packed import WEIGHTS, read_packed
 from isotrope.encoders.read_out import named
+from isotrope.encoders.vector_table import read_table
 from isotrope.errors import InputError
 
 BUILTIN = ("builtin", "builtin-base")
-HUB_FILES = ["*.json", "*.safetensors", "*.txt", "*.model"]
+HUB_FILES = ("*.json", "*.safetensors", "*.txt", "*.model")
 
 
 def load(
@@ -26,11 +31,16 @@ def load(
     """An encoder ready to use.
 
     ``pooling`` replaces the one stored with the model (auto: it does not); a plain Hugging Face folder, which stores
-    none, gets mean pooling. ``language_head`` keeps the masked-language head, for methods that train it.
+    none, gets mean pooling. ``language_head`` keeps the masked-language head, for methods that train it. A file is read
+    as word vectors (GloVe, word2vec or fastText text); an encoder is their mean.
     """
-    folder = find_folder(str(name_or_path))
-    read = read_packed if (folder / WEIGHTS).is_file() else read_folder
-    encoder = read(folder, named(pooling), language_head)
+    file, chosen = Path(name_or_path).expanduser(), named(pooling)
+    if str(name_or_path) not in BUILTIN and file.is_file():
+        encoder = read_table(file, chosen, language_head)
+    else:
+        folder = find_folder(str(name_or_path))
+        read = read_packed if (folder / WEIGHTS).is_file() else read_folder
+        encoder = read(folder, chosen, language_head)
     return encoder.to(torch.device(device) if device is not None else default_device()).eval()
 
 
@@ -41,8 +51,8 @@ def default_device() -> torch.device:
     return torch.device("mps" if torch.backends.mps.is_available() else "cpu")
 
 
-def find_folder(name: str) -> Path:
-    """The folder a name stands for; a hub id is fetched once."""
+def find_folder(name: str, files: Sequence[str] = HUB_FILES) -> Path:
+    """The folder a name stands for; a hub id is fetched once, those of its ``files`` that are asked for."""
     if name in BUILTIN:
         folder = Path(__file__).parent / "builtin" / name
         if not folder.is_dir():
@@ -57,10 +67,10 @@ def find_folder(name: str) -> Path:
         raise InputError(f"{name}: this is a file; give the model's folder.")
     if name.startswith((".", "/", "~")) or name.count("/") > 1 or "\\" in name or not name:
         raise InputError(f"{name!r}: no such model folder.")
-    return _from_hub(name)
+    return _from_hub(name, files)
 
 
-def _from_hub(name: str) -> Path:
+def _from_hub(name: str, files: Sequence[str]) -> Path:
     from huggingface_hub import snapshot_download
     from huggingface_hub.errors import (
         HfHubHTTPError,
@@ -70,7 +80,7 @@ def _from_hub(name: str) -> Path:
     )
 
     try:
-        return Path(snapshot_download(name, allow_patterns=HUB_FILES))
+        return Path(snapshot_download(name, allow_patterns=list(files)))
     except HFValidationError as error:
         raise InputError(f"{name!r} is neither a model folder nor a hub id such as owner/name.") from error
     except RepositoryNotFoundError as error:

@@ -45,6 +45,12 @@ class EASESettings(SimCSESettings):
     vectors: Annotated[
         str | None, "Wikipedia2Vec or word2vec text file with vectors of entities; none: the table is drawn at random"
     ] = None
+    pages: Annotated[
+        str,
+        OneOf("auto", "needed", "ignored"),
+        "Entities of the sentence's page are no hard entities of it: auto, where the data name pages; needed: data "
+        "without pages are refused; ignored: those of the sentence alone",
+    ] = "auto"
 
     def rules(self) -> None:
         super().rules()
@@ -62,7 +68,8 @@ class EASE(DropoutPair[EASESettings]):
     ℓᵉ_i = −log  exp(cos(s_i, W·e_i)/τ_e) / Σ_j [ exp(cos(s_i, W·e_j)/τ_e) + α^{1[i=j]} exp(cos(s_i, W·e⁻_j)/τ_e) ]
 
     An entity that sentence i links to, in this record or in another, is never a negative of i, whoever brings it into
-    the batch. A record without a hard entity brings none.
+    the batch. A hard entity that is drawn by its type stands on another page, where pages are known. A record without a
+    hard entity brings none.
 
     When to use it: sentences that link to entities, such as those of an encyclopedia. What goes wrong: the released
     code's temperature of 100 leaves the entity term where it began; a table that is drawn at random needs many
@@ -82,8 +89,16 @@ class EASE(DropoutPair[EASESettings]):
     Settings = EASESettings
 
     def prepare(self, corpus: Corpus) -> Prepared:
-        self.links = Links(corpus)
-        return Prepared()
+        unknown = int((corpus.page_numbers() == NONE).sum())
+        if self.settings.pages == "needed" and unknown:
+            raise InputError(
+                f"{unknown:,} of {len(corpus):,} records name no page (column page), and pages is 'needed'; "
+                "`isotrope links` writes pages; with pages auto the entities of the sentence alone are left out.",
+                setting="pages",
+            )
+        self.links = Links(corpus, by_page=self.settings.pages != "ignored")
+        said = f"{unknown:,} of {len(corpus):,} records name no page: a hard entity of their type may stand on it."
+        return Prepared(remarks=(said,) if 0 < unknown < len(corpus) and self.settings.pages == "auto" else ())
 
     def towers(self, encoder: Encoder) -> dict[str, Tower]:
         if self.corpus is None:
@@ -102,7 +117,7 @@ class EASE(DropoutPair[EASESettings]):
         nn.init.uniform_(table.weight, -SPREAD, SPREAD)
         with torch.no_grad():
             for number, vector in found.items():
-                table.weight[number] = torch.from_numpy(vector)
+                table.weight[number] = torch.tensor(vector)
         return table
 
     def views(self, records: Records, rng: np.random.Generator) -> dict[str, View]:

@@ -1,8 +1,8 @@
-"""Tokenizers of whole words: those of a text, and names that are one token each."""
+"""Tokenizers of whole words: those of a text, those of a table of vectors, and names that are one token each."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from isotrope.errors import InputError
@@ -10,6 +10,14 @@ from isotrope.errors import InputError
 PAD, UNKNOWN = "[PAD]", "[UNK]"
 SPECIALS = (PAD, UNKNOWN)
 EVERY = 1 << 30  # no limit on the size of a vocabulary
+BEGIN = "▁"  # stands before each word of a table, so that no part of an unknown word is one
+CASED = 1e-3  # a table with a larger share of capitalised words has them on purpose
+RUN = r"[\p{L}\p{M}\p{N}_]+"
+# How a table writes contractions, known by a word that every table of English has, and how a text is cut for it.
+CUTS = {
+    "n't": rf"n't\b|'(?:s|m|d|re|ve|ll)\b|\p{{N}}+(?:[.,]\p{{N}}+)+|{RUN}?(?=n't\b)|{RUN}|\S",  # do n't, as GloVe
+    "don't": rf"{RUN}(?:'{RUN})*|\S",
+}
 
 
 def learn_words(texts: Iterable[str], min_count: int) -> Any:
@@ -39,6 +47,37 @@ def name_tokens(names: Iterable[str]) -> Any:
 
     vocabulary = {name: number for number, name in enumerate([*SPECIALS, *names])}
     return word_tokenizer(Tokenizer(models.WordLevel(vocabulary, unk_token=UNKNOWN)))
+
+
+def table_words(words: Sequence[str]) -> Any:
+    """A tokenizer of the words of a table: word i is token i + 1. A word that is not in the table is no token.
+
+    Texts are cut at blanks and punctuation, and around each Chinese character. Contractions are cut as the table has
+    them, and texts are put in lower case where the table is. Hyphenated words are cut: their parts are better known.
+    """
+    from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers
+
+    numbers = {PAD: 0} | {BEGIN + word: number for number, word in enumerate(words, 1)}
+    # Byte-pair encoding without a single pair: a word is looked up whole, and its letters, where it is unknown, are no
+    # words either: they carry ## where a word carries BEGIN. A model of whole words must have an unknown token.
+    known = Tokenizer(models.BPE(vocab=numbers, merges=[], ignore_merges=True, continuing_subword_prefix="##"))
+    lower = sum(word != word.lower() for word in words) <= CASED * len(words)
+    known.normalizer = normalizers.Sequence(
+        [
+            normalizers.NFC(),
+            normalizers.Replace("’", "'"),
+            normalizers.BertNormalizer(lowercase=lower, strip_accents=False),
+        ]
+    )
+    cut = next((cut for sign, cut in CUTS.items() if BEGIN + sign in numbers), rf"{RUN}|\S")
+    known.pre_tokenizer = pre_tokenizers.Sequence(
+        [
+            pre_tokenizers.WhitespaceSplit(),
+            pre_tokenizers.Split(Regex(f"(?i:{cut})"), "isolated"),
+            pre_tokenizers.Metaspace(BEGIN, "always"),
+        ]
+    )
+    return word_tokenizer(known)
 
 
 def word_tokenizer(backend: Any) -> Any:

@@ -53,14 +53,18 @@ class StaticEmbedding(Backbone):
 
     @classmethod
     def open(cls, place: Path, pooling: str | None, language_head: bool) -> Self:
-        if language_head:
-            raise InputError(
-                f"{place}: a table of word vectors has no language head; "
-                "start from a transformer, such as builtin-base."
-            )
-        if pooling not in (None, cls.own_pooling):
-            raise InputError(f"{place}: a table of word vectors is read out by its mean; '{pooling}' was asked for.")
+        check_read_out(place, pooling, language_head)
         return cls(*_table_and_tokenizer(place))
+
+
+def check_read_out(place: Path, pooling: str | None, language_head: bool) -> None:
+    """Refuse what a table of word vectors cannot have."""
+    if language_head:
+        raise InputError(
+            f"{place}: a table of word vectors has no language head; start from a transformer, such as builtin-base."
+        )
+    if pooling not in (None, StaticEmbedding.own_pooling):
+        raise InputError(f"{place}: a table of word vectors is read out by its mean; '{pooling}' was asked for.")
 
 
 def _table_and_tokenizer(place: Path) -> tuple[StaticVectors, Any]:

@@ -1,0 +1,135 @@
+"""SG-OPT against flow and whitening under a shift of domain, and what each costs: the SG paper's two comparisons.
+
+Each approach sees the text of one domain, without labels, and is judged on the STS seven: ``sg-opt`` trains the [CLS]
+of the start on it; ``flow`` and ``whitening`` are fitted to the start's first_last vectors of it. Domains are the
+sentences of NLI files, those of STS-B (all parts, as in the paper: transductive) and any text given as NAME=FILE. Rows
+of several seeds are means ± standard deviation. Then the seconds of training or fitting, and of encoding 2,758
+sentences: the ratio to the plain start in one process, the median over turns.
+
+python benchmarks/guided_shift.py --data-dir DATA --nli DATA/nli/triples.tsv.gz [--text NAME=FILE …] [--lines 17256]
+[--model builtin-base] [--seeds 3] [--max-steps N] [--eval-data FILE] [--turns 7] [--setting learning_rate=1e-4 …]
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import tempfile
+import time
+import warnings
+from pathlib import Path
+from typing import Any
+
+from flow_texts import Found, chosen_tasks, head, nli_sentences, show
+from workbench import Contest
+
+import isotrope
+from isotrope.data.sentence_files import sentences_of
+from isotrope.encoders.encoder import Encoder
+from isotrope.evaluation.scored_pairs import ScoredPairs
+from spaces import Vectors, scores, target_texts
+
+PAPER = {"batch_size": 16, "learning_rate": 5e-5, "epochs": 1.0, "max_length": 128, "warmup_ratio": 0.1}
+START = {"cls": "start, [CLS]", "first_last": "start, first_last"}
+
+
+def judged(encoder: Encoder, tasks: dict[str, ScoredPairs]) -> Found:
+    vectors = Vectors(encoder, {text for pairs in tasks.values() for text in pairs.texts})
+    return scores(tasks, vectors, dict.fromkeys(tasks))
+
+
+def trained(texts: list[str], options: argparse.Namespace, seed: int) -> Encoder:
+    """SG-OPT with the paper's settings, and those given by hand."""
+    settings: dict[str, Any] = {**PAPER, **dict(setting.split("=", 1) for setting in options.setting)}
+    if options.max_steps:
+        settings["max_steps"] = options.max_steps
+    with tempfile.TemporaryDirectory() as folder:
+        run = isotrope.train(
+            "sg-opt",
+            texts,
+            options.model,
+            Path(folder) / "run",
+            pooling="cls",
+            eval_data=options.eval_data,
+            seed=seed,
+            **settings,
+        )
+        return run.encoder
+
+
+def timed(make: Any) -> tuple[Encoder, float]:
+    begin = time.perf_counter()
+    encoder: Encoder = make()
+    return encoder, time.perf_counter() - begin
+
+
+def domains(options: argparse.Namespace) -> dict[str, list[str]]:
+    """By name, as many different sentences of each as ``--lines`` says."""
+    found = {"NLI": nli_sentences(options.nli, options.lines)}
+    found["STS-B"] = list(dict.fromkeys(target_texts(options.data_dir / "sts")["STS-B"]))
+    for given in options.text:
+        name, _, path = given.partition("=")
+        found[name] = list(dict.fromkeys(sentences_of(path)))
+    return {name: texts[: options.lines] for name, texts in found.items()}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data-dir", type=Path, required=True)
+    parser.add_argument("--nli", type=Path, action="append", required=True)
+    parser.add_argument("--text", action="append", default=[], help="NAME=FILE: one more domain.")
+    parser.add_argument("--lines", type=int, default=17_256, help="Sentences of a domain; STS-B has that many.")
+    parser.add_argument("--model", default="builtin-base")
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--max-steps", type=int)
+    parser.add_argument("--eval-data", type=Path, help="Scored pairs that choose the checkpoint; default: label-free.")
+    parser.add_argument("--setting", action="append", default=[], help="NAME=VALUE of sg-opt or the loop.")
+    parser.add_argument("--turns", type=int, default=7)
+    parser.add_argument("--tasks", default="", help="Names joined by commas; default: all seven.")
+    options = parser.parse_args()
+    warnings.simplefilter("ignore")
+
+    tasks = chosen_tasks(options.data_dir, options.tasks)
+    texts = domains(options)
+    print(f"model {options.model}, { ({name: len(found) for name, found in texts.items()}) }, {options.seeds} seeds")
+    head("approach", tasks)
+    starts = {pooling: isotrope.load(options.model, pooling=pooling) for pooling in START}
+    for pooling, label in START.items():
+        show(label, "–", [judged(starts[pooling], tasks)])
+    seconds: dict[str, list[float]] = {}
+    kept: dict[str, Encoder] = {"plain": starts["first_last"]}
+    for name, found in texts.items():
+        for approach, seeds in (("whitening", 1), ("flow", options.seeds), ("sg-opt", options.seeds)):
+            runs = []
+            for seed in range(seeds):
+                if approach == "sg-opt":
+                    encoder, spent = timed(lambda found=found, seed=seed: trained(found, options, seed))
+                else:
+                    given = {"seed": seed} if approach == "flow" else {}
+                    encoder, spent = timed(
+                        lambda found=found, approach=approach, given=given: isotrope.fit_space(
+                            approach, starts["first_last"], found, **given
+                        )
+                    )
+                runs.append(judged(encoder, tasks))
+                seconds.setdefault(approach, []).append(spent)
+                kept[approach] = encoder
+            show(approach, name, runs)
+    costs(kept, seconds, next(iter(tasks.values())).texts[:2758], options.turns)
+
+
+def costs(kept: dict[str, Encoder], seconds: dict[str, list[float]], texts: list[str], turns: int) -> None:
+    """Encoders are timed in turn, so that what else the machine does falls on all alike."""
+    result = Contest({name: lambda encoder=encoder: encoder.encode(texts) for name, encoder in kept.items()}).run(turns)
+    print(f"\nencoding {len(texts):,} sentences, {turns} turns; training or fitting, median of the runs")
+    print("| approach | train or fit, s | encode, s | ratio to plain |")
+    print("|---|---|---|---|")
+    plain = result.seconds["plain"]
+    for name, times in result.seconds.items():
+        ratio = statistics.median(mine / theirs for mine, theirs in zip(times, plain, strict=True))
+        spent = f"{statistics.median(seconds[name]):.1f}" if name in seconds else "–"
+        print(f"| {name} | {spent} | {statistics.median(times):.3f} | {ratio:.2f} |")
+
+
+if __name__ == "__main__":
+    main()
