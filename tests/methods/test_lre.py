@@ -120,9 +120,7 @@ def test_the_loss_is_that_of_a_naive_loop(batched: Batched) -> None:
     assert method.candidates({}) == 4
 
 
-def test_held_out_triples_are_counted_neither_in_k_nor_in_the_prior(
-    tmp_path: Path, updated_methods: list[Any]
-) -> None:
+def test_held_out_triples_are_counted_neither_in_k_nor_in_the_prior(tmp_path: Path, updated_methods: list[Any]) -> None:
     """Of two answers of a question one may be held out; then the other is alone."""
     isotrope.train("lre", FAMILIES, output=tmp_path / "run", max_steps=1, eval_steps=1, seed=1)
     method = updated_methods[-1]
