@@ -210,9 +210,9 @@ def test_a_start_without_a_language_head_is_refused(tiny: Path, sentences: Path,
     headless = tmp_path / "headless"
     isotrope.load(tiny).save(headless)
     for start in ("builtin", headless):
-        with pytest.raises(InputError, match="no masked-language head; start from .* or set mlm_weight 0"):
+        with pytest.raises(InputError, match=r"no masked-language head; start from .* or set mlm_weight 0"):
             isotrope.train("declutr", sentences, start, tmp_path / "run", **SHORT)
-    with pytest.raises(InputError, match="language_head=True, or set mlm_weight 0"):
+    with pytest.raises(InputError, match=r"language_head=True, or set mlm_weight 0"):
         isotrope.train("declutr", sentences, isotrope.load(tiny), tmp_path / "run", **SHORT)
     assert not (tmp_path / "run").exists()
     with pytest.warns(UserWarning, match="drawn at random"):  # asked for by name, a new head is trained

@@ -79,7 +79,7 @@ def test_single_sentences_are_trained_without_it_and_the_run_says_so(
     tiny: Path, topics: list[str], sentences: Path, tmp_path: Path
 ) -> None:
     common = {"max_steps": 1, "batch_size": 8, "eval_steps": 1, "held_out": 40, "max_length": 32}
-    with pytest.warns(TrainingWarning, match="no documents .* next-sentence prediction is left out"):
+    with pytest.warns(TrainingWarning, match=r"no documents .* next-sentence prediction is left out"):
         plain = isotrope.train("tacl", topics[:400], tiny, tmp_path / "plain", **common)
     documents = isotrope.train("tacl", sentences, tiny, tmp_path / "documents", **common)
     first, second = (next(line for line in run.history if "loss" in line) for run in (plain, documents))
