@@ -6,7 +6,7 @@ import pytest
 import torch
 from sklearn.metrics import f1_score, top_k_accuracy_score
 
-from isotrope.measures.classification import macro_f1, top_accuracy
+from isotrope.measures.classification import calibration_error, macro_f1, top_accuracy
 
 SCORES = torch.tensor([[3.0, 2.0, 1.0, 0.0], [0.0, 3.0, 2.0, 1.0], [3.0, 1.0, 2.0, 0.0], [3.0, 2.0, 1.0, 0.0]])
 LABELS = torch.tensor([0, 2, 2, 0])
@@ -32,3 +32,26 @@ def test_they_equal_scikit_learn() -> None:
     )
     order = torch.randperm(300, generator=generator)
     assert float(macro_f1(scores[order], labels[order])) == pytest.approx(float(macro_f1(scores, labels)), abs=1e-6)
+
+
+def test_calibration_error_is_that_of_a_naive_loop() -> None:
+    generator = torch.Generator().manual_seed(0)
+    probabilities = (3 * torch.randn(200, 4, generator=generator, dtype=torch.float64)).softmax(dim=1)
+    labels = torch.randint(4, (200,), generator=generator)
+    confidence, found = probabilities.max(dim=1)
+    expected = 0.0
+    for number in range(15):
+        low, high = number / 15, (number + 1) / 15
+        inside = [i for i in range(200) if low < float(confidence[i]) <= high]
+        if inside:
+            accuracy = sum(bool(found[i] == labels[i]) for i in inside) / len(inside)
+            expected += len(inside) / 200 * abs(accuracy - sum(float(confidence[i]) for i in inside) / len(inside))
+    assert float(calibration_error(probabilities, labels)) == pytest.approx(expected, abs=1e-6)
+
+
+def test_calibration_error_of_the_extremes() -> None:
+    sure = torch.tensor([[1.0, 0.0], [1.0, 0.0]])
+    assert float(calibration_error(sure, torch.tensor([0, 0]))) == 0.0
+    assert float(calibration_error(sure, torch.tensor([1, 1]))) == 1.0
+    assert float(calibration_error(sure, torch.tensor([0, 1]))) == 0.5
+    assert float(calibration_error(torch.full((2, 2), 0.5), torch.tensor([0, 1]))) == 0.0

@@ -27,7 +27,7 @@ COSINE_TEMPERATURE = 0.05
 
 @dataclass(frozen=True)
 class InfoWordSettings(MaskingSettings):
-    """Masks are those of the copy that MLM reads. The paper names no temperature and trains its encoder from scratch."""
+    """Masks are those of the copy that MLM reads. The paper has no temperature, and trains its encoder from scratch."""
 
     ngram_weight: Annotated[Weight, "Weight λ of the contrast; masked language modelling counts once"] = 1.0
     ngram_length: Annotated[float, at_least(1), "Mean length of the hidden n-gram in tokens"] = 5.0
@@ -53,7 +53,8 @@ class InfoWord(MaskedLanguage[InfoWordSettings]):
     vectors of a trained encoder have a length of about √d. When to use it: plain sentences, where a phrase and the
     sentence around it should be near. What goes wrong: with τ = 1 scores are tens apart before anything is learned, and
     the vectors fall together to mend that; n-grams of other sentences with the same tokens would be false negatives, so
-    they are not candidates; frequent phrases fit many sentences all the same. Siblings: ``tacl`` contrasts tokens inside a sentence, ``declutr`` spans of a document.
+    they are not candidates; frequent phrases fit many sentences all the same. Siblings: ``tacl`` contrasts
+    tokens inside a sentence, ``declutr`` spans of a document.
     """
 
     card = Card(

@@ -55,10 +55,10 @@ class Matrices(nn.Module):
 class LinearRelationalEmbedding(Method[LRESettings], FromScratch[LRESettings], OwnTask):
     """L = −(1/Q) [ Σ (1/K) log softmax_v(−‖R a − v‖²)_b − (λ/2)(Σ‖v‖² + Σ‖R‖²) ] over triples (a, R, b).
 
-    K triples of the training split share the question (a, R), and it has Q questions. All concepts v are candidates. A record is two names
-    and a relation. The encoder is the table of concepts; the matrices are saved in the same folder. When to use it:
-    facts about names, to be completed. What goes wrong: there is no text encoder, so an unknown name has no vector; a
-    relation with one example cannot be learned. Sibling: ``word2vec`` learns its table from text.
+    K triples of the training split share the question (a, R), and it has Q questions. All concepts v are candidates. A
+    record is two names and a relation. The encoder is the table of concepts; the matrices are saved in the same folder.
+    When to use it: facts about names, to be completed. What goes wrong: there is no text encoder, so an unknown name
+    has no vector; a relation with one example cannot be learned. Sibling: ``word2vec`` learns its table from text.
     """
 
     card = Card(

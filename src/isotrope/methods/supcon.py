@@ -53,7 +53,8 @@ class SupCon(Method[SupConSettings]):
 
     contrast, form out:   ℓ_i = −1/|P_i| Σ_{p∈P_i} log [ exp(cos(z_i, z_p)/τ) / Σ_{a≠i} exp(cos(z_i, z_a)/τ) ]
 
-    Each text has two edited views, and P_i are the views of i's class, without i itself. The head g and the classifier W are dropped after training.
+    Each text has two edited views, and P_i are the views of i's class, without i itself. The head g and the
+    classifier W are dropped after training.
 
     When to use it: texts with a class each, where a classifier or a search by class follows. What goes wrong: a class
     with one text has positives among that text's own views only; what the classes ignore is lost, so similarity within

@@ -56,7 +56,7 @@ def _loaded(plan: Plan, accelerator: Accelerator) -> Encoder:
 
 
 def _with_head(plan: Plan, accelerator: Accelerator) -> Encoder:
-    """Refuse a model without the head where only the method's defaults want it: a random one would spoil the encoder."""
+    """Where only the method's defaults want the head, a model without one is refused: a random head would spoil it."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error", NewHeadWarning)
