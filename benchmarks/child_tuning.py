@@ -12,6 +12,7 @@ seeds decides. Then all training records are learned at that rate, and the test 
 from __future__ import annotations
 
 import argparse
+import shutil
 import tempfile
 import warnings
 from pathlib import Path
@@ -34,8 +35,9 @@ HELD_OUT = 100_000  # the loop holds out a tenth at most
 
 
 def fine_tuned(train: Path, own: dict[str, Any], loop: dict[str, Any], model: str, output: Path) -> dict[str, float]:
-    """The measures of the last weights."""
+    """The measures of the last weights; the run's files go, there are hundreds of runs."""
     run = isotrope.train("fine-tune", train, model, output, **loop, **own)
+    shutil.rmtree(output)
     return [line["evaluation"] for line in run.history if "evaluation" in line][-1]
 
 

@@ -14,6 +14,7 @@ with the first seed.
 from __future__ import annotations
 
 import argparse
+import shutil
 import tempfile
 import warnings
 from collections.abc import Callable, Sequence
@@ -143,6 +144,7 @@ def arms(train: Labelled, rates: dict[str, float], seed: int, folder: Path, chos
             found["cross-entropy, linear"] = Arm(encoder, linear(encoder, train, wanted))
         else:
             found[method] = Arm(encoder, linear(encoder, train, wanted))
+        shutil.rmtree(output)
     return found
 
 
