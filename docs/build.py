@@ -81,7 +81,7 @@ def settings_page() -> str:
     for name, method in registry().items():
         changed = ", ".join(f"`{setting}` {value}" for setting, value in method.defaults.items())
         page = f"[{method.card.title}](../methods/{method_page(method).name})"
-        loop = f"\n\nOther defaults of the loop: {changed}." if changed else ""
+        loop = f"\n\nOther defaults: {changed}." if changed else ""
         parts.append(_section(name, f"{page}{loop}", table(method.Settings)))
     for name, space in spaces().items():
         parts.append(_section(name, f"{space.card.title}, a [space](../guides/spaces.md)", table(space.Settings)))

@@ -33,7 +33,7 @@ def all_cards() -> list[Card]:
 
 
 def describe_settings(name: str) -> list[SettingDescription]:
-    """The settings that a method takes, its own first; a method may change defaults of the loop."""
+    """The settings that a method takes, its own first; it may change defaults of the loop and of auxiliary losses."""
     from isotrope.methods.frame.method_registry import auxiliaries, find
     from isotrope.spaces.space_registry import registry as spaces
     from isotrope.training.loop_settings import LoopSettings
@@ -49,7 +49,7 @@ def describe_settings(name: str) -> list[SettingDescription]:
     return [
         *_described(method.Settings, name),
         *_described(LoopSettings, LOOP, method.defaults),
-        *(setting for owner, settings in others for setting in _described(settings, owner)),
+        *(setting for owner, settings in others for setting in _described(settings, owner, method.defaults)),
     ]
 
 

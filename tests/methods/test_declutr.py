@@ -192,6 +192,35 @@ def test_the_encoder_alone_is_kept(build: Build, batched: Batched, tiny: Path) -
     assert {name.split(".")[0] for name, p in method.named_parameters() if p.grad is not None} == {"encoder"}
 
 
+@pytest.mark.filterwarnings("ignore::isotrope.training.state.TrainingWarning")
+def test_the_plain_command_adds_masked_language_modelling(tiny: Path, sentences: Path, tmp_path: Path) -> None:
+    """The paper's loss has both terms at equal weight; a weight that is given wins."""
+    lines = []
+    for weight in ({}, {"mlm_weight": 0.0}):
+        folder = tmp_path / f"run{len(weight)}"
+        run = isotrope.train("declutr", sentences, tiny, folder, max_steps=1, eval_steps=1, **SHORT, **weight)
+        lines.append(next(line for line in run.history if "loss" in line))
+    assert lines[0]["loss"] == pytest.approx(lines[0]["contrastive"] + lines[0]["mlm"], rel=1e-5)
+    assert "mlm" not in lines[1]
+    assert {one.name: one.default for one in isotrope.catalogue.describe_settings("declutr")}["mlm_weight"] == 1.0
+
+
+@pytest.mark.filterwarnings("ignore::isotrope.training.state.TrainingWarning")
+def test_a_start_without_a_language_head_is_refused(tiny: Path, sentences: Path, tmp_path: Path) -> None:
+    headless = tmp_path / "headless"
+    isotrope.load(tiny).save(headless)
+    for start in ("builtin", headless):
+        with pytest.raises(InputError, match=r"no masked-language head; start from .* or set mlm_weight 0"):
+            isotrope.train("declutr", sentences, start, tmp_path / "run", **SHORT)
+    with pytest.raises(InputError, match=r"language_head=True, or set mlm_weight 0"):
+        isotrope.train("declutr", sentences, isotrope.load(tiny), tmp_path / "run", **SHORT)
+    assert not (tmp_path / "run").exists()
+    with pytest.warns(UserWarning, match="drawn at random"):  # asked for by name, a new head is trained
+        isotrope.train(
+            "declutr", sentences, headless, tmp_path / "run", max_steps=1, eval_steps=1, mlm_weight=1.0, **SHORT
+        )
+
+
 @pytest.mark.filterwarnings("ignore:.*their spans are shorter")
 def test_resume_equals_uninterrupted(sentences: Path, resume_agrees: Law) -> None:
     resume_agrees("declutr", sentences, mlm_weight=1.0, max_length=32)

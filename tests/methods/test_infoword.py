@@ -65,9 +65,21 @@ def test_the_loss_is_the_formula(built: Build, sentences: Path, similarity: str,
     assert method.candidates(given) == 4
 
 
+@pytest.mark.parametrize(("similarity", "expected"), [("dot", math.sqrt(32)), ("cosine", 0.05)])
+def test_scores_are_scaled_to_what_a_softmax_can_tell(
+    built: Build, sentences: Path, batched: Callable[..., Batch], similarity: str, expected: float
+) -> None:
+    """Vectors behind a layer norm are about √d long: divided by √d, their dot products start out a few apart."""
+    method = built("infoword", sentences, similarity=similarity)
+    assert method.temperature == pytest.approx(expected)
+    found = method.represent(batched(method, range(24)))
+    assert float(method.loss(found, torch.Generator())["contrastive"].detach()) < 1.5 * math.log(24)
+    assert built("infoword", sentences, similarity=similarity, temperature=2.0).temperature == 2.0
+
+
 def test_golden_values(built: Build, sentences: Path) -> None:
     """Orthonormal rows: log(1 + (N − 1)/e); one sentence alone has no other candidate."""
-    method = built("infoword", sentences)
+    method = built("infoword", sentences, temperature=1.0)
     units = {**drawn(), "sentences": torch.eye(4), "ngrams": torch.eye(4)}
     assert method.loss(units, torch.Generator())["contrastive"].item() == pytest.approx(0.743668, abs=1e-6)
     one = {**drawn(1), "token_losses": torch.ones(2)}
@@ -178,4 +190,6 @@ def test_how_often_the_ngram_is_found_is_measured_on_held_out_text(built: Build,
         {**drawn(4), "sentences": torch.eye(4) * 3, "ngrams": torch.eye(4)[[0, 1, 3, 2]]}
     )
     assert held["ngram_found"].item() == 0.5
+    near, far = 3 / math.sqrt(32), math.log(math.exp(3 / math.sqrt(32)) + 3)  # two of four find their own
+    assert held["ngram_information"].item() == pytest.approx(math.log(4) - (far - near / 2), abs=1e-6)
     assert held["mlm_perplexity"].item() == pytest.approx(math.exp(2))

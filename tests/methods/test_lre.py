@@ -120,6 +120,20 @@ def test_the_loss_is_that_of_a_naive_loop(batched: Batched) -> None:
     assert method.candidates({}) == 4
 
 
+def test_held_out_triples_are_counted_neither_in_k_nor_in_the_prior(tmp_path: Path, updated_methods: list[Any]) -> None:
+    """Of two answers of a question one may be held out; then the other is alone."""
+    isotrope.train("lre", FAMILIES, output=tmp_path / "run", max_steps=1, eval_steps=1, seed=1)
+    method = updated_methods[-1]
+    rows, held = hold_out(method.corpus, 512, 1)
+    assert len(held) == 11
+    asked = [tuple(question) for question in method.triples[rows][:, :2].tolist()]
+    assert [method.answers_each[row] for row in rows] == [asked.count(question) for question in asked]
+    assert method.weights() == {"prior": 1.0 / len(set(asked))}
+    everywhere = [tuple(question) for question in method.triples[:, :2].tolist()]
+    assert len(set(everywhere)) > len(set(asked))
+    assert sum(1 / method.answers_each[rows]) == pytest.approx(len(set(asked)))
+
+
 def test_another_right_answer_does_not_count_against_a_completion() -> None:
     method = build(dimension=2)
     with torch.no_grad():

@@ -26,7 +26,7 @@ from isotrope.objectives import nt_xent, supervised_contrast
 
 Built = Callable[..., Any]
 Batched = Callable[..., Batch]
-JOINT = {"temperature": 0.3, "projection": 0, "number_of_views": 1, "cross_entropy_weight": 0.1}
+JOINT = {"temperature": 0.3, "projection": 0, "number_of_views": 1, "cross_entropy_weight": 0.1, "edits": "none"}
 
 
 def topic_of(number: int) -> str:
@@ -95,6 +95,29 @@ def test_two_views_of_a_text_are_two_rows_of_its_label(built: Built, batched: Ba
     )
 
 
+def test_the_views_of_a_text_are_two_edits_of_it(built: Built, batched: Batched, labelled: Any) -> None:
+    """As in the paper; without edits dropout alone makes the second view."""
+    method = built("supcon", labelled, dropout=0.0, edits="delete:0.5")
+    batch = batched(method)
+    whole = method.frame(Records(method.corpus, list(range(8))).tokens())
+    first, second = batch["first"], batch["second"]
+    assert (first.lengths < whole.lengths).all()
+    assert (second.lengths < whole.lengths).all()
+    rows = [view.ids[0, : int(view.lengths[0])].tolist() for view in (first, second)]
+    assert rows[0] != rows[1]
+    vectors = method.represent(batch)["vectors"]
+    for place, view in enumerate((first, second)):
+        (expected,) = method.encoder.embed(view)
+        assert torch.allclose(vectors[:, place], method.tower["head"](expected), atol=1e-5)
+    plain = batched(built("supcon", labelled, edits="none"))
+    assert torch.equal(plain["first"].ids, whole.ids)
+    assert torch.equal(plain["second"].ids, whole.ids)
+    apart = batched(built("supcon", labelled, edits="none", second_edits="crop:0.5"))
+    assert torch.equal(apart["first"].ids, whole.ids)
+    assert (apart["second"].lengths < whole.lengths).any()
+    assert "second" not in batched(built("supcon", labelled, number_of_views=1)).views
+
+
 def test_names_of_labels_mean_nothing(built: Built, batched: Batched, labelled: Any) -> None:
     renamed = [
         {**row, "label": {"cooking": "z", "sailing": "7", "music": "q", "garden": "b", "space": "ä"}[row["label"]]}
@@ -161,7 +184,7 @@ def test_resume_agrees(labelled: Any, resume_agrees: Callable[..., None]) -> Non
 
 
 def test_batch_order_does_not_matter(built: Built, batched: Batched, labelled: Any) -> None:
-    method = built("supcon", labelled, dropout=0.0)
+    method = built("supcon", labelled, dropout=0.0, edits="none")
     assert loss_of(method, batched(method)) == pytest.approx(
         loss_of(method, batched(method, range(7, -1, -1))), abs=1e-5
     )
@@ -266,6 +289,8 @@ def test_data_that_cannot_work(built: Built, labelled: Any, sentences: Path, tin
         {"form": "sideways"},
         {"projection": -1},
         {"number_of_views": 3},
+        {"edits": "sprinkle:0.1"},
+        {"second_edits": "delete:1"},
         {"cross_entropy_weight": 1.0},
         {"cross_entropy_weight": -0.1},
         {"dropout": 1.0},

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from torch.nn.functional import cross_entropy
 
 import isotrope
 from isotrope.errors import InputError
@@ -18,12 +19,14 @@ from isotrope.methods.frame.combined import Combined
 from isotrope.methods.frame.settings import check
 from isotrope.methods.tacl import TaCL
 from isotrope.objectives import token_contrast
+from isotrope.training.state import TrainingWarning
 
 Build = Callable[..., Any]
 
 
 def states(module: Any, tokens: Any) -> torch.Tensor:
-    return module(input_ids=tokens.ids, attention_mask=tokens.mask).last_hidden_state
+    segments = {} if tokens.segments is None else {"token_type_ids": tokens.segments}
+    return module(input_ids=tokens.ids, attention_mask=tokens.mask, **segments).last_hidden_state
 
 
 def test_hidden_tokens_are_compared_with_the_clean_sentence(
@@ -32,7 +35,7 @@ def test_hidden_tokens_are_compared_with_the_clean_sentence(
     """The student reads the masked sentence, the teacher the clean one; the loss is the objective's, and MLM counts
     once.
     """
-    method = built("tacl", sentences, temperature=0.1, contrast_weight=3.0).eval()
+    method = built("tacl", sentences, temperature=0.1, contrast_weight=3.0, next_sentence_weight=0.0).eval()
     batch = batched(method)
     clean, view = batch["clean"], batch["masked"]
     assert torch.equal(torch.where(view.labels >= 0, view.labels, view.tokens.ids), clean.ids)
@@ -46,6 +49,44 @@ def test_hidden_tokens_are_compared_with_the_clean_sentence(
     ).loss  # type: ignore[misc]
     assert terms["mlm"].item() == pytest.approx(theirs.item(), rel=1e-5)
     assert Combined(method).total(terms).item() == pytest.approx(3 * expected.item() + theirs.item(), rel=1e-5)
+
+
+def test_with_documents_rows_are_two_segments_and_the_three_terms_have_equal_weights(
+    built: Build, sentences: Path, batched: Callable[..., Batch]
+) -> None:
+    """One forward of the masked pair gives all three; the classifier reads its first token."""
+    method = built("tacl", sentences, temperature=0.1).eval()
+    batch = batched(method, range(0, 120, 10))
+    clean, view, labels = batch["clean"], batch["masked"], batch["labels"].values
+    separator = method.encoder.text_tokenizer.suffix[-1]
+    assert ((clean.ids == separator).sum(dim=1) == 2).all()
+    assert clean.segments is not None
+    assert torch.equal(clean.segments, view.tokens.segments)
+    student, teacher = states(method.encoder.backbone, view.tokens), states(method.encoder.backbone, clean)
+    terms = method.loss(method.represent(batch), batch.generator())
+    assert terms["token_contrast"].item() == pytest.approx(
+        token_contrast(student, teacher, clean.mask > 0, view.labels >= 0, 0.1).item(), rel=1e-5
+    )
+    scores = method.tower["head"](student[:, 0])
+    assert terms["next_sentence"].item() == pytest.approx(cross_entropy(scores, labels).item(), rel=1e-5)
+    assert Combined(method).total(terms).item() == pytest.approx(sum(term.item() for term in terms.values()), rel=1e-5)
+    assert set(terms) == {"token_contrast", "mlm", "next_sentence"}
+    assert {0, 1} == set(labels.tolist())
+
+
+@pytest.mark.filterwarnings("ignore:Training did not improve")
+def test_single_sentences_are_trained_without_it_and_the_run_says_so(
+    tiny: Path, topics: list[str], sentences: Path, tmp_path: Path
+) -> None:
+    common = {"max_steps": 1, "batch_size": 8, "eval_steps": 1, "held_out": 40, "max_length": 32}
+    with pytest.warns(TrainingWarning, match=r"no documents .* next-sentence prediction is left out"):
+        plain = isotrope.train("tacl", topics[:400], tiny, tmp_path / "plain", **common)
+    documents = isotrope.train("tacl", sentences, tiny, tmp_path / "documents", **common)
+    first, second = (next(line for line in run.history if "loss" in line) for run in (plain, documents))
+    assert "next_sentence" not in first
+    assert second["loss"] == pytest.approx(second["token_contrast"] + second["mlm"] + second["next_sentence"], rel=1e-5)
+    measured = [line["evaluation"] for line in documents.history if "evaluation" in line][-1]
+    assert {"mlm_perplexity", "next_sentence_accuracy", "next_sentence_guess"} <= measured.keys()
 
 
 def test_the_teacher_is_frozen_sees_no_dropout_and_gives_no_gradient(
@@ -115,6 +156,7 @@ def test_training_lowers_both_terms_and_the_head_is_kept(tiny: Path, sentences: 
     [
         ({"temperature": 0.0}, "temperature"),
         ({"contrast_weight": -1.0}, "contrast_weight"),
+        ({"next_sentence_weight": -1.0}, "next_sentence_weight"),
         ({"mask_rate": 1.0}, "mask_rate"),
     ],
 )

@@ -13,6 +13,14 @@ from torch import Tensor, nn
 from isotrope.errors import InputError
 
 
+class MissingHeadError(InputError):
+    """The masked-language head was asked for, and the model cannot have one."""
+
+
+class NewHeadWarning(UserWarning):
+    """The masked-language head was asked for, and the folder holds none: it is drawn at random."""
+
+
 def vocabulary_scores(model: Any) -> tuple[Callable[[Tensor], Tensor], nn.Module]:
     """(states [n, d] → scores [n, vocabulary], the head's own modules) of a model with a masked-language head."""
     for name in ("cls", "lm_head", "predictions"):  # BERT, RoBERTa, ALBERT and their kin

@@ -16,6 +16,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from isotrope.encoders.encoder import Encoder
+from isotrope.encoders.language_head import MissingHeadError
 from isotrope.encoders.quiet import quiet
 from isotrope.encoders.read_out import RAW, is_raw
 from isotrope.errors import InputError
@@ -74,7 +75,7 @@ def read_packed(folder: Path, pooling: str | None, language_head: bool) -> Encod
 
     facts = json.loads((folder / "isotrope.json").read_text(encoding="utf-8"))
     if language_head and not facts["head"]:
-        raise InputError(f"{folder.name} holds no masked-language head; start from builtin-base.")
+        raise MissingHeadError(f"{folder.name} holds no masked-language head; start from builtin-base.")
     weights = unpack_weights(load_file(folder / WEIGHTS))
     with quiet():
         config = AutoConfig.from_pretrained(folder, local_files_only=True)

@@ -1,4 +1,4 @@
-"""How well classes are predicted: accuracy, accuracy among the first k, and F1. Measures, not losses."""
+"""How well classes are predicted: accuracy, accuracy among the first k, F1, and calibration. Measures, not losses."""
 
 from __future__ import annotations
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Annotated
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import torch
@@ -43,12 +43,12 @@ class DeCLUTRSettings(Settings):
 
 
 class DeCLUTR(Method[DeCLUTRSettings]):
-    """L = NT-Xent of the anchors a and the means p of their positives: 2AN vectors of N documents
+    """L = NT-Xent + MLM(anchors): the anchors a, the means p of their positives, 2AN vectors of N documents
 
         ℓ_i = −log exp(cos(a_i, p_i)/τ) / Σ_{k≠i} exp(cos(a_i, z_k)/τ)
 
-    z are all a and p, those of the same document as hard negatives. The paper adds masked language modelling of the
-    anchors at equal weight: ``mlm_weight`` 1, as the recipe has it.
+    z are all a and p, those of the same document as hard negatives. Masked language modelling of the anchors has equal
+    weight: ``mlm_weight`` is 1 unless given, so the start needs a masked-language head.
 
     When to use it: long documents without labels. What goes wrong: in short documents the spans are short too, and the
     anchors of one document lie close together although they are negatives. Siblings: ``quick-thoughts`` compares whole
@@ -68,6 +68,7 @@ class DeCLUTR(Method[DeCLUTRSettings]):
     Settings = DeCLUTRSettings
     batches = "by-document"
     shared_views = ("anchors",)
+    defaults: ClassVar[dict[str, Any]] = {"mlm_weight": 1.0}
 
     @cached_property
     def room(self) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -14,17 +15,19 @@ from isotrope.errors import InputError
 from isotrope.methods.frame.batch import Batch, View
 from isotrope.methods.frame.masked_language import MaskedLanguage, MaskingSettings
 from isotrope.methods.frame.method import Card
-from isotrope.methods.frame.settings import Count, OneOf, TemperatureSetting, Weight, at_least
+from isotrope.methods.frame.settings import Count, OneOf, Weight, above, at_least
 from isotrope.objectives import contrast
 from isotrope.objectives.vectors import unit
 from isotrope.tokens.padded import Tokens
 from isotrope.views.ngrams import hide_ngrams
 from isotrope.views.numbers import Numbers
 
+COSINE_TEMPERATURE = 0.05
+
 
 @dataclass(frozen=True)
 class InfoWordSettings(MaskingSettings):
-    """Masks are those of the copy that MLM reads. The paper has no temperature."""
+    """Masks are those of the copy that MLM reads. The paper has no temperature, and trains its encoder from scratch."""
 
     ngram_weight: Annotated[Weight, "Weight λ of the contrast; masked language modelling counts once"] = 1.0
     ngram_length: Annotated[float, at_least(1), "Mean length of the hidden n-gram in tokens"] = 5.0
@@ -32,8 +35,8 @@ class InfoWordSettings(MaskingSettings):
     longest: Annotated[Count, "Tokens of an n-gram at most"] = 10
     similarity: Annotated[str, OneOf("dot", "cosine"), "Similarity of sentence and n-gram; the paper's is dot"] = "dot"
     temperature: Annotated[
-        TemperatureSetting, "Temperature: similarities are divided by it; cosines need a small one, such as 0.05"
-    ] = 1.0
+        float | None, above(0), "Temperature; none: √dimension for dot products, as in attention, and 0.05 for cosines"
+    ] = None
 
     def rules(self) -> None:
         super().rules()
@@ -46,10 +49,12 @@ class InfoWordSettings(MaskingSettings):
 class InfoWord(MaskedLanguage[InfoWordSettings]):
     """ℓ_i = −log exp(g(x̂_i)·g(y_i)/τ) / Σ_j exp(g(x̂_i)·g(y_j)/τ); L = λ · mean ℓ_i + MLM.
 
-    y_i is an n-gram of sentence i on its own, x̂_i the sentence with it hidden, g the encoder for both. When to use it:
-    plain sentences, where a phrase and the sentence around it should be near. What goes wrong: n-grams of other
-    sentences with the same tokens would be false negatives, so they are not candidates; frequent phrases fit many
-    sentences all the same. Siblings: ``tacl`` contrasts tokens inside a sentence, ``declutr`` spans of a document.
+    y_i is an n-gram of sentence i on its own, x̂_i the sentence with it hidden, g the encoder for both; τ = √d, for the
+    vectors of a trained encoder have a length of about √d. When to use it: plain sentences, where a phrase and the
+    sentence around it should be near. What goes wrong: with τ = 1 scores are tens apart before anything is learned, and
+    the vectors fall together to mend that; n-grams of other sentences with the same tokens would be false negatives, so
+    they are not candidates; frequent phrases fit many sentences all the same. Siblings: ``tacl`` contrasts
+    tokens inside a sentence, ``declutr`` spans of a document.
     """
 
     card = Card(
@@ -80,13 +85,19 @@ class InfoWord(MaskedLanguage[InfoWordSettings]):
         sentences, ngrams = self.encoder.embed(batch["sentences"], batch["ngrams"])
         return {**super().represent(batch), "sentences": sentences, "ngrams": ngrams, "keys": batch["keys"].values}
 
+    @property
+    def temperature(self) -> float:
+        if self.settings.temperature is not None:
+            return self.settings.temperature
+        return COSINE_TEMPERATURE if self.settings.similarity == "cosine" else math.sqrt(self.encoder.dimension)
+
     def similarities(self, representations: dict[str, Tensor]) -> Tensor:
         """Of each sentence with each n-gram; −inf for the n-grams of others that are the sentence's own."""
         sentences, ngrams, keys = (representations[name] for name in ("sentences", "ngrams", "keys"))
         if self.settings.similarity == "cosine":
             sentences, ngrams = unit(sentences), unit(ngrams)
         repeated = (keys.unsqueeze(1) == keys).fill_diagonal_(False)
-        return (sentences @ ngrams.T / self.settings.temperature).masked_fill(repeated, -torch.inf)
+        return (sentences @ ngrams.T / self.temperature).masked_fill(repeated, -torch.inf)
 
     def loss(self, representations: dict[str, Tensor], generator: torch.Generator) -> dict[str, Tensor]:
         scores = self.similarities(representations)
@@ -107,5 +118,15 @@ class InfoWord(MaskedLanguage[InfoWordSettings]):
         return {"perplexity": perplexity, "ngram_found": found.float().mean(), **super().measures(representations)}
 
     def on_held_out(self, representations: dict[str, Tensor]) -> dict[str, Tensor]:
-        """As ``measures``; the candidates are the n-grams of all held-out records."""
-        return {**super().on_held_out(representations), "ngram_found": self.measures(representations)["ngram_found"]}
+        """As ``measures``; the candidates are the n-grams of all held-out records.
+
+        ``ngram_information`` = log N − ℓ bounds the mutual information of sentence and n-gram from below, in nats: 0 is
+        what a uniform prediction among the N candidates reaches.
+        """
+        scores = self.similarities(representations)
+        loss = contrast(scores, torch.arange(len(scores), device=scores.device))
+        return {
+            **super().on_held_out(representations),
+            "ngram_found": self.measures(representations)["ngram_found"],
+            "ngram_information": math.log(len(scores)) - loss,
+        }

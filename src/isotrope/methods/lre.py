@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from isotrope.data.batches import Rows
 from isotrope.data.corpus import Corpus, Records
 from isotrope.data.record_types import Record
 from isotrope.encoders.encoder import Encoder
@@ -54,10 +55,10 @@ class Matrices(nn.Module):
 class LinearRelationalEmbedding(Method[LRESettings], FromScratch[LRESettings], OwnTask):
     """L = −(1/Q) [ Σ (1/K) log softmax_v(−‖R a − v‖²)_b − (λ/2)(Σ‖v‖² + Σ‖R‖²) ] over triples (a, R, b).
 
-    K triples share the question (a, R), and there are Q questions. All concepts v are candidates. A record is two names
-    and a relation. The encoder is the table of concepts; the matrices are saved in the same folder. When to use it:
-    facts about names, to be completed. What goes wrong: there is no text encoder, so an unknown name has no vector; a
-    relation with one example cannot be learned. Sibling: ``word2vec`` learns its table from text.
+    K triples of the training split share the question (a, R), and it has Q questions. All concepts v are candidates. A
+    record is two names and a relation. The encoder is the table of concepts; the matrices are saved in the same folder.
+    When to use it: facts about names, to be completed. What goes wrong: there is no text encoder, so an unknown name
+    has no vector; a relation with one example cannot be learned. Sibling: ``word2vec`` learns its table from text.
     """
 
     card = Card(
@@ -103,9 +104,14 @@ class LinearRelationalEmbedding(Method[LRESettings], FromScratch[LRESettings], O
     def prepare(self, corpus: Corpus) -> Prepared:
         ends = np.asarray(corpus.ids, dtype=np.int64).reshape(-1, 2) - FIRST  # a name is one token
         self.triples = np.column_stack([ends[:, 0], corpus.numbers("relation"), ends[:, 1]])
-        _, self.question, counts = np.unique(self.triples[:, :2], axis=0, return_inverse=True, return_counts=True)
-        self.answers_each = counts[self.question]
+        _, self.question = np.unique(self.triples[:, :2], axis=0, return_inverse=True)
+        self.count(np.arange(len(self.triples)))
         return Prepared()
+
+    def count(self, rows: Rows) -> None:
+        answers = np.bincount(self.question[rows], minlength=int(self.question.max()) + 1)
+        self.questions = int(np.count_nonzero(answers))
+        self.answers_each = np.maximum(answers, 1)[self.question]
 
     def towers(self, encoder: Encoder) -> dict[str, Tower]:
         if self.corpus is None:
@@ -143,7 +149,7 @@ class LinearRelationalEmbedding(Method[LRESettings], FromScratch[LRESettings], O
         return {"relational": relational(images, self.concepts, answers, each), "prior": size / 2}
 
     def weights(self) -> dict[str, float]:
-        return {"prior": self.settings.prior / (int(self.question.max()) + 1)}
+        return {"prior": self.settings.prior / self.questions}
 
     def candidates(self, representations: dict[str, Tensor]) -> int:
         return len(self.concepts)

@@ -42,7 +42,4 @@ class NextSentence(SentencePairs[NextSentenceSettings]):
     Settings = NextSentenceSettings
 
     def pair(self, records: Records, row: int, rng: np.random.Generator) -> Pair:
-        first, second, length = self.followed(records.corpus, row, rng)
-        if len(second) and rng.random() >= self.settings.random_share:
-            return *self.related(records.corpus, first, second, rng), 0
-        return *self.unrelated(records, first, length, rng), 1
+        return self.next_or_random(records, row, rng, self.settings.random_share)

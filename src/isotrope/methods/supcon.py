@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Annotated
 
 import numpy as np
@@ -20,21 +21,31 @@ from isotrope.methods.frame.settings import DropoutSetting, OneOf, Settings, Tem
 from isotrope.objectives import supervised_contrast
 from isotrope.towers.heads import projection_head
 from isotrope.towers.keeping import Tower, Trained
+from isotrope.views.edits import Edit
 from isotrope.views.numbers import Numbers
+from isotrope.views.two_views import edited, parse_two_views
 
 
 @dataclass(frozen=True)
 class SupConSettings(Settings):
-    """Those of the first paper; the joint form for text has 0.3, no head, one view and a weight of 0.1."""
+    """Those of the first paper, SimCLR's edits in place of its crops and colours; the joint form for text has 0.3, no
+    head, one view without edits and a weight of 0.1."""
 
     temperature: TemperatureSetting = 0.1
     form: Annotated[str, OneOf("out", "in"), "Mean over the positives outside the logarithm, or inside it"] = "out"
     projection: Annotated[int, at_least(0), "Width of the vectors that are compared; 0: no head"] = 128
-    number_of_views: Annotated[int, at_least(1, most=2), "Dropout views of a text"] = 2
+    number_of_views: Annotated[int, at_least(1, most=2), "Views of a text; each has its own edits and dropout"] = 2
+    edits: Annotated[str, 'Edits of the first view; a comma is "then", a slash "or", none leaves the text as it is'] = (
+        "delete:0.1,crop:0.9"
+    )
+    second_edits: Annotated[str, "Edits of the second view; same: those of the first, drawn again"] = "same"
     cross_entropy_weight: Annotated[
         float, at_least(0, below=1), "Weight c of the classifier's cross-entropy; the contrast gets 1 − c"
     ] = 0.0
     dropout: DropoutSetting = None
+
+    def rules(self) -> None:
+        parse_two_views(self.edits, self.second_edits)
 
 
 class SupCon(Method[SupConSettings]):
@@ -42,7 +53,8 @@ class SupCon(Method[SupConSettings]):
 
     contrast, form out:   ℓ_i = −1/|P_i| Σ_{p∈P_i} log [ exp(cos(z_i, z_p)/τ) / Σ_{a≠i} exp(cos(z_i, z_a)/τ) ]
 
-    P_i are the views of i's class, without i itself. The head g and the classifier W are dropped after training.
+    Each text has two edited views, and P_i are the views of i's class, without i itself. The head g and the
+    classifier W are dropped after training.
 
     When to use it: texts with a class each, where a classifier or a search by class follows. What goes wrong: a class
     with one text has positives among that text's own views only; what the classes ignore is lost, so similarity within
@@ -63,7 +75,7 @@ class SupCon(Method[SupConSettings]):
     Settings = SupConSettings
     batches = "by-class"
     keeps = "last"  # whether halves of a text find each other says nothing about classes
-    shared_views = ("texts",)
+    shared_views = ("first", "second")
 
     def prepare(self, corpus: Corpus) -> Prepared:
         if self.settings.cross_entropy_weight and len(corpus.classes) < 2:
@@ -83,12 +95,23 @@ class SupCon(Method[SupConSettings]):
             towers["classifier"] = Trained(nn.Linear(width, len(self.corpus.classes)))
         return towers
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The views of a text that are compared."""
+        return self.shared_views[: self.settings.number_of_views]
+
+    @cached_property
+    def edits(self) -> tuple[Edit, Edit]:
+        return parse_two_views(self.settings.edits, self.settings.second_edits)(self.encoder.text_tokenizer)
+
     def views(self, records: Records, rng: np.random.Generator) -> dict[str, View]:
-        return {"texts": self.frame(records.tokens()), "labels": Numbers.of(records.labels())}
+        texts = records.tokens()
+        made = {name: self.frame(edited(texts, edit, rng)) for name, edit in zip(self.names, self.edits, strict=False)}
+        return {**made, "labels": Numbers.of(records.labels())}
 
     def represent(self, batch: Batch) -> dict[str, Tensor]:
-        # The same rows twice in one forward: each row draws its own dropout mask.
-        views = self.encoder.embed(*[batch["texts"]] * self.settings.number_of_views)
+        # All views in one forward: each row draws its own dropout mask, unedited twins too.
+        views = self.encoder.embed(*(batch[name] for name in self.names))
         vectors = torch.stack(views, dim=1)  # [records, views, width]
         found = {
             "vectors": self.tower["head"](vectors) if "head" in self.tower else vectors,

@@ -54,6 +54,7 @@ def build(plan: Plan, opened: Opened, accelerator: Accelerator) -> Built:
     train, held = hold_out(corpus, settings.held_out, settings.seed)
     combined = _combine(plan, opened, settings)
     usable, held_usable = (combined.method.prepared.select(rows) for rows in (train, held))
+    combined.method.count(usable)
     _check_size(corpus, order, usable, held, settings)
     combined.method.settings.check_batch(settings.batch_size)
     if settings.batch_size % accelerator.num_processes:

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
-from torch.optim.lr_scheduler import LambdaLR
 
 from isotrope.errors import InputError
 from isotrope.files import check_run_folder, explained, write_json, written_file, written_folder
@@ -22,6 +21,9 @@ from isotrope.training.state import TrainingState
 if TYPE_CHECKING:
     from accelerate import Accelerator
 
+    from isotrope.training.updates import Updater
+
+TACTICS = "tactics.pt"
 OWN = {"run.json", "metrics.jsonl", "checkpoints", "model", "trackers"}
 
 
@@ -67,11 +69,20 @@ class RunFolder:
         with written_file(self.folder / "metrics.jsonl") as temporary:
             temporary.write_text("".join(json.dumps(line) + "\n" for line in kept), encoding="utf-8")
 
-    def save(self, step: int, method: nn.Module, optimiser: torch.optim.Optimizer, state: dict[str, Any]) -> None:
+    def save(
+        self,
+        step: int,
+        method: nn.Module,
+        optimiser: torch.optim.Optimizer,
+        state: dict[str, Any],
+        tactics: dict[str, Any] | None = None,
+    ) -> None:
         """Write step-N, then drop the older ones and the weights that are no longer the best."""
         with written_folder(self.checkpoints / f"step-{step}") as temporary:
             save_file(weights_of(method), temporary / "weights.safetensors")
             torch.save(optimiser.state_dict(), temporary / "optimiser.pt")
+            if tactics:
+                torch.save(tactics, temporary / TACTICS)
             write_json(temporary / "state.json", {**state, "step": step})
         for other in self.checkpoints.iterdir():
             stale_step = other.name.startswith("step-") and other.name != f"step-{step}"
@@ -92,6 +103,13 @@ class RunFolder:
         found = [(int(m[1]), p) for p in self.checkpoints.glob("step-*") if (m := re.fullmatch(r"step-(\d+)", p.name))]
         return max(found)[1] if found else None
 
+    def tactics(self) -> dict[str, Any]:
+        """The states of tactics in the last checkpoint, by the tactic's name."""
+        folder = self.last()
+        if folder is None or not (folder / TACTICS).is_file():
+            return {}
+        return dict(torch.load(folder / TACTICS, weights_only=True, map_location="cpu"))
+
     def load_last(self, method: nn.Module, optimiser: torch.optim.Optimizer) -> dict[str, Any] | None:
         """Put weights and moments back; returns the loop's own state, None where no checkpoint was written yet."""
         folder = self.last()
@@ -103,18 +121,13 @@ class RunFolder:
 
 
 class Checkpoints:
-    """What resume needs: weights, moments, schedule, scaler and the state of the run."""
+    """What resume needs: weights, moments, schedule, scaler, the tactics' states and the state of the run."""
 
     def __init__(
-        self,
-        folder: RunFolder,
-        module: nn.Module,
-        optimiser: torch.optim.Optimizer,
-        schedule: LambdaLR,
-        accelerator: Accelerator,
-        alarm: CollapseAlarm,
+        self, folder: RunFolder, module: nn.Module, updater: Updater, accelerator: Accelerator, alarm: CollapseAlarm
     ) -> None:
-        self.folder, self.module, self.optimiser, self.schedule = folder, module, optimiser, schedule
+        self.folder, self.module = folder, module
+        self.optimiser, self.schedule, self.tactics = updater.optimiser, updater.schedule, updater.tactics
         self.accelerator, self.alarm = accelerator, alarm
 
     def begin(self, resume: bool) -> TrainingState | None:
@@ -129,6 +142,9 @@ class Checkpoints:
         if self.accelerator.scaler is not None:
             self.accelerator.scaler.load_state_dict(kept["scaler"])
         self.alarm.first_rank, self.alarm.first_cosine = kept["alarm"]
+        remembered = self.folder.tactics()
+        for tactic in self.tactics:
+            tactic.restore(remembered.get(tactic.card.name, {}))
         return TrainingState(**{field.name: kept[field.name] for field in fields(TrainingState)})
 
     def save(self, state: TrainingState) -> None:
@@ -137,7 +153,8 @@ class Checkpoints:
             if self.accelerator.scaler is not None:
                 kept["scaler"] = self.accelerator.scaler.state_dict()
             kept["alarm"] = [self.alarm.first_rank, self.alarm.first_cosine]
-            self.folder.save(state.step, self.module, self.optimiser, kept)
+            remembered = {tactic.card.name: found for tactic in self.tactics if (found := tactic.state())}
+            self.folder.save(state.step, self.module, self.optimiser, kept, remembered)
         self.accelerator.wait_for_everyone()
 
     def put_best(self, state: TrainingState) -> None:

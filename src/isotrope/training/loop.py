@@ -60,7 +60,7 @@ def train_loop(job: Job, resume: bool = False) -> Finished:
     records = settings.batch_size * settings.gradient_accumulation_steps
     log = MetricsLog(folder, accelerator, job.speeds or {"records_per_second": records})
     selection = Selection(job.combined, job.judge, folder, log, settings.patience)
-    checkpoints = Checkpoints(folder, job.combined, updater.optimiser, updater.schedule, accelerator, log.alarm)
+    checkpoints = Checkpoints(folder, job.combined, updater, accelerator, log.alarm)
     begin_tracking(accelerator, settings)
     state = checkpoints.begin(resume)
     if state is None:
@@ -81,7 +81,8 @@ def train_loop(job: Job, resume: bool = False) -> Finished:
                 advance(0, note=log.write(state))
             advance(1)
             if evaluates:
-                selection.evaluate(state, accelerator, contrastive=update.candidates > 0)
+                score = selection.evaluate(state, accelerator, contrastive=update.candidates > 0)
+                updater.after_evaluation(state.step, score)
                 job.feed.release()
             if evaluates or stop:
                 checkpoints.save(state)

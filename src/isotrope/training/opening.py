@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -10,8 +11,10 @@ from typing import TYPE_CHECKING, Any
 from isotrope.data.corpus import Corpus, open_corpus
 from isotrope.data.sources import find_records
 from isotrope.encoders.encoder import Encoder
+from isotrope.encoders.language_head import MissingHeadError, NewHeadWarning
 from isotrope.encoders.loading import load
 from isotrope.encoders.read_out import ReadOut, with_read_out
+from isotrope.errors import InputError
 from isotrope.methods.frame.from_scratch import FromScratch
 from isotrope.training.plan import Plan
 
@@ -52,4 +55,23 @@ def _start(plan: Plan, accelerator: Accelerator) -> Encoder:
         return plan.method.initialise(plan.settings, records, plan.loop.seed).to(accelerator.device)
     if isinstance(plan.model, Encoder):
         return copy.deepcopy(plan.model).to(accelerator.device)  # the caller's encoder stays as it is
+    return _with_head(plan, accelerator) if plan.unasked_head else _loaded(plan, accelerator)
+
+
+def _loaded(plan: Plan, accelerator: Accelerator) -> Encoder:
+    assert not isinstance(plan.model, Encoder)
     return load(plan.model, plan.pooling, accelerator.device, plan.language_head)
+
+
+def _with_head(plan: Plan, accelerator: Accelerator) -> Encoder:
+    """Where only the method's defaults want the head, a model without one is refused: a random head would spoil it."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", NewHeadWarning)
+            return _loaded(plan, accelerator)
+    except (NewHeadWarning, MissingHeadError) as missing:
+        names = " and ".join(plan.unasked_head)
+        raise InputError(
+            f"{plan.name} has masked language modelling among its terms ({names}), and {plan.model} holds no "
+            f"masked-language head; start from a model that has one, such as builtin-base, or set {names} 0."
+        ) from missing

@@ -66,6 +66,14 @@ class Plan:
         return self.method.language_head or any(auxiliary.language_head for auxiliary, _ in self.active)
 
     @property
+    def unasked_head(self) -> tuple[str, ...]:
+        """Weights that need the masked-language head only because the method's defaults set them."""
+        if self.method.language_head:
+            return ()
+        needing = [settings.setting() for one, settings in self.added if one.language_head and settings.weight > 0]
+        return () if set(needing) & self.given else tuple(needing)
+
+    @property
     def active(self) -> tuple[tuple[type[Auxiliary[Any]], float], ...]:
         """Auxiliary losses that are added, with their weights."""
         return tuple((auxiliary, settings.weight) for auxiliary, settings in self.added if settings.weight > 0)
@@ -148,7 +156,8 @@ def _check_parts(plan: Plan) -> None:
     if isinstance(plan.model, Encoder) and plan.pooling is not None:
         raise InputError("The pooling of an encoder in memory is fixed; load it with the pooling you want.")
     if isinstance(plan.model, Encoder) and plan.language_head and plan.model.language_model is None:
-        raise InputError("This needs the masked-language head; load the model with language_head=True.")
+        instead = "".join(f", or set {name} 0" for name in plan.unasked_head)
+        raise InputError(f"This needs the masked-language head; load the model with language_head=True{instead}.")
     if issubclass(plan.method, OwnTask) and plan.method.chooses and plan.eval_data:
         raise InputError(
             f"{plan.name} is scored by its own task; leave eval_data out. "

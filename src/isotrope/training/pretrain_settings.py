@@ -104,5 +104,6 @@ def language_task() -> type[MaskedLanguage[Any]]:
 
 
 def pretraining_tasks() -> dict[str, type[Method[Any]]]:
-    """What an encoder can be pre-trained with from scratch, by name."""
-    return {n: m for n, m in registry().items() if m is language_task() or issubclass(m, SentencePairs)}
+    """What an encoder can be pre-trained with from scratch, by name: no method that can do without documents."""
+    pairs = {n: m for n, m in registry().items() if issubclass(m, SentencePairs) and m.card.needs == "documents"}
+    return dict(sorted({language_task().card.name: language_task(), **pairs}.items()))

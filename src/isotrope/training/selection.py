@@ -24,23 +24,23 @@ class Selection:
     ) -> None:
         self.combined, self.judge, self.folder, self.log, self.patience = combined, judge, folder, log, patience
 
-    def evaluate(self, state: TrainingState, accelerator: Accelerator, contrastive: bool) -> None:
-        """Judge in the first process; the others wait for its verdict."""
-        if accelerator.is_main_process:
-            self._judge(state, contrastive)
+    def evaluate(self, state: TrainingState, accelerator: Accelerator, contrastive: bool) -> float:
+        """Judge in the first process, and give the score; the others wait for its verdict."""
+        score = self._judge(state, contrastive) if accelerator.is_main_process else math.nan
         verdict = torch.tensor(
-            [state.best, state.best_step, state.stale], dtype=torch.float64, device=accelerator.device
+            [state.best, state.best_step, state.stale, score], dtype=torch.float64, device=accelerator.device
         )
         if accelerator.num_processes > 1:
             torch.distributed.broadcast(verdict, 0)
         state.best, state.best_step, state.stale = float(verdict[0]), int(verdict[1]), int(verdict[2])
         self.combined.train()
         self.log.restart_clock()
+        return float(verdict[3])
 
     def exhausted(self, state: TrainingState) -> bool:
         return self.patience is not None and state.stale >= self.patience
 
-    def _judge(self, state: TrainingState, contrastive: bool) -> None:
+    def _judge(self, state: TrainingState, contrastive: bool) -> float:
         method, step = self.combined.method, state.step
         judgement = self.judge(method.export() if step else method.encoder)  # at first the encoder as it was given
         better = state.best_step == 0 or math.isnan(state.best) or judgement.score > state.best
@@ -54,3 +54,4 @@ class Selection:
             {"step": step, "evaluation": measures, "chosen_by": judgement.chosen_by, "score": judgement.score}
         )
         self.log.warn(self.log.alarm.after_evaluation(step, measures) if contrastive else [])
+        return judgement.score

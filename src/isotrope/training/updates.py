@@ -78,6 +78,13 @@ class Updater:
         remarks = combined.method.remarks(outcome.representations) if step == 0 else ()
         return Update(loss, means(numbers), torch.as_tensor(norm).detach(), outcome.candidates, about, remarks)
 
+    def after_evaluation(self, step: int, score: float) -> None:
+        """Tell the tactics; the next update has the rate that they now say."""
+        for tactic in self.tactics:
+            tactic.after_evaluation(step, score)
+        for group, highest in zip(self.optimiser.param_groups, self.schedule.base_lrs, strict=True):
+            group["lr"] = highest * self.share_of_rate(step)
+
     def share_of_rate(self, step: int) -> float:
         """A tactic may have its own schedule; otherwise the rate rises, then falls to zero, in straight lines."""
         own = (tactic.rate(step) for tactic in self.tactics)

@@ -31,6 +31,11 @@ def document_sizes(corpus: Corpus, wanted_by: str) -> npt.NDArray[np.int64]:
     return sizes
 
 
+def has_documents(corpus: Corpus) -> bool:
+    """Whether there are several documents, and sentences that follow each other in one."""
+    return 1 < len(corpus.starts) < len(corpus)
+
+
 def draw_length(most: int, short_share: float, rng: np.random.Generator) -> int:
     """How many tokens a pair should have: all that there is room for, and with ``short_share`` fewer.
 

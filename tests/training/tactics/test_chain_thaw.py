@@ -5,6 +5,7 @@ which part learns when, that nothing else moves by a bit, and that a run goes on
 
 from __future__ import annotations
 
+import itertools
 import os
 import signal
 from pathlib import Path
@@ -26,6 +27,7 @@ from isotrope.methods.simcse import SimCSE
 from isotrope.towers.keeping import Frozen
 from isotrope.training.checkpoints import weights_of
 from isotrope.training.loop_settings import LoopSettings
+from isotrope.training.state import Judgement
 from isotrope.training.tactics.chain_thaw import ChainThaw, ChainThawSettings, chain
 
 pytestmark = pytest.mark.filterwarnings("ignore::isotrope.training.state.TrainingWarning")
@@ -168,6 +170,84 @@ def test_the_rate_rises_and_falls_in_each_stage_and_the_head_has_ten_times(tiny:
 def test_by_default_there_are_no_stages() -> None:
     assert not ChainThawSettings().active
     assert ChainThawSettings(chain_thaw="even").active
+
+
+@pytest.fixture
+def falling(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each evaluation is worse than the one before."""
+    count = itertools.count()  # a resumed run goes on falling
+
+    def judge(encoder: isotrope.Encoder) -> Judgement:
+        return Judgement({"score": -float(next(count))}, "score")
+
+    monkeypatch.setattr("isotrope.evaluation.checkpoint_judge.make_judge", lambda *_: judge)
+
+
+PATIENT: dict[str, Any] = {**SHORT, "eval_steps": 1, "chain_thaw": "5", "stage_patience": 2, "max_steps": 24}
+
+
+def test_a_stage_ends_by_patience_and_its_best_weights_are_put_back(
+    tiny: Path, sentences: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, falling: None
+) -> None:
+    """The first evaluation of a stage is its best, so it ends after three; the last stage has what they leave."""
+    seen = watched(monkeypatch)
+    run = isotrope.train("simcse", sentences, tiny, tmp_path / "run", pooling="cls", **PATIENT)
+    lines = [line for line in run.history if "trained" in line]
+    stages = [part for part in PARTS if part != "read-out"]
+    assert [line["trained"] for line in lines] == [part for part in stages for _ in range(3)] + ["all"] * 12
+    for number, part in enumerate(stages[:-1]):  # the stage after the last one moves everything
+        best, last, later = seen[3 * number + 1], seen[3 * number + 3], seen[3 * number + 4]
+        own = [name for name in best if part_of(name) == part]
+        assert any(not torch.equal(best[name], last[name]) for name in own)
+        assert all(torch.equal(best[name], later[name]) for name in own)
+
+
+def test_without_patience_a_stage_has_all_of_its_updates(
+    tiny: Path, sentences: Path, tmp_path: Path, falling: None
+) -> None:
+    settings = {**PATIENT, "stage_patience": None}
+    run = isotrope.train("simcse", sentences, tiny, tmp_path / "run", pooling="cls", **settings)
+    trained = [line["trained"] for line in run.history if "trained" in line]
+    assert trained == [part for part in PARTS[:4] for _ in range(5)] + ["all"] * 4
+
+
+def test_a_better_score_keeps_a_stage_going(tiny: Path) -> None:
+    thaw = thaw_of(simcse(tiny), "10", 100)
+    assert thaw.settings.stage_patience == 5
+    for step, score in enumerate([1.0, 0.9, 0.8, 0.7, 1.1, 0.6, 0.5, 0.4, 0.3], start=1):
+        thaw.after_evaluation(step, score)
+    assert [stage.end for stage in thaw.stages] == [10, 20, 30, 40, 100]
+    thaw.after_evaluation(10, float("nan"))
+    assert [(stage.start, stage.end) for stage in thaw.stages] == [(0, 10), (10, 20), (20, 30), (30, 40), (40, 100)]
+    early = thaw_of(simcse(tiny), "10", 100)
+    for step, score in enumerate([1.0, 0.9, 0.8, 0.7, 0.6, 0.5], start=1):
+        early.after_evaluation(step, score)
+    assert [(stage.start, stage.end) for stage in early.stages] == [(0, 6), (6, 16), (16, 26), (26, 36), (36, 100)]
+    assert early.rate(6) == pytest.approx(early.rate(16))  # the next stage begins its own schedule at once
+
+
+def test_resume_remembers_what_a_stage_has_seen(
+    tiny: Path, sentences: Path, tmp_path: Path, falling: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ctrl-C between the best evaluation of a stage and its end."""
+    settings = {**PATIENT, "pooling": "cls"}
+    whole = isotrope.train("simcse", sentences, tiny, tmp_path / "whole", **settings)
+    plain, taken = Combined.after_update, iter(range(1, 1000))
+
+    def interrupt(self: Combined, representations: dict[str, Tensor]) -> None:
+        plain(self, representations)
+        if next(taken) == 5:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Combined, "after_update", interrupt)
+        with pytest.raises(KeyboardInterrupt, match="step 5"):
+            isotrope.train("simcse", sentences, tiny, tmp_path / "cut", **settings)
+    again = isotrope.train("simcse", sentences, tiny, tmp_path / "cut", resume=True, **settings)
+    first, second = (
+        load_file(run.folder / "checkpoints" / "step-24" / "weights.safetensors") for run in (whole, again)
+    )
+    assert [name for name in first if not torch.equal(first[name], second[name])] == []
 
 
 @pytest.mark.parametrize("at", [3, 4])

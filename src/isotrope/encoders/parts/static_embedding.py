@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 
+from isotrope.encoders.language_head import MissingHeadError
 from isotrope.encoders.parts.part import Backbone, Part
 from isotrope.encoders.stored_files import TENSORS
 from isotrope.encoders.word_vectors import Concepts, StaticVectors
@@ -60,7 +61,7 @@ class StaticEmbedding(Backbone):
 def check_read_out(place: Path, pooling: str | None, language_head: bool) -> None:
     """Refuse what a table of word vectors cannot have."""
     if language_head:
-        raise InputError(
+        raise MissingHeadError(
             f"{place}: a table of word vectors has no language head; start from a transformer, such as builtin-base."
         )
     if pooling not in (None, StaticEmbedding.own_pooling):

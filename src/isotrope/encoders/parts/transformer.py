@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from isotrope.encoders.language_head import NewHeadWarning
 from isotrope.encoders.parts.part import Backbone, Part
 from isotrope.encoders.quiet import quiet
 from isotrope.encoders.stored_files import gist, read_facts
@@ -112,6 +113,7 @@ def _models(folder: Path, tokenizer: Any, language_head: bool) -> tuple[Any, Any
     if language_head and any(not name.startswith(f"{model.base_model_prefix}.") for name in report["missing_keys"]):
         warnings.warn(
             f"{folder}: the folder holds no masked-language head; a new one is drawn at random and trained from here.",
+            NewHeadWarning,
             stacklevel=6,
         )
     return (model.base_model, tokenizer, model) if language_head else (model, tokenizer, None)

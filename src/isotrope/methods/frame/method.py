@@ -82,7 +82,7 @@ class Method(nn.Module, Generic[S]):
     shared_views: tuple[str, ...] = ()  # views of text that auxiliary losses may read
     keeps: str = "best"  # "last" where the score of an evaluation says nothing about the method's progress
     language_head: ClassVar[bool] = False  # it needs the model's masked-language head
-    defaults: ClassVar[Mapping[str, Any]] = {}  # settings of the loop that suit it better than the loop's own defaults
+    defaults: ClassVar[Mapping[str, Any]] = {}  # settings of the loop and weights of auxiliary losses that suit it
 
     def __init__(
         self, settings: S, encoder: Encoder, max_length: int | None = None, corpus: Corpus | None = None
@@ -103,6 +103,9 @@ class Method(nn.Module, Generic[S]):
     def prepare(self, corpus: Corpus) -> Prepared:
         """Look at the data once, before the towers are made: refuse what cannot work, size tables."""
         return Prepared()
+
+    def count(self, rows: Rows) -> None:
+        """Count what the loss needs of the rows that are trained on, once they are chosen; held-out rows stay out."""
 
     def towers(self, encoder: Encoder) -> dict[str, Tower]:
         """Modules besides the online encoder, and how each is kept: ``Trained``, ``Frozen``, ``Momentum``, a queue."""

@@ -60,6 +60,11 @@ class SentencePairs(Method[P], OwnTask):
     classes: ClassVar[int] = 2
     takes_last_sentences: ClassVar[bool] = False  # those that nothing follows in their document
 
+    @property
+    def task(self) -> str:
+        """The name of the term and of its measures."""
+        return self.card.name
+
     def prepare(self, corpus: Corpus) -> Prepared:
         sizes = document_sizes(corpus, self.card.name)
         alone = int((sizes == 1).sum())
@@ -92,6 +97,13 @@ class SentencePairs(Method[P], OwnTask):
         length = draw_length(self.room, self.settings.short_share, rng)
         return *cut_in_two(run_from(corpus, row, length, fewest=2), rng), length
 
+    def next_or_random(self, records: Records, row: int, rng: np.random.Generator, random_share: float) -> Pair:
+        """Label 0: the second segment follows the first; label 1: it is of another document."""
+        first, second, length = self.followed(records.corpus, row, rng)
+        if len(second) and rng.random() >= random_share:
+            return *self.related(records.corpus, first, second, rng), 0
+        return *self.unrelated(records, first, length, rng), 1
+
     def unrelated(self, records: Records, first: range, length: int, rng: np.random.Generator) -> tuple[Ids, Ids]:
         """The first segment, and as much of another document as fits into the row with it."""
         ids = ids_of(records.corpus, first)
@@ -113,13 +125,13 @@ class SentencePairs(Method[P], OwnTask):
         return {"scores": self.tower["head"](states[:, 0]), "labels": batch["labels"].values}
 
     def loss(self, representations: dict[str, Tensor], generator: torch.Generator) -> dict[str, Tensor]:
-        return {self.card.name: cross_entropy(representations["scores"], representations["labels"])}
+        return {self.task: cross_entropy(representations["scores"], representations["labels"])}
 
     def on_held_out(self, representations: dict[str, Tensor]) -> dict[str, Tensor]:
         """Accuracy, and that of always guessing the most frequent label."""
         scores, labels = representations["scores"], representations["labels"].long()
         frequent = torch.bincount(labels).max() / len(labels)
         return {
-            f"{self.card.name}_accuracy": (scores.argmax(dim=1) == labels).float().mean(),
-            f"{self.card.name}_guess": frequent,
+            f"{self.task}_accuracy": (scores.argmax(dim=1) == labels).float().mean(),
+            f"{self.task}_guess": frequent,
         }

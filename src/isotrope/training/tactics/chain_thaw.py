@@ -7,20 +7,23 @@
     all          everything
 
 What a stage freezes has no gradient, so the optimiser does not touch it, nor does weight decay: it stays the same to
-the last bit. Each stage is a training of its own, in which the rate rises and falls.
+the last bit. Each stage is a training of its own, in which the rate rises and falls. A stage whose score no longer
+rises ends before its time, and its best weights are put back; what it leaves goes to the last stage.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Any
 
-from torch import nn
+import torch
+from torch import Tensor, nn
 
 from isotrope.errors import InputError
 from isotrope.methods.frame.combined import Combined
 from isotrope.methods.frame.method import Card
-from isotrope.methods.frame.settings import Positive
+from isotrope.methods.frame.settings import Positive, at_least
 from isotrope.training.loop_settings import LoopSettings
 from isotrope.training.optimiser import rise_and_fall, trainable
 from isotrope.training.tactics.layer_names import BLOCK
@@ -34,6 +37,11 @@ class ChainThawSettings(TacticSettings):
     chain_thaw: Annotated[
         str, "Updates of each stage (head, each layer alone, then all): one number, one for each stage, even, or none"
     ] = "none"
+    stage_patience: Annotated[
+        int | None,
+        at_least(1),
+        "Evaluations without a better score that end a stage; none: a stage has all of its updates",
+    ] = 5
     chain_head_rate: Annotated[Positive, "Multiple of the learning rate while only the head is trained"] = 10.0
 
     @property
@@ -59,6 +67,28 @@ class Stage:
     parameters: tuple[nn.Parameter, ...]
 
 
+@dataclass
+class Watch:
+    """The evaluations of a stage: the best of them, its weights, and how many came after it."""
+
+    stage: str = ""
+    best: float = -math.inf
+    stale: int = 0
+    weights: list[Tensor] = field(default_factory=list)
+
+    def see(self, score: float, parameters: tuple[nn.Parameter, ...]) -> None:
+        if score > self.best:
+            self.best, self.stale = score, 0
+            self.weights = [parameter.detach().clone() for parameter in parameters]
+        else:
+            self.stale += 1
+
+    @torch.no_grad()
+    def put_back(self, parameters: tuple[nn.Parameter, ...]) -> None:
+        for parameter, best in zip(parameters, self.weights, strict=False):
+            parameter.copy_(best)
+
+
 class ChainThaw(Tactic[ChainThawSettings]):
     """Says at each update what is trained. When to use it: a small labelled set and a large pre-trained encoder."""
 
@@ -79,6 +109,7 @@ class ChainThaw(Tactic[ChainThawSettings]):
         lengths = _lengths(settings.chain_thaw, list(links), steps)
         self.stages: list[Stage] = []
         self.current: Stage | None = None
+        self.watch = Watch()
         start = 0
         for (name, parameters), length in zip(links.items(), lengths, strict=True):
             if length:
@@ -97,6 +128,37 @@ class ChainThaw(Tactic[ChainThawSettings]):
             for parameter in stage.parameters:
                 parameter.requires_grad_()
             self.current = stage
+
+    def after_evaluation(self, step: int, score: float) -> None:
+        stage = self.stage(step - 1)
+        if self.settings.stage_patience is None or stage is self.stages[-1]:
+            return
+        if self.watch.stage != stage.name:
+            self.watch = Watch(stage.name)
+        self.watch.see(score, stage.parameters)
+        if self.watch.stale >= self.settings.stage_patience:
+            self.watch.put_back(stage.parameters)
+            self._end_early(stage, step)
+
+    def _end_early(self, ended: Stage, step: int) -> None:
+        """Later stages begin earlier and keep their lengths; the last one has what is left."""
+        place, saved = self.stages.index(ended), ended.end - step
+        self.stages[place] = replace(ended, end=step)
+        for number in range(place + 1, len(self.stages)):
+            stage = self.stages[number]
+            end = stage.end if number + 1 == len(self.stages) else stage.end - saved
+            self.stages[number] = replace(stage, start=stage.start - saved, end=end)
+
+    def state(self) -> dict[str, Any]:
+        if self.settings.stage_patience is None:
+            return {}
+        return {"spans": [[stage.start, stage.end] for stage in self.stages], "watch": vars(self.watch)}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        if state:
+            both = zip(self.stages, state["spans"], strict=True)
+            self.stages = [replace(stage, start=start, end=end) for stage, (start, end) in both]
+            self.watch = Watch(**state["watch"])
 
     def rate(self, step: int) -> float:
         stage = self.stage(step)

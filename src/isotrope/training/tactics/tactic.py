@@ -34,7 +34,8 @@ T = TypeVar("T", bound=TacticSettings)
 class Tactic(ABC, Generic[T]):
     """Made before anything is written, and while everything that is ever trained can be: it refuses what cannot work.
 
-    It knows the update's number only, so a resumed run goes on in the middle of whatever the tactic does.
+    It knows the update's number and the scores of evaluations. What it remembers of these is its ``state``, which
+    checkpoints hold, so a resumed run goes on in the middle of whatever the tactic does.
     """
 
     card: ClassVar[Card]
@@ -55,6 +56,16 @@ class Tactic(ABC, Generic[T]):
     def rate(self, step: int) -> float | None:
         """The share of the learning rate that an update has; None: the loop's schedule."""
         return None
+
+    def after_evaluation(self, step: int, score: float) -> None:
+        """After ``step`` updates, before the checkpoint; the larger the score the better, alike in every process."""
+
+    def state(self) -> dict[str, Any]:
+        """Tensors, numbers and lists of these that a resumed run needs."""
+        return {}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on from a ``state``."""
 
     def logged(self, step: int) -> dict[str, Any]:
         """What a line of the log says of it."""
