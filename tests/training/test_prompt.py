@@ -14,6 +14,7 @@ import isotrope
 from isotrope.data.corpus import Records, open_corpus
 from isotrope.encoders.encoder import Encoder
 from isotrope.encoders.loading import load
+from isotrope.methods.frame.batch import Batch
 from isotrope.methods.frame.method_registry import find
 from isotrope.tokens.padded import Tokens
 from isotrope.tokens.text_tokenizer import TextTokenizer
@@ -136,3 +137,13 @@ def test_a_trained_model_keeps_its_prompt(prompted: Path, sentences: Path, tmp_p
     again = isotrope.load(tmp_path / "run" / "model", device="cpu")
     assert again.prompt == "the sailor : "
     assert np.allclose(again.encode(TEXTS), run.encoder.encode(TEXTS), atol=1e-5)
+
+
+def test_the_prompt_is_given_to_a_causal_model_and_not_asked_of_it(prompted: Path, samples: dict[str, Path]) -> None:
+    method_class = find("clm")
+    encoder = load(prompted, "mean", "cpu", language_head=True)
+    corpus = open_corpus(samples["sentences"], ["sentences"], encoder.text_tokenizer)
+    method: Any = method_class(method_class.Settings(), encoder, None, corpus)
+    batch = Batch(method.views(Records(corpus, [0, 1]), np.random.default_rng(0)), 2, 0)
+    expected = sum(len(corpus.tokens(row)) + 1 for row in (0, 1))  # the text and the token that ends it
+    assert len(method.represent(batch)["next_losses"]) == expected
