@@ -23,7 +23,7 @@ SPREAD = 0.02
 class SharedEmbeddings(nn.Module):
     """The embeddings of a backbone, as ELECTRA's layers ask for them, then a projection to their width.
 
-    A backbone that knows positions only in its attention (DeBERTa-v3) has none to share: they are drawn anew.
+    A backbone that knows positions only in its attention (DeBERTa-v3) has none to share: they are drawn at random.
     """
 
     def __init__(self, embeddings: nn.Module, width: int, positions: int) -> None:
