@@ -26,6 +26,8 @@ def families(vocabulary: int) -> dict[str, Any]:
         AlbertForMaskedLM,
         DebertaV2Config,
         DebertaV2ForMaskedLM,
+        DistilBertConfig,
+        DistilBertForMaskedLM,
         ElectraConfig,
         ElectraForMaskedLM,
     )
@@ -37,6 +39,11 @@ def families(vocabulary: int) -> dict[str, Any]:
         "albert": lambda: AlbertForMaskedLM(AlbertConfig(**shape, embedding_size=16)),
         "deberta-v2": lambda: DebertaV2ForMaskedLM(DebertaV2Config(**shape, **relative)),
         "deberta-v3": lambda: DebertaV2ForMaskedLM(DebertaV2Config(**shape, **v3, legacy=False)),
+        "distilbert": lambda: DistilBertForMaskedLM(
+            DistilBertConfig(
+                vocab_size=vocabulary, dim=32, n_layers=2, n_heads=2, hidden_dim=64, max_position_embeddings=64
+            )
+        ),
         "electra": lambda: ElectraForMaskedLM(ElectraConfig(**shape, embedding_size=16)),
     }
 

@@ -17,7 +17,7 @@ from isotrope.encoders.loading import load
 from isotrope.errors import InputError
 from isotrope.towers.generator import Generator
 
-FAMILIES = ("albert", "deberta-v2", "deberta-v3", "electra")
+FAMILIES = ("albert", "deberta-v2", "deberta-v3", "distilbert", "electra")
 TEXTS = ["the chef bakes the bread", "the sailor steers", "salt", ""]
 FEW: dict[str, Any] = {"max_steps": 3, "batch_size": 8, "eval_steps": 3, "learning_rate": 1e-3}
 
