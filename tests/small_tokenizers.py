@@ -1,4 +1,4 @@
-"""Two tokenizers: pieces of words, and pieces of bytes with blanks that count."""
+"""Three tokenizers: pieces of words, pieces of bytes with blanks that count, and a SentencePiece."""
 
 from __future__ import annotations
 
@@ -32,3 +32,23 @@ def byte_tokenizer(tmp_path_factory: pytest.TempPathFactory) -> TextTokenizer:
     pieces.train_from_iterator(LINES, vocab_size=320, min_frequency=1, special_tokens=specials, show_progress=False)
     pieces.save_model(str(folder))
     return TextTokenizer(RobertaTokenizerFast.from_pretrained(folder))
+
+
+@pytest.fixture(scope="session")
+def sentence_pieces() -> TextTokenizer:
+    """A unigram model that puts a blank before every text by itself, as XLM-R, ALBERT and T5 do."""
+    from tokenizers import Regex, SentencePieceUnigramTokenizer
+    from tokenizers.normalizers import Replace
+    from transformers import PreTrainedTokenizerFast
+
+    pieces = SentencePieceUnigramTokenizer()
+    pieces.normalizer = Replace(Regex(" {2,}"), " ")
+    specials = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]
+    pieces.train_from_iterator(
+        [*LINES, *LETTERS], vocab_size=120, special_tokens=specials, unk_token="<unk>", show_progress=False
+    )
+    return TextTokenizer(
+        PreTrainedTokenizerFast(
+            tokenizer_object=pieces._tokenizer, pad_token="<pad>", unk_token="<unk>", mask_token="<mask>"
+        )
+    )

@@ -28,6 +28,16 @@ class HashTokenizer:
     def fingerprint(self) -> str:
         return self.name
 
+    @property
+    def blanks_count(self) -> bool:
+        return False
+
+    def opening(self, texts: list[str]) -> tuple[Any, Any]:
+        return self.flat(texts)
+
+    def following(self, texts: list[str]) -> tuple[Any, Any]:
+        return self.flat(texts)
+
     def ids(self, text: str) -> list[int]:
         return [text_key(word.encode()) % self.vocabulary for word in text.split()]
 

@@ -53,10 +53,10 @@ def test_a_fragment_at_the_start_follows_the_beginning(built: Build, sentences: 
     method = built("mass", sentences, edge_share=0.5)
     text, tokenizer = method.text(method.corpus, 0), method.encoder.text_tokenizer
     found = [method.example(text, np.random.default_rng(seed))[1] for seed in range(20)]
-    assert {target.place for target in found} == {0, len(text[0]) - len(found[0].wanted)}
+    assert {target.place for target in found} == {0, len(text[0].first) - len(found[0].wanted)}
     first = next(target for target in found if target.place == 0)
     assert first.shown[:1] == tokenizer.prefix
-    assert first.wanted == text[0][: len(first.wanted)].tolist()
+    assert first.wanted == text[0].first[: len(first.wanted)].tolist()
 
 
 def test_all_hidden_is_a_language_model_and_little_is_a_mask(

@@ -135,7 +135,7 @@ def test_the_generator_is_small_and_reads_the_encoders_table(tiny: Path) -> None
     generator = Generator(encoder, 0.5)
     assert generator.width == 16
     assert generator.model.config.num_hidden_layers == encoder.backbone.config.num_hidden_layers
-    assert generator.model.electra.embeddings is encoder.backbone.embeddings
+    assert generator.model.electra.embeddings.shared is encoder.backbone.embeddings
     assert generator.model.generator_lm_head.weight is encoder.backbone.get_input_embeddings().weight
     ids, mask = torch.tensor([[2, 30, 31, 3]]), torch.ones(1, 4, dtype=torch.int64)
     assert generator(ids, mask, torch.tensor([1, 2])).shape == (2, encoder.text_tokenizer.vocabulary)

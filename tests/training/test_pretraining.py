@@ -15,7 +15,7 @@ import torch
 
 import isotrope
 from isotrope.data.corpus import Records
-from isotrope.data.packing import pack
+from isotrope.data.packing import files_of_documents, held_documents, pack
 from isotrope.data.sources import read_sentences
 from isotrope.errors import InputError
 from isotrope.methods.frame.batch import Batch
@@ -63,9 +63,11 @@ def test_rows_are_full_and_hold_the_text_in_order(tiny: Path, text: Path) -> Non
     body = packed.train[:, 1:-1].flatten()
     expected: list[int] = []
     last = -1
+    aside = held_documents(files_of_documents([text]))
+    assert aside.sum() == 3  # one in 200
     for record in read_sentences([text]):
-        if record.document % 200 == 199:
-            continue  # held out
+        if aside[record.document]:
+            continue
         if record.document != last:
             expected.append(stop)
             last = record.document
@@ -254,12 +256,13 @@ def test_the_forward_compiles_as_one_graph(text: Path, tiny: Path) -> None:
     assert found[0] == pytest.approx(found[1], rel=1e-6)
 
 
-def opened(make: Callable[..., Task], text: Path, tiny: Path, settings: PretrainSettings) -> Task:
+def opened(make: Callable[..., Task], text: Path | list[Path], tiny: Path, settings: PretrainSettings) -> Task:
     encoder = isotrope.load(tiny, device="cpu", language_head=True)
     accelerator = make_accelerator(settings.loop())
+    texts = text if isinstance(text, list) else [text]
     if make is packed_task:
-        return make([text], encoder, settings, accelerator)
-    return make([text], encoder, settings, pretraining_tasks()[settings.tasks.split(",")[-1]], accelerator)
+        return make(texts, encoder, settings, accelerator)
+    return make(texts, encoder, settings, pretraining_tasks()[settings.tasks.split(",")[-1]], accelerator)
 
 
 ORDER = ("first", "then", "later", "finally")
@@ -317,10 +320,10 @@ def test_a_sentence_task_and_masked_language_modelling_are_both_learned(tmp_path
         "vocabulary": 100,
         "length": 24,
         "batch_size": 32,
-        "steps": 200,
+        "steps": 300,
         "warmup_steps": 5,
-        "save_steps": 20,
-        "logging_steps": 20,
+        "save_steps": 30,
+        "logging_steps": 30,
         "learning_rate": 1e-3,
         "dropout": 0.0,
         "mask_rate": 0.15,
@@ -360,8 +363,63 @@ def test_held_out_documents_begin_no_pair_of_training(ordered: Path, tiny: Path)
     task = opened(paired_task, ordered, tiny, PretrainSettings(tasks="nsp", length=32))
     feed: Any = task.feed
     aside, seen = (set(feed.corpus.documents[rows].tolist()) for rows in (task.held, feed.rows))
-    assert aside == {199, 399}
+    assert len(aside) == 2
     assert seen == set(range(400)) - aside
+
+
+def held_texts(task: Task, tokenizer: Any) -> list[str]:
+    return [tokenizer.tokenizer.decode(row) for row in task.held]
+
+
+@pytest.fixture
+def two_files(tmp_path: Path, topics: list[str]) -> list[Path]:
+    """300 documents about cooking, and 60 about space."""
+    files = []
+    for name, topic, count in (("books", "chef", 300), ("news", "pilot", 60)):
+        lines = [line for line in topics if topic in line]
+        documents = [[lines[(2 * number + k) % len(lines)] for k in range(3)] for number in range(count)]
+        files.append(tmp_path / f"{name}.txt")
+        files[-1].write_text("\n\n".join("\n".join(each) for each in documents) + "\n", encoding="utf-8")
+    return files
+
+
+def test_held_out_rows_come_from_every_file(two_files: list[Path], tiny: Path, monkeypatch: Any) -> None:
+    """Not from the first one alone, although it fills all the rows that are measured."""
+    monkeypatch.setattr("isotrope.training.pretrain_tasks.HELD_ROWS", 4)
+    tokenizer = isotrope.load(tiny).text_tokenizer
+    task = opened(packed_task, two_files, tiny, PretrainSettings(length=16))
+    text = " ".join(held_texts(task, tokenizer))
+    assert len(task.held) == 4
+    assert "chef" in text
+    assert "crater" in text
+    again = opened(packed_task, two_files, tiny, PretrainSettings(length=16, seed=7))
+    assert np.array_equal(task.held, again.held)  # two runs are measured on the same rows
+    pairs = opened(paired_task, two_files, tiny, PretrainSettings(tasks="sop", length=32))
+    feed: Any = pairs.feed
+    assert {feed.corpus.text(row).split()[1] for row in pairs.held.tolist()} == {"chef", "pilot"}
+
+
+def test_one_document_in_200_of_each_file_is_held_out() -> None:
+    files = np.repeat([0, 1, 2, 3], [1000, 30, 1, 2])
+    held = held_documents(files)
+    assert np.bincount(files[held], minlength=4).tolist() == [5, 1, 0, 1]
+    assert np.array_equal(held, held_documents(files))
+    assert held[:1000].nonzero()[0].tolist() != list(range(199, 1000, 200))
+    with pytest.raises(InputError, match="No document can be held out"):
+        held_documents(np.array([0, 1]))
+
+
+@pytest.mark.filterwarnings("ignore::isotrope.training.state.TrainingWarning")
+@pytest.mark.parametrize("tasks", ["mlm,sop", "mlm,nsp", "structbert"])
+def test_a_small_text_has_held_out_pairs_too(tasks: str, tmp_path: Path, topics: list[str]) -> None:
+    """A document in which no pair begins is never the one that is held out."""
+    path = tmp_path / "small.txt"
+    documents = [topics[4 * number : 4 * number + (4 if number % 5 == 0 else 1)] for number in range(220)]
+    path.write_text("\n\n".join("\n".join(each) for each in documents) + "\n", encoding="utf-8")
+    isotrope.pretrain(
+        [path], tmp_path / "run", **{**SMALL, "tasks": tasks, "vocabulary": 100, "steps": 3, "warmup_steps": 1}
+    )
+    assert all(np.isfinite(line["held_out_loss"]) for line in measured(tmp_path / "run"))
 
 
 def test_held_out_sentences_that_repeat_are_measured(tmp_path: Path, topics: list[str], tiny: Path) -> None:
@@ -398,8 +456,8 @@ def test_a_sentence_task_needs_documents(tmp_path: Path, topics: list[str]) -> N
         with pytest.raises(InputError, match=said):
             isotrope.pretrain([path], tmp_path / "run", **{**SMALL, "vocabulary": 100, "tasks": "mlm,sop"})
     few = tmp_path / "few.txt"
-    few.write_text("\n\n".join("\n".join(topics[i : i + 4]) for i in range(0, 400, 4)) + "\n", encoding="utf-8")
-    with pytest.raises(InputError, match="100 documents, too few to hold one out"):
+    few.write_text("\n".join(topics[:399]) + "\n\n" + topics[399] + "\n", encoding="utf-8")
+    with pytest.raises(InputError, match="No document can be held out"):
         isotrope.pretrain([few], tmp_path / "run", **{**SMALL, "vocabulary": 100, "tasks": "mlm,sop"})
     assert not (tmp_path / "run").exists()
 

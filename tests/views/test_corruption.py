@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from isotrope.data.corpus import Sentence
 from isotrope.errors import InputError
 from isotrope.tokens.word_pieces import Words
 from isotrope.views.corruption import HideWords, Infill, Rotate, parse_noise, permute_sentences, span_lengths
@@ -124,7 +125,7 @@ def test_sentences_change_places_and_stay_whole() -> None:
 def test_noise_of_nothing_changes_nothing() -> None:
     for text in ("permute:0,infill:0", "mask:0,delete:0,rotate:0", "permute:1"):
         corruptor = parse_noise(text)(tokenizer())
-        assert np.array_equal(corruptor([PIECES], rng()), PIECES)
+        assert np.array_equal(corruptor([Sentence(PIECES, PIECES)], rng()), PIECES)
 
 
 def test_noises_are_composed_in_order() -> None:
@@ -133,7 +134,7 @@ def test_noises_are_composed_in_order() -> None:
     (edit,) = corruptor.edit.edits  # type: ignore[attr-defined]
     assert (type(edit), edit.share, edit.length) == (Infill, 0.3, 5.0)
     both = parse_noise("delete:0.5,mask:0.5")(tokenizer())
-    found = both([PLAIN[:15], PLAIN[15:]], rng(3))
+    found = both([Sentence(part, part) for part in (PLAIN[:15], PLAIN[15:])], rng(3))
     assert len(found) < 30
     assert (found == MASK).any()
     assert set(found.tolist()) <= {MASK, *PLAIN.tolist()}
@@ -142,7 +143,7 @@ def test_noises_are_composed_in_order() -> None:
 def test_what_is_given_stays_as_it_is() -> None:
     given = PIECES.copy()
     for text in ("mask:0.9", "infill:0.9", "delete:0.9", "rotate:1", "permute:1,rotate:1"):
-        parse_noise(text)(tokenizer())([given], rng())
+        parse_noise(text)(tokenizer())([Sentence(given, given)], rng())
         assert np.array_equal(given, PIECES)
 
 

@@ -8,7 +8,7 @@ import os
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +19,26 @@ from isotrope.data.record_types import RECORD_TYPES, Record, RecordType, record_
 from isotrope.data.sources import find_records, read_sentences
 from isotrope.errors import InputError
 from isotrope.files import cache_folder, digest, file_digest, written_folder
+
+Ids = npt.NDArray[np.int32]
+
+
+class Sentence(NamedTuple):
+    """The ids of a sentence at the beginning of a row, and behind another sentence.
+
+    They differ where blanks count (byte pairs): running text is not its sentences one after another.
+    """
+
+    first: Ids
+    later: Ids
+
+    def cut(self, tokens: int) -> Sentence:
+        return Sentence(self.first[:tokens], self.later[:tokens])
+
+
+def running_text(sentences: Sequence[Sentence]) -> Ids:
+    """Token ids of sentences as one text, with blanks between them, in the order given."""
+    return np.concatenate([sentence.later if number else sentence.first for number, sentence in enumerate(sentences)])
 
 
 class Corpus:
@@ -35,10 +55,14 @@ class Corpus:
         self.counts = Counts(**facts["counts"])
         files = {
             name: _mapped(folder / name, numbers)
-            for name, numbers in layout_of(self.record_type, facts["id_type"]).items()
+            for name, numbers in layout_of(self.record_type, facts["id_type"], facts["running"]).items()
         }
         self._files = files
         self._ids, self._id_ends = files["ids"], files["id_ends"]
+        # A sentence behind another: the same ids, unless blanks count.
+        self._running, self._running_ends = (
+            (files["running"], files["running_ends"]) if facts["running"] else (self._ids, self._id_ends)
+        )
         self._text, self._text_ends = files["text"], files["text_ends"]
         self.field_keys: Keys = cast(Keys, files["keys"].reshape(-1, len(self.record_type.fields)))
         # What a record is compared by: each of its texts, or all of it where the texts are names that recur.
@@ -50,10 +74,15 @@ class Corpus:
     def __len__(self) -> int:
         return self.counts.records
 
-    def tokens(self, row: int, field: str = "") -> npt.NDArray[np.int32]:
-        """Token ids without special tokens."""
+    def tokens(self, row: int, field: str = "") -> Ids:
+        """Token ids of a text that begins a row, without special tokens."""
         start, end = self._span(self._id_ends, row, field)
         return np.asarray(self._ids[start:end], dtype=np.int32)
+
+    def sentence(self, row: int) -> Sentence:
+        """The ids of a record in both its forms."""
+        start, end = self._span(self._running_ends, row, "")
+        return Sentence(self.tokens(row), np.asarray(self._running[start:end], dtype=np.int32))
 
     def text(self, row: int, field: str = "") -> str:
         start, end = self._span(self._text_ends, row, field)
@@ -73,28 +102,30 @@ class Corpus:
     def document_tokens(self) -> npt.NDArray[np.int64]:
         """How many tokens each document has, without special tokens."""
         ends = np.append(self.starts[1:], len(self)) * len(self.record_type.fields)
-        return np.diff(self._id_ends[ends - 1], prepend=0)
+        return np.diff(self._running_ends[ends - 1], prepend=0) + self._longer(self.starts)
 
     def lengths(self) -> npt.NDArray[np.int64]:
         """How many tokens each text of each record has, [records, fields]."""
         return np.diff(self._id_ends, prepend=0).reshape(len(self), -1)
 
-    def joined(self, row: int) -> npt.NDArray[np.int32]:
+    def joined(self, row: int) -> Ids:
         """Token ids of the whole document that a row stands in."""
         return self.stretch(self.document(row))
 
-    def stretch(self, rows: range) -> npt.NDArray[np.int32]:
-        """Token ids of records that follow each other: they lie one after another already."""
-        start, _ = self._span(self._id_ends, rows[0], self.record_type.fields[0])
-        _, end = self._span(self._id_ends, rows[-1], self.record_type.fields[-1])
-        return np.asarray(self._ids[start:end], dtype=np.int32)
+    def stretch(self, rows: range) -> Ids:
+        """Token ids of records that follow each other, as one text with blanks between them."""
+        start, border = self._span(self._running_ends, rows[0], self.record_type.fields[0])
+        _, end = self._span(self._running_ends, rows[-1], self.record_type.fields[-1])
+        if self._running is self._ids:
+            return np.asarray(self._ids[start:end], dtype=np.int32)
+        return np.concatenate([self.tokens(rows[0]), self._running[border:end]], dtype=np.int32, casting="unsafe")
 
     def reach(self, row: int, tokens: int) -> int:
         """How many records from ``row`` on hold ``tokens`` tokens together; at most the rest of its document."""
         fields, last = len(self.record_type.fields), self.document(row).stop
-        start, _ = self._span(self._id_ends, row, self.record_type.fields[0])
-        ends = self._id_ends[(row + 1) * fields - 1 : last * fields : fields]
-        return min(int(np.searchsorted(ends, start + tokens)) + 1, last - row)
+        start, _ = self._span(self._running_ends, row, self.record_type.fields[0])
+        ends = self._running_ends[(row + 1) * fields - 1 : last * fields : fields]
+        return min(int(np.searchsorted(ends, start + tokens - int(self._longer(row)))) + 1, last - row)
 
     @cached_property
     def names(self) -> list[str]:
@@ -157,6 +188,14 @@ class Corpus:
             if pages is not None and hasattr(mmap, "MADV_DONTNEED"):
                 pages.madvise(mmap.MADV_DONTNEED)
 
+    def _longer(self, rows: int | npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """How many tokens more a sentence has at the beginning of a row than behind another."""
+        chosen = np.asarray(rows)
+        own, later = (
+            ends[chosen] - np.where(chosen > 0, ends[chosen - 1], 0) for ends in (self._id_ends, self._running_ends)
+        )
+        return np.asarray(own - later)
+
     def _span(self, ends: npt.NDArray[Any], row: int, field: str) -> tuple[int, int]:
         cell = int(row) * len(self.record_type.fields) + (self.record_type.fields.index(field) if field else 0)
         return (int(ends[cell - 1]) if cell else 0), int(ends[cell])
@@ -176,7 +215,7 @@ class Records:
     def fields(self) -> tuple[str, ...]:
         return self.corpus.record_type.fields
 
-    def tokens(self, field: str = "") -> list[npt.NDArray[np.int32]]:
+    def tokens(self, field: str = "") -> list[Ids]:
         return [self.corpus.tokens(row, field) for row in self.rows]
 
     def texts(self, field: str = "") -> list[str]:
@@ -218,7 +257,7 @@ class Records:
         """The whole document of each record: all its sentences, the record among them."""
         return [Records(self.corpus, self.corpus.document(row)) for row in self.rows]
 
-    def joined(self) -> list[npt.NDArray[np.int32]]:
+    def joined(self) -> list[Ids]:
         """The whole document of each record as one sequence of token ids."""
         return [self.corpus.joined(row) for row in self.rows]
 

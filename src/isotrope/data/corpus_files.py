@@ -26,9 +26,16 @@ class Tokenizer(Protocol):
 
     @property
     def vocabulary(self) -> int: ...
+    @property
+    def blanks_count(self) -> bool:
+        """Whether a text that follows another has other ids than one that begins a row."""
+
     def fingerprint(self) -> str: ...
-    def flat(self, texts: list[str]) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int64]]:
-        """All ids one after another, and the length of each text."""
+    def opening(self, texts: list[str]) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int64]]:
+        """All ids of texts that begin a row, one after another, and the length of each text."""
+
+    def following(self, texts: list[str]) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int64]]:
+        """The same of texts that another stands before."""
 
 
 @dataclass(frozen=True)
@@ -48,8 +55,11 @@ class Counts:
         )
 
 
-def layout_of(record_type: RecordType, id_type: str) -> dict[str, str]:
-    """The files of the cache and the dtype of the numbers in each."""
+def layout_of(record_type: RecordType, id_type: str, running: bool) -> dict[str, str]:
+    """The files of the cache and the dtype of the numbers in each.
+
+    ``running``: the texts have a second form, behind the one before them in their document.
+    """
     layout = {
         "ids": id_type,
         "id_ends": "<i8",
@@ -59,6 +69,8 @@ def layout_of(record_type: RecordType, id_type: str) -> dict[str, str]:
         "documents": "<i8",
         "starts": "<i8",
     }
+    if running:
+        layout |= {"running": id_type, "running_ends": "<i8"}
     if record_type.value is not None:
         layout["values"] = "<i4"
         if record_type.extra:

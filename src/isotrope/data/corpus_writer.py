@@ -24,7 +24,8 @@ def build(
 ) -> None:
     """Tokenize ``records`` into the files of ``layout_of``; ``corpus.json`` is written last."""
     id_type = "<u2" if tokenizer.vocabulary <= 1 << 16 else "<i4"
-    with CorpusWriter(folder, record_type, id_type, where) as writer, bar("tokenizing", None) as advance:
+    running = record_type.whole is not None and tokenizer.blanks_count
+    with CorpusWriter(folder, record_type, id_type, running, where) as writer, bar("tokenizing", None) as advance:
         for block in _blocks(records):
             writer.add(block, tokenizer)
             advance(len(block))
@@ -33,19 +34,26 @@ def build(
     writer.sort_names()
     distinct = _distinct(folder, record_type)
     counts = Counts(writer.records, writer.empty, writer.records - distinct, distinct, writer.documents)
-    facts = {"fingerprint": fingerprint, "record_type": record_type.name, "id_type": id_type, "counts": asdict(counts)}
+    facts = {
+        "fingerprint": fingerprint,
+        "record_type": record_type.name,
+        "id_type": id_type,
+        "running": running,
+        "counts": asdict(counts),
+    }
     (folder / "corpus.json").write_text(json.dumps(facts), encoding="utf-8")
 
 
 class CorpusWriter:
     """The open files of a corpus, and how far each has come."""
 
-    def __init__(self, folder: Path, record_type: RecordType, id_type: str, where: str) -> None:
+    def __init__(self, folder: Path, record_type: RecordType, id_type: str, running: bool, where: str) -> None:
         self.folder, self.record_type, self.where = folder, record_type, where
-        self.layout = layout_of(record_type, id_type)
+        self.layout = layout_of(record_type, id_type, running)
         self.records = self.empty = self.documents = 0
         self.last_document = -1
-        self.ends = {"id_ends": 0, "text_ends": 0, "other_ends": 0}  # the last number of each file of running sums
+        # The last number of each file of running sums.
+        self.ends = {"id_ends": 0, "running_ends": 0, "text_ends": 0, "other_ends": 0}
         self.files: dict[str, BinaryIO] = {}
         self.values: dict[str, int] = {}  # in the order in which they come
         self.types: dict[str, int] = {}
@@ -67,10 +75,14 @@ class CorpusWriter:
         if not full:
             return
         texts = [text for record in full for text in record.texts]
-        ids, lengths = tokenizer.flat(texts)
+        ids, lengths = tokenizer.opening(texts)
         raw = [text.encode("utf-8") for text in texts]
         self._write("ids", ids)
         self._write_ends("id_ends", lengths)
+        if "running" in self.layout:
+            following, sizes = tokenizer.following(texts)
+            self._write("running", following)
+            self._write_ends("running_ends", sizes)
         self.files["text"].write(b"".join(raw))
         self._write_ends("text_ends", [len(item) for item in raw])
         self._write("keys", np.array([text_key(item) for item in raw], dtype="<u8"))

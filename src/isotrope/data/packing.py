@@ -20,9 +20,8 @@ from isotrope.files import cache_folder, digest, file_digest, written_folder
 from isotrope.progress import bar
 
 HELD_EVERY = 200  # one document in so many is held out
-TOO_FEW = (
-    f"The text has {{}} documents, too few to hold one out; put a blank line between documents and bring {HELD_EVERY}."
-)
+HELD_SEED = 0  # every run over the same files holds out the same documents
+NONE_HELD = "No document can be held out, for no file has two; put a blank line between documents, or bring more text."
 Ids = npt.NDArray[np.int32]
 
 
@@ -43,12 +42,31 @@ class PackedText:
         )
 
 
-def held_documents(documents: npt.NDArray[np.int64], count: int) -> npt.NDArray[np.bool_]:
-    """Which of these documents, ``count`` in all, are held out."""
-    held: npt.NDArray[np.bool_] = documents % HELD_EVERY == HELD_EVERY - 1
+def files_of_documents(sources: Sequence[str | os.PathLike[str]]) -> npt.NDArray[np.int64]:
+    """[documents]: the number of the file that each document stands in."""
+    counts = [sum(1 for _ in groupby(record.document for record in read_sentences([source]))) for source in sources]
+    return np.repeat(np.arange(len(counts)), counts)
+
+
+def held_documents(files: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+    """Which documents are held out, given the file of each: one in 200 of every file, drawn at random, at least one.
+
+    A file of one document is left to training.
+    """
+    held = np.zeros(len(files), dtype=np.bool_)
+    rng = np.random.default_rng(HELD_SEED)
+    for file in np.unique(files):
+        own = np.flatnonzero(files == file)
+        if len(own) > 1:
+            held[rng.choice(own, max(round(len(own) / HELD_EVERY), 1), replace=False)] = True
     if not held.any():
-        raise InputError(TOO_FEW.format(count))
+        raise InputError(NONE_HELD)
     return held
+
+
+def sample_rows(count: int, most: int) -> npt.NDArray[np.int64]:
+    """At most ``most`` of ``count`` held-out rows, the same each time: from all files, in the order of the text."""
+    return np.sort(np.random.default_rng(HELD_SEED).permutation(count)[:most])
 
 
 def pack(
@@ -63,40 +81,43 @@ def pack(
     Each row begins with ``start`` and ends with ``stop``, and holds length − 2 tokens of text. A row may hold parts of
     several documents.
     """
-    fingerprint = digest("packed-1", *(file_digest(source) for source in sources), tokenizer.fingerprint(), str(length))
+    fingerprint = digest("packed-2", *(file_digest(source) for source in sources), tokenizer.fingerprint(), str(length))
     folder = cache_folder() / "packed" / fingerprint
     if not (folder / "packed.json").is_file():
         dtype = "<u2" if tokenizer.vocabulary <= 1 << 16 else "<i4"
         with written_folder(folder, whole="packed.json") as temporary:
-            counts = _write(temporary, read_sentences(sources), tokenizer, start, stop, length, dtype)
+            held = held_documents(files_of_documents(sources))
+            counts = _write(temporary, read_sentences(sources), held, tokenizer, start, stop, length, dtype)
             facts = {"fingerprint": fingerprint, "length": length, "type": dtype, **counts}
             (temporary / "packed.json").write_text(json.dumps(facts), encoding="utf-8")
     return PackedText(folder)
 
 
 def _write(
-    folder: Path, records: Iterable[Record], tokenizer: Tokenizer, start: int, stop: int, length: int, dtype: str
+    folder: Path,
+    records: Iterable[Record],
+    held: npt.NDArray[np.bool_],
+    tokenizer: Tokenizer,
+    start: int,
+    stop: int,
+    length: int,
+    dtype: str,
 ) -> dict[str, Any]:
     documents, sentences, last = 0, 0, -1
-    with open(folder / "train", "wb") as train, open(folder / "held", "wb") as held, bar("packing", None) as advance:
+    with open(folder / "train", "wb") as train, open(folder / "held", "wb") as aside, bar("packing", None) as advance:
         rows = {
             False: _Rows(train.write, start, stop, length, dtype),
-            True: _Rows(held.write, start, stop, length, dtype),
+            True: _Rows(aside.write, start, stop, length, dtype),
         }
         iterator = iter(records)
         while block := list(islice(iterator, BLOCK)):
-            ids, lengths = tokenizer.flat([record.texts[0] for record in block])
-            ends = np.cumsum(lengths)
-            first = 0
-            for document, members in groupby(record.document for record in block):  # what a block has of a document
-                count = sum(1 for _ in members)
-                target = rows[document % HELD_EVERY == HELD_EVERY - 1]
-                if document != last:
-                    documents, last = documents + 1, document
-                    target.add(np.array([stop], dtype=np.int32))
-                target.add(ids[ends[first] - lengths[first] : ends[first + count - 1]])
-                first += count
-            sentences += len(block)
+            begins = np.diff([record.document for record in block], prepend=last) != 0
+            for begin, ids in zip(begins, _running(block, begins, tokenizer), strict=True):
+                documents += int(begin)
+                target = rows[bool(held[documents - 1])]
+                target.add(np.array([stop] if begin else [], dtype=np.int32))
+                target.add(ids)
+            sentences, last = sentences + len(block), block[-1].document
             for target in rows.values():
                 target.flush()
             advance(len(block))
@@ -104,9 +125,20 @@ def _write(
             raise InputError(
                 f"The text gives {rows[False].written} rows of {length} tokens; pre-training needs far more of it."
             )
-        if documents < 2 or not rows[True].written:
-            raise InputError(TOO_FEW.format(documents))
+        if not rows[True].written:
+            raise InputError(f"The held-out documents fill no row of {length} tokens; bring more text.")
     return {"documents": documents, "sentences": sentences}
+
+
+def _running(block: Sequence[Record], begins: npt.NDArray[np.bool_], tokenizer: Tokenizer) -> list[Ids]:
+    """The ids of each sentence: those that begin a document, and those behind another."""
+    found: list[Ids] = [np.empty(0, dtype=np.int32)] * len(block)
+    for places, tokenized in ((begins, tokenizer.opening), (~begins, tokenizer.following)):
+        numbers = np.flatnonzero(places).tolist()
+        ids, lengths = tokenized([block[number].texts[0] for number in numbers])
+        for number, part in zip(numbers, np.split(ids, np.cumsum(lengths)[:-1]), strict=False):
+            found[number] = part
+    return found
 
 
 class _Rows:

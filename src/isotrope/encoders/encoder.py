@@ -93,7 +93,7 @@ class Encoder(nn.Module):
         super().__init__()
         self.backbone = cast("PreTrainedModel", backbone)  # a table has the shape of one
         self.tokenizer = tokenizer
-        self.text_tokenizer = TextTokenizer(tokenizer)
+        self.text_tokenizer = TextTokenizer(tokenizer, prompt)
         self.pooling = (
             Pooling.named(pooling, backbone.config.num_hidden_layers) if isinstance(pooling, str) else pooling
         )
@@ -101,7 +101,6 @@ class Encoder(nn.Module):
         self.parts = nn.ModuleList(parts)
         positions = self._positions()
         self.max_length = min(max_length or positions, positions)
-        self.prompt = prompt
         self.facts = dict(facts or {})
         self._language_model = (language_model,)  # in a tuple: its backbone is ours already
 
@@ -118,6 +117,15 @@ class Encoder(nn.Module):
             self.language_model,
             self.token_weights,
         )
+
+    @property
+    def prompt(self) -> str:
+        """What stands before each text, in training as in ``encode``; it is pooled with the text."""
+        return self.text_tokenizer.prompt
+
+    @prompt.setter
+    def prompt(self, prompt: str) -> None:
+        self.text_tokenizer = TextTokenizer(self.tokenizer, prompt)
 
     @property
     def device(self) -> torch.device:
@@ -213,7 +221,7 @@ class Encoder(nn.Module):
         return vectors
 
     def frame(self, sequences: Sequence[npt.NDArray[Any]], max_length: int | None = None) -> Tokens:
-        """Token ids → a padded view, on the host."""
+        """Token ids → a padded view, the prompt before each, on the host."""
         return self.text_tokenizer.frame(sequences, min(max_length or self.max_length, self.max_length))
 
     def frame_pairs(self, firsts: Sequence[npt.NDArray[Any]], seconds: Sequence[npt.NDArray[Any]]) -> Tokens:
@@ -229,7 +237,8 @@ class Encoder(nn.Module):
         """
         flat, lengths = self.text_tokenizer.flat([self.prompt + text for text in texts])
         ends = np.cumsum(lengths)
-        return self.frame([flat[end - length : end] for end, length in zip(ends, lengths, strict=True)], max_length)
+        rows = [flat[end - length : end].tolist() for end, length in zip(ends, lengths, strict=True)]
+        return self.text_tokenizer.rows(rows, min(max_length or self.max_length, self.max_length))
 
     def encode(
         self,
@@ -254,11 +263,12 @@ class Encoder(nn.Module):
         flat, lengths = self.text_tokenizer.flat(prompted)
         ends = np.cumsum(lengths)
         budget = TOKEN_BUDGET.get(self.device.type, TOKEN_BUDGET["cuda"])
-        extra = len(self.text_tokenizer.prefix) + len(self.text_tokenizer.suffix)
+        extra = len(self.text_tokenizer.start) + len(self.text_tokenizer.suffix)
         show = len(rows) > 2000 and None if show_progress_bar is None else show_progress_bar
         with evaluating(self), bar("encoding", len(rows), show=show) as advance:
             for group in plan(np.minimum(lengths + extra, self.max_length), budget, batch_size):
-                tokens = self.frame([flat[ends[i] - lengths[i] : ends[i]] for i in group])
+                whole = [flat[ends[i] - lengths[i] : ends[i]].tolist() for i in group]
+                tokens = self.text_tokenizer.rows(whole, self.max_length)
                 output = self(tokens.to(self.device)).float()
                 if normalize_embeddings:
                     output = nn.functional.normalize(output, dim=-1)

@@ -1,4 +1,4 @@
-"""The masked-language head of a Hugging Face model, applied to chosen states instead of all of them.
+"""The language head of a Hugging Face model, masked or causal, applied to chosen states instead of all of them.
 
 Scores of the whole vocabulary at every token are the largest tensor of a step; only the masked 15 % are needed.
 """
@@ -22,11 +22,17 @@ class NewHeadWarning(UserWarning):
 
 
 def vocabulary_scores(model: Any) -> tuple[Callable[[Tensor], Tensor], nn.Module]:
-    """(states [n, d] → scores [n, vocabulary], the head's own modules) of a model with a masked-language head."""
-    for name in ("cls", "lm_head", "predictions"):  # BERT, RoBERTa, ALBERT and their kin
+    """(states [n, d] → scores [n, vocabulary], the head's own modules) of a model with a language head."""
+    for name in ("cls", "lm_head", "predictions"):  # BERT, RoBERTa and GPT-2, ALBERT, and their kin
         head = getattr(model, name, None)
         if isinstance(head, nn.Module):
             return head, head
+    if hasattr(model, "generator_predictions"):  # ELECTRA
+        parts = nn.ModuleList([model.generator_predictions, model.generator_lm_head])
+        return lambda states: model.generator_lm_head(model.generator_predictions(states)), parts
+    if hasattr(model, "lm_predictions"):  # DeBERTa-v2 and v3, as they were pre-trained
+        head, table = model.lm_predictions.lm_head, model.get_input_embeddings()
+        return lambda states: head(states, table), head
     if hasattr(model, "head") and hasattr(model, "decoder"):  # ModernBERT
         return lambda states: model.decoder(model.head(states)), nn.ModuleList([model.head, model.decoder])
     if hasattr(model, "vocab_transform"):  # DistilBERT
@@ -34,4 +40,4 @@ def vocabulary_scores(model: Any) -> tuple[Callable[[Tensor], Tensor], nn.Module
         return lambda s: model.vocab_projector(
             model.vocab_layer_norm(model.activation(model.vocab_transform(s)))
         ), parts
-    raise InputError(f"A {type(model).__name__} has no masked-language head that isotrope knows.")
+    raise InputError(f"A {type(model).__name__} has no language head that isotrope knows.")

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import numpy as np
 
+from isotrope.data.corpus import Sentence, running_text
 from isotrope.encoders.encoder import Encoder
 from isotrope.methods.frame.decoding import TextDecoding, TextDecodingSettings
 from isotrope.methods.frame.method import Card
@@ -54,5 +55,5 @@ class BART(TextDecoding[BARTSettings]):
         self.corruptor = parse_noise(self.settings.noise, self.settings.infill_length)(encoder.text_tokenizer)
         return super().towers(encoder)
 
-    def example(self, text: Sequence[Ids], rng: np.random.Generator) -> tuple[Ids, Target]:
-        return self.corruptor(text, rng), whole(np.concatenate(text), self.encoder.text_tokenizer)
+    def example(self, text: Sequence[Sentence], rng: np.random.Generator) -> tuple[Ids, Target]:
+        return self.corruptor(text, rng), whole(running_text(text), self.encoder.text_tokenizer)

@@ -23,11 +23,11 @@ from isotrope.towers.keeping import Tower, Trained
 class CausalLanguageModel(Method[Settings], OwnTask):
     """L = mean over tokens of −log p(x_t | x_<t), the token that ends a text included, the one that begins it not.
 
-    When to use it: for an encoder that reads from left to right, or one to compare with bidirectional ones. The
-    backbone gets a causal mask, which stays in the exported encoder. A row is one text, so nothing is seen across
-    texts. What goes wrong: the first token sees no other, so cls pooling is refused; an encoder that was trained with a
-    full mask is worse at first. Siblings: ``mlm`` predicts from both sides, ``mass`` and ``bart`` predict the next
-    token with a decoder that is dropped.
+    When to use it: for an encoder that reads from left to right, or one to compare with bidirectional ones. A causal
+    model (GPT-2) goes on with its own head; a bidirectional backbone gets a causal mask, which stays in the exported
+    encoder. A row is one text, so nothing is seen across texts. What goes wrong: the first token sees no other, so cls
+    pooling is refused; an encoder that was trained with a full mask is worse at first. Siblings: ``mlm`` predicts from
+    both sides, ``mass`` and ``bart`` predict the next token with a decoder that is dropped.
     """
 
     card = Card(
@@ -62,7 +62,8 @@ class CausalLanguageModel(Method[Settings], OwnTask):
     def represent(self, batch: Batch) -> dict[str, Tensor]:
         tokens: Tokens = batch["texts"]
         states = self.encoder.states(tokens)
-        found = torch.from_numpy(before_the_last(tokens.lengths, tokens.ids.shape[1]))
+        given = max(len(self.encoder.text_tokenizer.prefix), 1)  # what begins every text, the prompt too
+        found = torch.from_numpy(before_the_last(tokens.lengths, tokens.ids.shape[1], given - 1))
         places = found.to(states.device, non_blocking=True)
         scores = self.scores(states.flatten(0, 1)[places]).float()
         return {"next_losses": cross_entropy(scores, tokens.ids.flatten()[places + 1], reduction="none")}
@@ -74,6 +75,10 @@ class CausalLanguageModel(Method[Settings], OwnTask):
         return {"clm_perplexity": representations["next_losses"].mean().exp()}
 
 
-def before_the_last(lengths: Lengths, width: int) -> Lengths:
-    """Flat positions of all tokens that another follows, in rows padded to ``width``; found on the host."""
-    return np.flatnonzero(np.arange(width) < lengths[:, None] - 1)
+def before_the_last(lengths: Lengths, width: int, first: int = 0) -> Lengths:
+    """Flat positions, from ``first`` on, of all tokens that another follows, in rows padded to ``width``.
+
+    Found on the host.
+    """
+    places = np.arange(width)
+    return np.flatnonzero((places < lengths[:, None] - 1) & (places >= first))

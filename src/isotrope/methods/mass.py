@@ -8,6 +8,7 @@ from typing import Annotated
 
 import numpy as np
 
+from isotrope.data.corpus import Sentence, running_text
 from isotrope.encoders.encoder import Encoder
 from isotrope.errors import InputError
 from isotrope.methods.frame.decoding import TextDecoding, TextDecodingSettings, Unit
@@ -58,8 +59,8 @@ class MASS(TextDecoding[MASSSettings]):
             raise InputError("MASS needs a tokenizer with a [MASK] token.")
         return super().towers(encoder)
 
-    def example(self, text: Sequence[Ids], rng: np.random.Generator) -> tuple[Ids, Target]:
-        ids, tokenizer = np.concatenate(text), self.encoder.text_tokenizer
+    def example(self, text: Sequence[Sentence], rng: np.random.Generator) -> tuple[Ids, Target]:
+        ids, tokenizer = running_text(text), self.encoder.text_tokenizer
         fragment = draw_fragment(ids.size, self.settings.fragment_share, self.settings.edge_share, rng)
         before = [begin_of(tokenizer), *ids.tolist()][fragment]
         place = max(len(tokenizer.prefix) + fragment.start - 1, 0)

@@ -9,6 +9,7 @@ from typing import Annotated, cast
 import numpy as np
 from torch import Tensor
 
+from isotrope.data.corpus import Sentence, running_text
 from isotrope.methods.frame.batch import Batch
 from isotrope.methods.frame.decoding import TextDecoding, TextDecodingSettings
 from isotrope.methods.frame.method import Card
@@ -62,8 +63,8 @@ class T5Spans(TextDecoding[T5SpansSettings]):
         # A span that is rolled over the end becomes two.
         return raw_length(max(self.room - self.settings.roll, 1), *self.noise)
 
-    def example(self, text: Sequence[Ids], rng: np.random.Generator) -> tuple[Ids, Target]:
-        ids = np.concatenate(text)
+    def example(self, text: Sequence[Sentence], rng: np.random.Generator) -> tuple[Ids, Target]:
+        ids = running_text(text)
         hidden = draw_spans(ids.size, *self.noise, rng)
         if self.settings.roll:
             hidden = np.roll(hidden, int(rng.integers(ids.size)))

@@ -19,20 +19,26 @@ from isotrope.tokens.word_pieces import Words
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
+Flat = tuple[npt.NDArray[np.int32], Lengths]
+PROBES = ("a", "The", "2")  # texts that begin differently
+
 
 class TextTokenizer:
     """A Hugging Face tokenizer seen as two steps: text → ids (done once), ids → framed and padded rows (each batch).
 
     The special tokens that frame a text are found by asking the tokenizer, so any family works. Truncation and padding
-    that somebody else set in the tokenizer have no effect here.
+    that somebody else set in the tokenizer have no effect here. ``prompt`` stands before every text of a row; its ids
+    belong to the frame, so no view edits them.
     """
 
-    def __init__(self, tokenizer: PreTrainedTokenizerBase) -> None:
-        self.tokenizer = tokenizer
+    def __init__(self, tokenizer: PreTrainedTokenizerBase, prompt: str = "") -> None:
+        self.tokenizer, self.prompt = tokenizer, prompt
         bare = self._ids(["a"])[0]
         framed = list(tokenizer("a", add_special_tokens=True)["input_ids"])
         start = next((i for i in range(len(framed)) if framed[i : i + len(bare)] == bare), 0)
-        self.prefix: list[int] = framed[:start]
+        self.start: list[int] = framed[:start]
+        self.prompt_ids: list[int] = self._prompt_ids() if prompt else []
+        self.prefix: list[int] = [*self.start, *self.prompt_ids]
         self.suffix: list[int] = framed[start + len(bare) :]
         self.pad: int = tokenizer.pad_token_id if tokenizer.pad_token_id is not None else 0
         self.mask: int | None = tokenizer.mask_token_id
@@ -56,14 +62,50 @@ class TextTokenizer:
         """A short name that is equal for tokenizers which give every text the same ids."""
         backend = getattr(self.tokenizer, "backend_tokenizer", None)
         content = backend.to_str() if backend is not None else json.dumps(sorted(self.tokenizer.get_vocab().items()))
-        return digest(content)
+        return digest(content, self.prompt) if self.prompt else digest(content)
 
-    def flat(self, texts: list[str]) -> tuple[npt.NDArray[np.int32], Lengths]:
+    def flat(self, texts: list[str]) -> Flat:
         """All ids one after another, without special tokens, and the length of each text."""
-        sequences = self._ids(texts)
-        lengths = np.fromiter((len(s) for s in sequences), dtype=np.int64, count=len(sequences))
-        ids = np.fromiter((i for s in sequences for i in s), dtype=np.int32, count=int(lengths.sum()))
-        return ids, lengths
+        return _flat(self._ids(texts))
+
+    def opening(self, texts: list[str]) -> Flat:
+        """As ``flat``, of texts that begin a row: as they stand behind the prompt, without its ids."""
+        if not self.prompt:
+            return self.flat(texts)
+        prompt = self.prompt_ids
+        found = self._ids([self.prompt + text for text in texts])
+        for place, ids in enumerate(found):
+            # A text can grow into the prompt, such as ")" behind ":"; it is then taken alone.
+            found[place] = ids[len(prompt) :] if ids[: len(prompt)] == prompt else self._ids([texts[place]])[0]
+        return _flat(found)
+
+    def following(self, texts: list[str]) -> Flat:
+        """As ``flat``, of texts that another stands before, with a blank between: ids of A and of B behind A make up
+        those of "A B".
+        """
+        return self.flat([self._blank + text for text in texts])
+
+    @cached_property
+    def blanks_count(self) -> bool:
+        """Whether a text that follows another has other ids than one that begins a row: byte pairs see the blank."""
+        return self.opening(list(PROBES))[0].tolist() != self.following(list(PROBES))[0].tolist()
+
+    @cached_property
+    def _blank(self) -> str:
+        """What a text that follows another begins with; nothing where the tokenizer puts the blank in by itself."""
+        joined = self._ids([f"{first} {second}" for first in PROBES for second in PROBES])
+        firsts = self._ids(list(PROBES))
+        for blank in ("", " "):
+            seconds = self._ids([blank + text for text in PROBES])
+            if joined == [first + second for first in firsts for second in seconds]:
+                return blank
+        return ""
+
+    def _prompt_ids(self) -> list[int]:
+        """Ids that the prompt has whatever text follows; a blank at its end belongs to the text."""
+        own, *others = self._ids([self.prompt.rstrip(), *(self.prompt + text for text in PROBES)])
+        same = [len({*column}) == 1 for column in zip(own, *others, strict=False)]
+        return own[: [*same, False].index(False)]
 
     def _ids(self, texts: list[str]) -> list[list[int]]:
         backend = getattr(self.tokenizer, "backend_tokenizer", None)
@@ -74,18 +116,22 @@ class TextTokenizer:
         return [encoding.ids for encoding in backend.encode_batch_fast(texts, add_special_tokens=False)]
 
     def frame(self, sequences: Sequence[npt.NDArray[Any]], max_length: int) -> Tokens:
-        """Cut each to ``max_length``, special tokens counted, and pad to the longest."""
-        room = max(max_length - len(self.prefix) - len(self.suffix), 1)
-        return self.padded([[*self.prefix, *sequence[:room].tolist(), *self.suffix] for sequence in sequences])
+        """The prompt before each, cut to ``max_length``, special tokens counted, and padded to the longest."""
+        return self.rows([[*self.prompt_ids, *sequence[:max_length].tolist()] for sequence in sequences], max_length)
+
+    def rows(self, texts: Sequence[list[int]], max_length: int) -> Tokens:
+        """As ``frame``, of ids that hold the prompt already."""
+        room = max(max_length - len(self.start) - len(self.suffix), 1)
+        return self.padded([[*self.start, *ids[:room], *self.suffix] for ids in texts])
 
     @cached_property
     def pair_frame(self) -> tuple[list[int], list[int], list[int]]:
         """Special tokens before, between and behind two segments: [CLS] A [SEP] B [SEP], or the tokenizer's own."""
         bare = self._ids(["a"])[0]
         framed = list(self.tokenizer("a", "a", add_special_tokens=True)["input_ids"])
-        behind = len(self.prefix) + len(bare)
+        behind = len(self.start) + len(bare)
         second = next(i for i in range(behind, len(framed)) if framed[i : i + len(bare)] == bare)
-        return framed[: len(self.prefix)], framed[behind:second], framed[second + len(bare) :]
+        return self.start, framed[behind:second], framed[second + len(bare) :]
 
     def frame_pairs(self, firsts: Sequence[npt.NDArray[Any]], seconds: Sequence[npt.NDArray[Any]]) -> Tokens:
         """Pairs of segments as one row each, uncut; the tokens between them belong to the first."""
@@ -104,3 +150,9 @@ class TextTokenizer:
         present = np.arange(width) < lengths[:, None]
         ids[present] = [i for row in rows for i in row]
         return Tokens(torch.from_numpy(ids), torch.from_numpy(present.astype(np.int64)), lengths)
+
+
+def _flat(sequences: list[list[int]]) -> Flat:
+    lengths = np.fromiter((len(s) for s in sequences), dtype=np.int64, count=len(sequences))
+    ids = np.fromiter((i for s in sequences for i in s), dtype=np.int32, count=int(lengths.sum()))
+    return ids, lengths

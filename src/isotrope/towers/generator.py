@@ -8,13 +8,40 @@ from __future__ import annotations
 
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 
 from isotrope.encoders.encoder import Encoder
+from isotrope.encoders.modes import evaluating
 from isotrope.encoders.quiet import quiet
 from isotrope.errors import InputError
 
 HEAD_WIDTH = 64  # of one attention head
+SPREAD = 0.02
+
+
+class SharedEmbeddings(nn.Module):
+    """The embeddings of a backbone, as ELECTRA's layers ask for them, then a projection to their width.
+
+    A backbone that knows positions only in its attention (DeBERTa-v3) has none to share: they are drawn at random.
+    """
+
+    def __init__(self, embeddings: nn.Module, width: int, positions: int) -> None:
+        super().__init__()
+        self.shared = embeddings
+        table: nn.Embedding = embeddings.word_embeddings  # type: ignore[assignment]
+        with evaluating(embeddings):
+            given = int(embeddings(input_ids=torch.zeros(1, 1, dtype=torch.int64, device=table.weight.device)).shape[2])
+        self.projection = nn.Identity() if given == width else nn.Linear(given, width)
+        own = getattr(embeddings, "position_embeddings", None)
+        self.positions = None if isinstance(own, nn.Module) else nn.Embedding(positions, width)
+        for part in (self.projection, self.positions):
+            if isinstance(part, nn.Linear | nn.Embedding):
+                nn.init.normal_(part.weight, std=SPREAD)
+
+    def forward(self, input_ids: Tensor, **unused: Any) -> Tensor:
+        vectors: Tensor = self.projection(self.shared(input_ids=input_ids))
+        return vectors if self.positions is None else vectors + self.positions.weight[: input_ids.shape[1]]
 
 
 class Generator(nn.Module):
@@ -29,16 +56,14 @@ class Generator(nn.Module):
 
         config: Any = encoder.backbone.config
         embeddings: Any = getattr(encoder.backbone, "embeddings", None)
-        if not all(
-            hasattr(embeddings, part) for part in ("word_embeddings", "position_embeddings", "token_type_embeddings")
-        ):
+        table = getattr(embeddings, "word_embeddings", None)
+        if not isinstance(table, nn.Embedding):
             raise InputError(
-                "The generator shares the embeddings of BERT and its kin (RoBERTa, ALBERT, ELECTRA); "
+                "The generator shares the embeddings of BERT and its kin (RoBERTa, ALBERT, DeBERTa, ELECTRA); "
                 f"a {type(encoder.backbone).__name__} keeps them otherwise."
             )
         heads = max(int(share * config.hidden_size) // HEAD_WIDTH, 1)
         width = max(round(share * config.hidden_size) // heads, 1) * heads
-        table: nn.Embedding = embeddings.word_embeddings
         with quiet():
             self.model = ElectraForMaskedLM(
                 ElectraConfig(
@@ -52,7 +77,8 @@ class Generator(nn.Module):
                     attention_probs_dropout_prob=getattr(config, "attention_probs_dropout_prob", 0.1),
                 )
             )
-        self.model.electra.embeddings = embeddings
+        self.model.electra.embeddings = SharedEmbeddings(embeddings, width, encoder.max_length)
+        self.model.electra.embeddings_project = nn.Identity()  # the shared ones come projected
         self.model.generator_lm_head.weight = table.weight
         self.width = width
 

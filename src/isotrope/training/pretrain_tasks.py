@@ -12,8 +12,9 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from isotrope.data.corpus import open_documents
-from isotrope.data.packing import held_documents, pack
+from isotrope.data.batches import Rows
+from isotrope.data.corpus import Corpus, open_documents
+from isotrope.data.packing import files_of_documents, held_documents, pack, sample_rows
 from isotrope.encoders.encoder import Encoder
 from isotrope.errors import InputError
 from isotrope.methods.frame.batch import Batch
@@ -30,7 +31,7 @@ from isotrope.training.pretrain_settings import PretrainSettings, language_task
 if TYPE_CHECKING:
     from accelerate import Accelerator
 
-HELD_ROWS = 512  # at most, always the same
+HELD_ROWS = 512  # at most, drawn from all files, always the same
 
 
 @dataclass(frozen=True)
@@ -60,6 +61,7 @@ def packed_task(
     tokenizer, loop = encoder.text_tokenizer, settings.loop()
     text = pack(sources, tokenizer, tokenizer.prefix[0], tokenizer.suffix[0], settings.length)
     _check_rows(len(text.train), "rows", settings, accelerator)
+    held = text.held[sample_rows(len(text.held), HELD_ROWS)]
     method = PackedLanguage(_language(encoder, settings), settings.length, accelerator.device)
     combined = Combined(method)
     facts = {
@@ -70,13 +72,13 @@ def packed_task(
     }
 
     def held_out() -> dict[str, Tensor]:
-        rows = torch.from_numpy(text.held[:HELD_ROWS].astype(np.int64)).to(accelerator.device)
+        rows = torch.from_numpy(held.astype(np.int64)).to(accelerator.device)
         torch.manual_seed(0)
         parts = [Batch({"rows": PackedRows(part)}, len(part), 0) for part in rows.split(settings.batch_size)]
         with accelerator.autocast():
             return {"token_losses": torch.cat([method.represent(part)["token_losses"] for part in parts])}
 
-    return Task(combined, PackedFeed(text, loop, accelerator), facts, text.held[:HELD_ROWS], held_out)
+    return Task(combined, PackedFeed(text, loop, accelerator), facts, held, held_out)
 
 
 def paired_task(
@@ -93,8 +95,7 @@ def paired_task(
     torch.manual_seed(settings.seed)  # the head is drawn
     task = method_class(method_class.Settings(**shares), encoder, settings.length, corpus)
     rows = task.prepared.select(np.arange(len(corpus)))
-    aside = held_documents(corpus.documents[rows], corpus.counts.documents)
-    train, held = rows[~aside], rows[aside][:HELD_ROWS]
+    train, held = _apart(corpus, rows, files_of_documents(sources))
     _check_rows(len(train), "pairs", settings, accelerator)
     both = language_task() in settings.methods() and not masks
     method: Method[Any] = MaskedPairs(task, _language(encoder, settings)) if both else task
@@ -112,6 +113,14 @@ def paired_task(
         return represent_held_out(combined, corpus, held, size, settings.seed)
 
     return Task(combined, CorpusFeed(combined, corpus, train, loop, accelerator), facts, held, held_out)
+
+
+def _apart(corpus: Corpus, rows: Rows, files: npt.NDArray[np.int64]) -> tuple[Rows, Rows]:
+    """(rows to train on, held-out rows): whole documents of every file; only those with a usable row are drawn."""
+    usable, of_row = np.unique(corpus.documents[rows], return_inverse=True)
+    aside = held_documents(files[usable])[of_row]
+    held = rows[aside]
+    return rows[~aside], held[sample_rows(len(held), HELD_ROWS)]
 
 
 def _language(encoder: Encoder, settings: PretrainSettings) -> MaskedLanguage[Any]:

@@ -11,14 +11,17 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TypeVar
 
 import numpy as np
 
+from isotrope.data.corpus import Sentence, running_text
 from isotrope.errors import InputError
 from isotrope.tokens.text_tokenizer import TextTokenizer
 from isotrope.views.edits import Compose, Delete, Edit, Ids, Mask, Numbers, WordEdit, ends_of
 
 PERMUTE = "permute"
+Item = TypeVar("Item")
 
 
 class Hiding(Mask):
@@ -88,7 +91,7 @@ def span_lengths(budget: int, mean: float, rng: np.random.Generator) -> Numbers:
     return np.array(lengths, dtype=np.intp)
 
 
-def permute_sentences(sentences: Sequence[Ids], share: float, rng: np.random.Generator) -> list[Ids]:
+def permute_sentences(sentences: Sequence[Item], share: float, rng: np.random.Generator) -> list[Item]:
     """⌈share · sentences⌉ of the sentences, drawn at random, change places among each other."""
     order = np.arange(len(sentences))
     moved = rng.choice(order, math.ceil(share * order.size), replace=False)
@@ -103,9 +106,9 @@ class Corruptor:
     permuted: float  # share of the sentences that change places
     edit: Edit
 
-    def __call__(self, sentences: Sequence[Ids], rng: np.random.Generator) -> Ids:
+    def __call__(self, sentences: Sequence[Sentence], rng: np.random.Generator) -> Ids:
         ordered = permute_sentences(sentences, self.permuted, rng) if self.permuted else sentences
-        return self.edit(np.concatenate(ordered), rng)
+        return self.edit(running_text(ordered), rng)
 
 
 NOISES: dict[str, type[WordEdit]] = {noise.name: noise for noise in (HideWords, Delete, Infill, Rotate)}

@@ -90,20 +90,23 @@ def _tokenizer(folder: Path) -> Any:
 
     try:
         with quiet():
-            return AutoTokenizer.from_pretrained(folder, local_files_only=True)
+            tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise InputError(f"{folder}: the tokenizer cannot be loaded ({gist(error)}).") from error
+    if tokenizer.pad_token is None and tokenizer.eos_token is not None:
+        tokenizer.pad_token = tokenizer.eos_token  # GPT-2 has none; padding is masked, so any token will do
+    return tokenizer
 
 
 def _models(folder: Path, tokenizer: Any, language_head: bool) -> tuple[Any, Any, Any]:
-    """The backbone, the tokenizer, and the backbone with its masked-language head where that is asked for."""
+    """The backbone, the tokenizer, and the backbone with its language head where that is asked for."""
     from safetensors import SafetensorError
-    from transformers import AutoModel, AutoModelForMaskedLM
+    from transformers import AutoModel
 
-    choose = AutoModelForMaskedLM if language_head else AutoModel
     settings = {"local_files_only": True, "use_safetensors": True, "dtype": torch.float32}
     try:
         with quiet():
+            choose = _headed(folder) if language_head else AutoModel
             model, report = choose.from_pretrained(
                 folder, ignore_mismatched_sizes=True, output_loading_info=True, **settings
             )
@@ -112,11 +115,24 @@ def _models(folder: Path, tokenizer: Any, language_head: bool) -> tuple[Any, Any
     _check_weights(folder, model, report, language_head)
     if language_head and any(not name.startswith(f"{model.base_model_prefix}.") for name in report["missing_keys"]):
         warnings.warn(
-            f"{folder}: the folder holds no masked-language head; a new one is drawn at random and trained from here.",
+            f"{folder}: the folder holds no language head; a new one is drawn at random and trained from here.",
             NewHeadWarning,
             stacklevel=6,
         )
     return (model.base_model, tokenizer, model) if language_head else (model, tokenizer, None)
+
+
+def _headed(folder: Path) -> Any:
+    """The class with a language head: a masked one, or a causal one for models that know no other (GPT-2)."""
+    from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForMaskedLM
+    from transformers.models.auto.modeling_auto import (
+        MODEL_FOR_CAUSAL_LM_MAPPING_NAMES,
+        MODEL_FOR_MASKED_LM_MAPPING_NAMES,
+    )
+
+    kind = AutoConfig.from_pretrained(folder, local_files_only=True).model_type
+    causal = kind in MODEL_FOR_CAUSAL_LM_MAPPING_NAMES and kind not in MODEL_FOR_MASKED_LM_MAPPING_NAMES
+    return AutoModelForCausalLM if causal else AutoModelForMaskedLM
 
 
 def _check_weights(folder: Path, model: Any, report: dict[str, Any], language_head: bool) -> None:

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from isotrope.data.corpus import Corpus, Records
+from isotrope.data.corpus import Corpus, Records, Sentence, running_text
 from isotrope.encoders.encoder import Encoder
 from isotrope.errors import InputError
 from isotrope.methods.frame.batch import Batch, View
@@ -86,18 +86,18 @@ class Decoding(Method[D], OwnTask):
         """Tokens of a text at most."""
         return self.room
 
-    def text(self, corpus: Corpus, row: int) -> list[Ids]:
+    def text(self, corpus: Corpus, row: int) -> list[Sentence]:
         """The sentences of a record's text, cut to fit."""
-        return [corpus.tokens(row)[: self.longest()]]
+        return [corpus.sentence(row).cut(self.longest())]
 
-    def example(self, text: Sequence[Ids], rng: np.random.Generator) -> tuple[Ids, Target]:
+    def example(self, text: Sequence[Sentence], rng: np.random.Generator) -> tuple[Ids, Target]:
         raise NotImplementedError
 
     def views(self, records: Records, rng: np.random.Generator) -> dict[str, View]:
         texts = [self.text(records.corpus, row) for row in records.rows]
         sources, targets = zip(*(self.example(text, rng) for text in texts), strict=True)
         return {
-            "texts": self.frame([np.concatenate(text) for text in texts]),
+            "texts": self.frame([running_text(text) for text in texts]),
             "source": self.frame(sources),
             "target": frame_targets(targets, self.encoder.text_tokenizer),
             "places": Numbers.of([target.place for target in targets]),
@@ -155,9 +155,9 @@ class TextDecoding(Decoding[T]):
         remark = "The text has no empty line between documents, so each sentence is a text by itself."
         return Prepared(remarks=(remark,))
 
-    def text(self, corpus: Corpus, row: int) -> list[Ids]:
+    def text(self, corpus: Corpus, row: int) -> list[Sentence]:
         if self.settings.unit == "sentence" or len(corpus.starts) < 2:
             return super().text(corpus, row)
-        sentences = [corpus.tokens(each) for each in run_from(corpus, row, self.longest())]
-        sentences[-1] = sentences[-1][: self.longest() - sum(map(len, sentences[:-1]))]
-        return sentences
+        *whole, last = [corpus.sentence(each) for each in run_from(corpus, row, self.longest())]
+        taken = len(running_text(whole)) if whole else 0
+        return [*whole, last.cut(self.longest() - taken)]
