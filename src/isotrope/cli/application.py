@@ -65,7 +65,10 @@ app = typer.Typer(
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 Columns = Annotated[str | None, typer.Option(help="Columns to use, by name, joined by commas.")]
 Pooling = Annotated[
-    str | None, typer.Option(help="cls, mean, max, first_last, embed_last or last2; default: the model's own.")
+    str | None,
+    typer.Option(
+        help="cls, mean, max, first_last, embed_last, last2, layer:K or layer:K:cls; default: the model's own."
+    ),
 ]
 Model = Annotated[str, typer.Argument(metavar="MODEL", help="A folder, a hub id, builtin or builtin-base.")]
 

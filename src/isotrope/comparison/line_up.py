@@ -19,7 +19,7 @@ from isotrope.comparison.method_terms import ask_method, loop_settings, loop_val
 from isotrope.comparison.terms import Contestant, Data, Files, MethodTerms, Place, Task, Terms
 from isotrope.comparison.text_choice import choose_text, text_files
 from isotrope.data.tables import check_file
-from isotrope.encoders.pooling import Pooling
+from isotrope.encoders.pooling import parse
 from isotrope.errors import InputError, nearest
 from isotrope.files import file_digest
 
@@ -72,7 +72,7 @@ def plan_comparison(
     common = loop_settings(settings, compared)
     asked = ask_methods(compared, own or {}, common)
     if pooling is not None:
-        Pooling.named(pooling, 1)  # refuses an unknown one
+        parse(pooling)  # refuses an unknown one
     place = data_dir or os.environ.get("ISOTROPE_DATA")
     benchmarks = str(place) if place else None
     judges = choose_judges(suite, benchmarks, aggregation)

@@ -12,7 +12,7 @@ from os.path import isfile
 from typing import Any
 
 from isotrope.comparison.terms import MethodTerms
-from isotrope.encoders.pooling import Pooling
+from isotrope.encoders.pooling import parse
 from isotrope.errors import InputError
 from isotrope.methods.frame.from_scratch import FromScratch
 from isotrope.methods.frame.method_registry import find, registry
@@ -30,7 +30,7 @@ def ask_method(name: str, given: Mapping[str, Any], common: Mapping[str, Any]) -
     settings = {setting.replace("-", "_"): value for setting, value in given.items()}
     pooling = settings.pop("pooling", None)
     if pooling is not None:
-        Pooling.named(pooling, 1)  # refuses an unknown one
+        parse(pooling)  # refuses an unknown one
     equal = next((setting for setting in EQUAL if setting in settings), None)
     if equal is not None:
         raise InputError(f"{equal} is the same for every method that is compared; give it once, for all of them.")
