@@ -57,7 +57,7 @@ def bert() -> BertModel:
     [
         (gpt2, "$A", "puts none before a text; take mean, or lasttoken"),
         (bert, "$A </s>", "puts none before a text"),  # as T5 frames its texts
-        (llama, "<s> $A", "reads from left to right"),
+        (llama, "<s> $A", "sees no other token, so every text would get the same vector"),
     ],
     ids=["gpt2", "t5", "llama"],
 )

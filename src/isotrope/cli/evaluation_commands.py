@@ -17,7 +17,7 @@ from isotrope.cli.options import split_names
 @app.command(cls=Command)
 def evaluate(
     encoder: Model,
-    suite: Annotated[str, typer.Option(help="sts, transfer, geometry or counterfactual.")] = "sts",
+    suite: Annotated[str, typer.Option(help="sts, transfer, geometry, layers or counterfactual.")] = "sts",
     data_dir: Annotated[
         Path | None, typer.Option(help="The evaluation data; default: the variable ISOTROPE_DATA.")
     ] = None,

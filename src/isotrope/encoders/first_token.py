@@ -17,18 +17,21 @@ from isotrope.tokens.text_tokenizer import TextTokenizer
 
 def check_first_token(pooling: Pooling, backbone: Any, tokenizer: TextTokenizer) -> None:
     """Refuse a pooling that reads the first token where that says nothing about the text."""
-    if "cls" not in pooling.modes:
-        return
+    reason = lacks_first_token(backbone, tokenizer) if "cls" in pooling.modes else ""
+    if reason:
+        raise InputError(
+            f"The pooling '{pooling.name}' reads a special first token such as [CLS], and {reason}; take mean, or "
+            "lasttoken where the model reads from left to right."
+        )
+
+
+def lacks_first_token(backbone: Any, tokenizer: TextTokenizer) -> str:
+    """Why the first token does not stand for the text; empty where it does."""
     if not tokenizer.prefix:
-        raise InputError(
-            f"The pooling '{pooling.name}' reads a special first token such as [CLS], and this model's tokenizer puts "
-            "none before a text; take mean, or lasttoken for a model that reads from left to right."
-        )
+        return "this model's tokenizer puts none before a text"
     if _causal(backbone, tokenizer):
-        raise InputError(
-            f"The pooling '{pooling.name}' reads the first token, which sees no other in this model: it reads from "
-            "left to right, so every text would get the same vector; take mean or lasttoken."
-        )
+        return "this model's sees no other token, so every text would get the same vector"
+    return ""
 
 
 def _causal(backbone: Any, tokenizer: TextTokenizer) -> bool:
