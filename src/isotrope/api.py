@@ -138,7 +138,7 @@ def pretrain(
         check_file(source)
     files = _check_files(eval_data)
     _check_output(output, resume)
-    from isotrope.evaluation.checkpoint_judge import mean_spearman
+    from isotrope.evaluation.checkpoint_judge import scored_measures
     from isotrope.methods.frame.settings import check, resolve
     from isotrope.training.pretrain_run import run_pretrain
     from isotrope.training.pretrain_settings import PretrainSettings
@@ -148,7 +148,7 @@ def pretrain(
     vocabulary = None if tokenizer is None else load(tokenizer, device="cpu").tokenizer
 
     def measure(encoder: Encoder) -> dict[str, float]:
-        return mean_spearman(encoder, files)
+        return scored_measures(encoder, files)
 
     return run_pretrain([Path(source) for source in text], Path(output), chosen, measure, resume, vocabulary)
 

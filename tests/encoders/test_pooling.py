@@ -8,7 +8,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from isotrope.encoders.pooling import MODES, POOLINGS, Pooling
+from isotrope.encoders.loading import load
+from isotrope.encoders.pooling import MODES, POOLINGS, Pooling, parse
 from isotrope.errors import InputError
 
 LAYERS = 3
@@ -17,10 +18,13 @@ CLOSE = {"rtol": 0, "atol": 1e-5}
 
 def by_definition(name: str, layers: list[np.ndarray]) -> np.ndarray:
     """``layers``: H_0 … H_L of one sentence without padding, [tokens, d]."""
+    if name.startswith("layer:"):
+        number, _, mode = name.removeprefix("layer:").partition(":")
+        return by_definition(mode or "mean", [layers[int(number)]])
     last, count = layers[-1], len(layers[-1])
-    mixes = {"first_last": layers[1], "embed_last": layers[0], "last2": layers[-2]}
+    mixes = {"first_last": 1, "embed_last": 0, "last2": -2}
     if name in mixes:
-        return sum((mixes[name][t] + last[t]) / 2 for t in range(count)) / count
+        return sum((layers[mixes[name]][t] + last[t]) / 2 for t in range(count)) / count
     if name == "cls":
         return last[0]
     if name == "lasttoken":
@@ -44,7 +48,8 @@ def padded(layers: list[list[np.ndarray]], width: int) -> tuple[list[torch.Tenso
     return list(states), mask
 
 
-ALL = sorted({*POOLINGS, *MODES})
+OF_A_LAYER = ["layer:0", "layer:1", "layer:2", "layer:-4:max", "layer:1:cls", "layer:-2:cls", "layer:2:lasttoken"]
+ALL = sorted({*POOLINGS, *MODES, *OF_A_LAYER})
 
 
 @pytest.mark.parametrize("name", ALL)
@@ -93,6 +98,51 @@ def test_layered_poolings_name_the_right_layers(layers):
         for name in ("first_last", "embed_last", "last2")
     }
     assert chosen == {"first_last": sorted({1, layers}), "embed_last": [0, layers], "last2": [layers - 1, layers]}
+
+
+@pytest.mark.parametrize(
+    ("asked", "name", "weights"),
+    [
+        ("layer:2", "layer:2", (0, 0, 1, 0)),
+        ("layer:2:mean", "layer:2", (0, 0, 1, 0)),
+        ("layer:-2", "layer:2", (0, 0, 1, 0)),
+        ("layer:-4:cls", "layer:0:cls", (1, 0, 0, 0)),
+        ("layer:1:cls+mean", "layer:1:cls+mean", (0, 1, 0, 0)),
+        ("layer:3", "mean", None),
+        ("layer:-1:max", "max", None),
+    ],
+)
+def test_a_layer_has_one_name_however_it_is_spelt(asked, name, weights):
+    pooling = Pooling.named(asked, LAYERS)
+    assert (pooling.name, pooling.layer_weights) == (name, weights)
+    assert Pooling.named(pooling.name, LAYERS) == pooling
+    if weights is not None:
+        assert Pooling.weighted(pooling.modes, weights) == pooling
+
+
+@pytest.mark.parametrize("name", ["layer:4", "layer:-5", "layer:13:cls"])
+def test_a_layer_that_the_model_does_not_have_is_refused_with_those_it_has(name, bert):
+    with pytest.raises(InputError, match=rf"'{name}' asks for layer .*has the layers 0 \(embeddings\) to 3"):
+        load(bert, pooling=name)
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("layer:", "names no layer"),
+        ("layer:two", "names no layer"),
+        ("layer:1+layer:2", "names no layer"),
+        ("layer:1:", "Unknown pooling ''"),
+        ("layer:1:men", "did you mean 'mean'"),
+        ("layer:1:first_last", "Unknown pooling 'first_last'"),
+        ("mean+layer:1", "Unknown pooling 'layer:1'; did you mean 'layer:K'"),
+        ("layer1", "did you mean 'layer:K'"),
+    ],
+)
+def test_a_layer_that_is_misspelt_is_refused_before_a_model_is_there(name, said):
+    for look in (parse, lambda name: Pooling.named(name, 2)):
+        with pytest.raises(InputError, match=said):
+            look(name)
 
 
 def test_a_mix_of_layers_takes_the_name_it_deserves():

@@ -23,6 +23,7 @@ from isotrope.errors import InputError
 from isotrope.towers.heads import tanh_head
 
 POOLINGS = ("cls", "mean", "max", "first_last", "embed_last", "last2", "cls+mean")
+OF_A_LAYER = ("layer:0", "layer:1", "layer:1:cls", "layer:0:max", "layer:1:cls+mean")
 CLOSE = {"rtol": 0, "atol": 1e-5}
 
 
@@ -54,7 +55,7 @@ def snapshot(folder: Path) -> dict[str, bytes]:
 
 
 @pytest.mark.parametrize("parts", [(), ("dense", "unit")], ids=["bare", "dense-unit"])
-@pytest.mark.parametrize("pooling", POOLINGS)
+@pytest.mark.parametrize("pooling", [*POOLINGS, *OF_A_LAYER])
 @pytest.mark.parametrize("name", ["bert", "roberta"])
 def test_a_saved_folder_gives_the_same_vectors_everywhere(
     name, pooling, parts, request, tmp_path, texts, vectors_elsewhere

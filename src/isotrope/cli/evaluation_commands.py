@@ -18,7 +18,7 @@ from isotrope.cli.options import split_names
 def evaluate(
     encoder: Model,
     suite: Annotated[
-        str, typer.Option(help="sts, transfer, retrieval, answers, linear, geometry or counterfactual.")
+        str, typer.Option(help="sts, transfer, retrieval, answers, linear, layers, geometry or counterfactual.")
     ] = "sts",
     data_dir: Annotated[
         Path | None, typer.Option(help="The evaluation data; default: the variable ISOTROPE_DATA.")

@@ -20,7 +20,7 @@ from isotrope.comparison.terms import Contestant, Data, Files, MethodTerms, Plac
 from isotrope.comparison.text_choice import choose_text, text_files
 from isotrope.data.tables import check_file
 from isotrope.encoders.encoder import Encoder
-from isotrope.encoders.pooling import Pooling
+from isotrope.encoders.pooling import parse
 from isotrope.encoders.read_out import named, with_read_out
 from isotrope.errors import InputError, nearest
 from isotrope.files import file_digest
@@ -79,7 +79,7 @@ def plan_comparison(
     asked = ask_methods(compared, own or {}, common)
     pooling = named(pooling)
     if pooling is not None:
-        Pooling.named(pooling, 1)  # refuses an unknown one
+        parse(pooling)  # refuses an unknown one
     place = data_dir or os.environ.get("ISOTROPE_DATA")
     benchmarks = str(place) if place else None
     judges = choose_judges(suite, benchmarks, aggregation)

@@ -12,7 +12,7 @@ from os.path import isfile
 from typing import Any
 
 from isotrope.comparison.terms import MethodTerms
-from isotrope.encoders.pooling import Pooling
+from isotrope.encoders.pooling import parse
 from isotrope.encoders.read_out import named
 from isotrope.errors import InputError
 from isotrope.methods.frame.from_scratch import FromScratch
@@ -31,7 +31,7 @@ def ask_method(name: str, given: Mapping[str, Any], common: Mapping[str, Any]) -
     settings = {setting.replace("-", "_"): value for setting, value in given.items()}
     pooling = named(settings.pop("pooling", None))
     if pooling is not None:
-        Pooling.named(pooling, 1)  # refuses an unknown one
+        parse(pooling)  # refuses an unknown one
     equal = next((setting for setting in EQUAL if setting in settings), None)
     if equal is not None:
         raise InputError(f"{equal} is the same for every method that is compared; give it once, for all of them.")

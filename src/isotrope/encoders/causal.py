@@ -9,13 +9,15 @@ mean and lasttoken suit it, cls does not (the first token sees nothing else).
 from __future__ import annotations
 
 import copy
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 
-from isotrope.encoders.encoder import Encoder
 from isotrope.encoders.modes import evaluating
 from isotrope.errors import InputError
+
+if TYPE_CHECKING:
+    from isotrope.encoders.encoder import Encoder
 
 
 def make_causal(encoder: Encoder) -> None:

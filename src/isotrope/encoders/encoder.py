@@ -15,6 +15,7 @@ import numpy.typing as npt
 import torch
 from torch import nn
 
+from isotrope.encoders.first_token import check_first_token
 from isotrope.encoders.modes import evaluating
 from isotrope.encoders.parts.part import VectorPart
 from isotrope.encoders.parts.token_weights import TokenWeighting
@@ -97,6 +98,7 @@ class Encoder(nn.Module):
         self.pooling = (
             Pooling.named(pooling, backbone.config.num_hidden_layers) if isinstance(pooling, str) else pooling
         )
+        check_first_token(self.pooling, backbone, self.text_tokenizer)
         self.register_module("token_weights", token_weights)  # one that comes later takes the same place
         self.parts = nn.ModuleList(parts)
         positions = self._positions()

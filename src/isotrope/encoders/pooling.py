@@ -7,15 +7,20 @@ Special tokens count as tokens everywhere; padding never does. H_0 is the embedd
     first_last   mean over the tokens of (H_1 + H_L) / 2
     embed_last   mean over the tokens of (H_0 + H_L) / 2      (what SimCSE's printed BERT baseline really used)
     last2        mean over the tokens of (H_{L-1} + H_L) / 2
+    layer:K      mean over the tokens of H_K; layer:K:cls, layer:K:max … pool H_K in another way
+                 K runs from 0 to L; a negative one counts from the end, so layer:-2 is H_{L-1}
 
 Folders of sentence-transformers may also name lasttoken, weightedmean, mean_sqrt_len_tokens, and several joined by "+".
 With weights of tokens (token_weights.py, attention.py) a mean is a weighted one.
 
-Take the pooling that the model was trained with; cls of a model that never trained its first token says little.
+Take the pooling that the model was trained with; cls of a model that never trained its first token says little, and
+cls of a model without such a token is refused (first_token.py). Which layer of a raw language model is best is a
+question for ``isotrope evaluate --suite layers``.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -26,6 +31,7 @@ from isotrope.errors import InputError, nearest
 MODES = ("cls", "max", "mean", "mean_sqrt_len_tokens", "weightedmean", "lasttoken")
 LAYERED = {"first_last": (1, -1), "embed_last": (0, -1), "last2": (-2, -1)}
 POOLINGS = ("cls", "mean", "max", *LAYERED)
+LAYER = "layer:"
 
 
 @dataclass(frozen=True)
@@ -40,13 +46,24 @@ class Pooling:
     def named(cls, name: str, layers: int) -> Pooling:
         """The pooling of that name for a backbone of ``layers`` layers."""
         if name in LAYERED:
-            chosen = {index % (layers + 1) for index in LAYERED[name]}
-            return cls(name, ("mean",), tuple(float(layer in chosen) for layer in range(layers + 1)))
-        modes = tuple(name.split("+"))
-        for mode in modes:
-            if mode not in MODES:
-                raise InputError(f"Unknown pooling '{mode}'{nearest(mode, {*POOLINGS, *MODES})}")
-        return cls(name, modes)
+            return cls(name, ("mean",), _mixed(LAYERED[name], layers))
+        layer, modes = parse(name)
+        if layer is None:
+            return cls(name, modes)
+        if not -layers - 1 <= layer <= layers:
+            raise InputError(
+                f"The pooling '{name}' asks for layer {layer}; this model has the layers 0 (embeddings) to {layers}."
+            )
+        return cls._of_layer(layer % (layers + 1), modes, layers)
+
+    @classmethod
+    def _of_layer(cls, layer: int, modes: tuple[str, ...], layers: int) -> Pooling:
+        """One layer under one name, however it was spelt; the last layer is what a pooling without layers reads."""
+        joined = "+".join(modes)
+        if layer == layers:
+            return cls(joined, modes)
+        name = f"{LAYER}{layer}" if modes == ("mean",) else f"{LAYER}{layer}:{joined}"
+        return cls(name, modes, _mixed((layer,), layers))
 
     @classmethod
     def weighted(cls, modes: tuple[str, ...], weights: Sequence[float], called: str = "") -> Pooling:
@@ -56,6 +73,9 @@ class Pooling:
             known = cls.named(name, layers)
             if modes == known.modes and tuple(weights) == known.layer_weights:
                 return known
+        alone = [layer for layer, weight in enumerate(weights) if weight]
+        if len(alone) == 1 and alone[0] < layers and weights[alone[0]] > 0:
+            return cls._of_layer(alone[0], modes, layers)
         return cls("+".join(modes), modes, tuple(weights))
 
     @property
@@ -77,6 +97,36 @@ class Pooling:
             )
         pooled = [pool(mode, states, mask, weights) for mode in self.modes]
         return pooled[0] if len(pooled) == 1 else torch.cat(pooled, dim=-1)
+
+
+def parse(name: str) -> tuple[int | None, tuple[str, ...]]:
+    """The layer that a pooling names, if it names one, and its modes; an unknown name is refused.
+
+    Whether a model has that layer is for ``Pooling.named`` to say; use this to check a name before a model is loaded.
+    """
+    if name in LAYERED:
+        return None, ("mean",)
+    layer, rest = None, name
+    if name.startswith(LAYER):
+        number, colon, given = name.removeprefix(LAYER).partition(":")
+        rest = given if colon else "mean"
+        if not re.fullmatch(r"-?\d+", number):
+            raise InputError(
+                f"The pooling '{name}' names no layer: layer:K and layer:K:cls take a number K, such as layer:4."
+            )
+        layer = int(number)
+    modes = tuple(rest.split("+"))
+    for mode in modes:
+        if mode not in MODES:
+            known = MODES if layer is not None else {*POOLINGS, *MODES, f"{LAYER}K"}
+            raise InputError(f"Unknown pooling '{mode}'{nearest(mode, known)}")
+    return layer, modes
+
+
+def _mixed(chosen: Sequence[int], layers: int) -> tuple[float, ...]:
+    """Weight 1 for each chosen one of H_0 … H_L, 0 for the others."""
+    numbers = {index % (layers + 1) for index in chosen}
+    return tuple(float(layer in numbers) for layer in range(layers + 1))
 
 
 def pool(

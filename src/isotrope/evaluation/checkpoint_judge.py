@@ -6,13 +6,19 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
+
 from isotrope.data.batches import Rows
 from isotrope.data.corpus import Corpus
 from isotrope.encoders.encoder import Encoder
 from isotrope.errors import InputError
+from isotrope.evaluation.geometry import alignment, uniformity
 from isotrope.evaluation.label_free import label_free, natural_pairs
-from isotrope.evaluation.sts import spearman_of_file
+from isotrope.evaluation.scored_pairs import read_pairs
+from isotrope.measures.correlation import spearman
 from isotrope.training.state import Judge, Judgement
+
+POSITIVE_SHARE = 0.8  # of the highest score of a file: 4 of 5
 
 
 def make_judge(corpus: Corpus, held_rows: Rows, eval_data: Sequence[str | os.PathLike[str]]) -> Judge:
@@ -29,15 +35,37 @@ def make_judge(corpus: Corpus, held_rows: Rows, eval_data: Sequence[str | os.Pat
         if len(pairs[1]) >= 2:
             measures.update(label_free(encoder, pairs))
         if eval_data:
-            measures |= mean_spearman(encoder, eval_data)
+            measures |= scored_measures(encoder, eval_data)
             chosen_by = "spearman"
         return Judgement(measures, chosen_by)
 
     return judge
 
 
-def mean_spearman(encoder: Encoder, files: Sequence[str | os.PathLike[str]]) -> dict[str, float]:
-    """Spearman × 100, the mean of several files first."""
-    found = {Path(file).name.split(".tsv")[0]: 100 * spearman_of_file(encoder, file) for file in files}
-    mean = {"spearman": sum(found.values()) / len(found)} if found else {}
-    return {**mean, **({f"spearman {name}": value for name, value in found.items()} if len(found) > 1 else {})}
+def scored_measures(encoder: Encoder, files: Sequence[str | os.PathLike[str]]) -> dict[str, float]:
+    """Spearman × 100, ``eval_alignment`` and ``eval_uniformity`` of files of scored pairs, each the mean of the files.
+
+    Several files have their Spearman beside the mean as well.
+    """
+    found = {Path(file).name.split(".tsv")[0]: _of_file(encoder, file) for file in files}
+    names = dict.fromkeys(name for measures in found.values() for name in measures)
+    mean = {name: _mean([one[name] for one in found.values() if name in one]) for name in names}
+    return {**mean, **({f"spearman {file}": one["spearman"] for file, one in found.items()} if len(found) > 1 else {})}
+
+
+def _of_file(encoder: Encoder, file: str | os.PathLike[str]) -> dict[str, float]:
+    """The plane of SimCSE on the pairs that Spearman is taken of: alignment of the pairs that people find alike (above
+    four fifths of the highest score: 4 of 5), uniformity of all sentences, repeats included.
+    """
+    pairs = read_pairs(file)
+    both = encoder.encode(pairs.texts, normalize_embeddings=True, show_progress_bar=False).astype(np.float64)
+    first, second = both[: len(pairs.gold)], both[len(pairs.gold) :]
+    found = {"spearman": 100 * spearman((first * second).sum(axis=1), pairs.gold)}
+    alike = pairs.gold > POSITIVE_SHARE * pairs.gold.max()
+    if alike.any():
+        found["eval_alignment"] = alignment(first[alike], second[alike])
+    return {**found, "eval_uniformity": uniformity(both)}
+
+
+def _mean(values: list[float]) -> float:
+    return sum(values) / len(values)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 from isotrope.errors import InputError
-from isotrope.report.figure_parts import Figure, Panel, Series, Style
+from isotrope.report.figure_parts import Figure, Panel, Series, Style, Trail
 
 SHAPES = {"circle": "o", "square": "s", "triangle": "^", "diamond": "D"}
 INK, SOFT, GRID = "#1b1f24", "#57606a", "#eaeef2"
@@ -73,12 +74,22 @@ def _plane(axes: Any, figure: Figure, panel: Panel) -> None:
     for series in panel.series:
         if series.trail is not None:
             axes.plot(series.trail.x, series.trail.y, marker="o", ms=3, alpha=0.8, **_line(series.style))
+            _arrows(axes, series.trail, series.style.colour)
     for series in panel.series:  # over the trails
         shape, look = SHAPES[series.style.marker], {"color": series.style.colour, "ms": 9, "mec": "white"}
         axes.plot(series.x, _values(series), shape, label=series.name, zorder=3, **look)
     axes.margins(0.12)
     axes.set_xlabel(figure.x.label)
     axes.set_ylabel(figure.y.label)
+
+
+def _arrows(axes: Any, trail: Trail, colour: str) -> None:
+    """A head on the way from each checkpoint to the next, so that print shows the direction of training."""
+    places = list(zip(trail.x, trail.y, strict=True))
+    for start, end in pairwise(places):
+        if start != end:
+            middle = tuple((a + b) / 2 for a, b in zip(start, end, strict=True))
+            axes.annotate("", xy=middle, xytext=start, arrowprops={"arrowstyle": "-|>", "color": colour, "lw": 0})
 
 
 def _intervals(axes: Any, figure: Figure, panel: Panel) -> None:

@@ -6,7 +6,9 @@ from collections.abc import Callable
 
 from isotrope.report.figure_parts import Figure
 from isotrope.report.findings import Findings
-from isotrope.report.score_figures import plane, scores, training
+from isotrope.report.plane_figures import plane
+from isotrope.report.read_out_figures import read_out
+from isotrope.report.score_figures import scores, training
 from isotrope.report.space_figures import density, layers, sentence_map, spectrum
 
 FIGURES: dict[str, Callable[[Findings], Figure | None]] = {
@@ -15,6 +17,7 @@ FIGURES: dict[str, Callable[[Findings], Figure | None]] = {
     "training": training,
     "spectrum": spectrum,
     "layers": layers,
+    "read-out": read_out,
     "density": density,
     "map": sentence_map,
 }

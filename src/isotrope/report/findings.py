@@ -10,6 +10,7 @@ from typing import Any
 
 from isotrope.evaluation.geometry_description import TextGeometry
 from isotrope.evaluation.geometry_pairs import PairGeometry
+from isotrope.evaluation.layer_suite import LayerSweep
 from isotrope.report.alarms import Alarm
 from isotrope.report.subjects import Checkpoint
 
@@ -119,7 +120,7 @@ class Neighbourhood:
 
 @dataclass(frozen=True)
 class Findings:
-    """What figures and page are made of. ``plane`` is by what it was taken on: "text" | "sts"."""
+    """What figures and page are made of. ``plane`` is by what it was taken on: "text" | "sts" | "eval"."""
 
     subjects: list[SubjectCard]
     text: TextFacts
@@ -128,6 +129,7 @@ class Findings:
     trails: dict[str, list[Checkpoint]]
     geometry: dict[str, TextGeometry]
     pairs: dict[str, PairGeometry]
+    read_outs: dict[str, LayerSweep]
     map: MapLayout
     neighbours: list[Neighbourhood]
     warnings: list[Alarm]
@@ -144,6 +146,7 @@ class Findings:
             "trails": {name: [one.to_json() for one in trail] for name, trail in self.trails.items()},
             "geometry": {name: asdict(shape) for name, shape in self.geometry.items()},
             "pairs": {name: asdict(shape) for name, shape in self.pairs.items()},
+            "read_outs": {name: sweep.to_dict() for name, sweep in self.read_outs.items()},
             "map": asdict(self.map),
             "neighbours": [asdict(one) for one in self.neighbours],
             "warnings": [asdict(one) for one in self.warnings],

@@ -16,6 +16,7 @@ from isotrope.evaluation.benchmark_files import find_task
 from isotrope.evaluation.geometry_description import TextGeometry, describe_encoded
 from isotrope.evaluation.geometry_pairs import PairGeometry, describe_pairs
 from isotrope.evaluation.label_free import Pairs, measures_of, partner_ranks
+from isotrope.evaluation.layer_suite import LayerSweep, read_splits, sweep_layers
 from isotrope.evaluation.results import Results
 from isotrope.evaluation.scored_pairs import read_pairs
 from isotrope.evaluation.sts import TASKS, evaluate_sts
@@ -24,6 +25,7 @@ from isotrope.measures.unit_vectors import unit_rows
 from isotrope.progress import bar, hidden
 from isotrope.report import alarms
 from isotrope.report import sentence_map as maps
+from isotrope.report.checkpoint_planes import eval_plane
 from isotrope.report.findings import Findings, Point, Score, SubjectCard, TextFacts
 from isotrope.report.map_layout import around_queries, around_typical, lay_out_spaces
 from isotrope.report.score_tables import RESAMPLES, PairJudgement, planes, sts_scores, text_scores
@@ -42,6 +44,7 @@ class Measured:
     judged: PairJudgement | None  # None: the text has no natural pairs
     sts: Results | None  # None: there are no benchmarks
     pairs: PairGeometry | None
+    sweep: LayerSweep | None
 
 
 def measure(
@@ -59,6 +62,7 @@ def measure(
             found[subject.name] = measure_subject(subject, texts, data_dir, queries, seed)
             advance(1, note=subject.name)
     leader = next((one.name for one in cast.subjects if one.role != "start"), cast.subjects[0].name)
+    cards = {name: one.card for name, one in found.items()}
     shapes = {name: one.shape for name, one in found.items()}
     spaces = {name: one.vectors for name, one in found.items()}
     asked = {name: one.asked for name, one in found.items()}
@@ -70,13 +74,17 @@ def measure(
         else around_typical(spaces, texts.sample, leader, seed)
     )
     return Findings(
-        subjects=[one.card for one in found.values()],
+        subjects=[*cards.values()],
         text=TextFacts(texts.name, texts.total, texts.duplicates, len(texts.sample), seed),
         scores=sts_scores(results) if results else text_scores(judged, texts),
-        plane=planes(judged, results, texts),
+        plane={
+            **planes(judged, results, texts),
+            **eval_plane(cast.runs, {name: one.card for name, one in found.items()}),
+        },
         trails={run.name: run.trail for run in cast.runs if run.trail},
         geometry=shapes,
         pairs={name: one.pairs for name, one in found.items() if one.pairs is not None},
+        read_outs={name: one.sweep for name, one in found.items() if one.sweep is not None},
         map=lay_out_spaces(spaces, texts.sample, leader, seed),
         neighbours=near,
         warnings=alarms.all_warnings(cast, texts, protect(protected) if protected else None, shapes),
@@ -93,11 +101,12 @@ def measure_subject(
         described, vectors = describe_encoded(encoder, texts.sample, seed)
     except InputError as error:  # which of several models it was
         raise InputError(f"{subject.name}: {error}") from error
-    sts, pairs = None, None
+    sts, pairs, sweep = None, None, None
     if data_dir is not None:
         sts = evaluate_sts(encoder, data_dir, seed=seed, resamples=RESAMPLES)
         first, second, gold, _ = read_pairs(find_task(Path(data_dir) / "sts", TASKS["STS-B"]))
         pairs = describe_pairs(encoder, first, second, gold.tolist())
+        sweep = sweep_layers(encoder, read_splits(Path(data_dir) / "sts"), seed, RESAMPLES)
     return Measured(
         card=card(subject, encoder),
         shape=described,
@@ -106,6 +115,7 @@ def measure_subject(
         judged=judge_pairs(encoder, texts.pairs, seed) if len(texts.pairs[1]) >= 2 else None,
         sts=sts,
         pairs=pairs,
+        sweep=sweep,
     )
 
 

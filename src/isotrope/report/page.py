@@ -25,6 +25,9 @@ from isotrope.report.page_sections import (
     title,
     warnings_section,
 )
+from isotrope.report.page_tables import folded_table, pooling_keys
+from isotrope.report.plane_figures import checkpoint_table
+from isotrope.report.read_out_figures import pooling_styles, read_out_table
 from isotrope.report.subject_styles import styles
 from isotrope.version import __version__
 
@@ -39,9 +42,15 @@ def write_page(findings: Findings, figures: dict[str, Figure]) -> str:
     sections = [
         warnings_section(findings),
         figure_section(figures.get("scores"), after=score_rows(findings)),
-        figure_section(figures.get("plane")),
+        figure_section(figures.get("plane"), after=folded_table("Every checkpoint", checkpoint_table(findings))),
         figure_section(figures.get("map"), before=group_keys(findings)),
-        *(figure_section(figures.get(name)) for name in ("density", "spectrum", "layers", "training")),
+        *(figure_section(figures.get(name)) for name in ("density", "spectrum", "layers")),
+        figure_section(
+            figures.get("read-out"),
+            before=pooling_keys(pooling_styles(findings.read_outs)),
+            after=folded_table("Every read-out", read_out_table(findings)),
+        ),
+        figure_section(figures.get("training")),
         neighbours_section(findings),
         settings_section(findings),
     ]

@@ -123,7 +123,7 @@ def figure_section(figure: Figure | None, before: str = "", after: str = "") -> 
     name = escape(figure.name)
     body = f'<div class="panels" data-figure="{name}">{panels}</div>'
     if len(figure.panels) == 1 and figure.chart != "map":
-        body = f'<div class="alone">{body}<div class="side">{caption}</div></div>'
+        body = f'{before}<div class="alone">{body}<div class="side">{caption}</div></div>'
     else:
         body = f"{caption}{before}{body}"
     return f'<section id="{name}"><h2>{escape(figure.title)}</h2>{body}{after}</section>'

@@ -1,11 +1,10 @@
-"""Figures of how good the subjects are, and how they came there: scores, alignment and uniformity, training."""
+"""Figures of how good the subjects are, and how they came there: scores and training."""
 
 from __future__ import annotations
 
-from isotrope.report.figure_parts import Axis, Figure, Panel, Series, Trail
-from isotrope.report.findings import Findings, Plane, Point, Score, SubjectCard
+from isotrope.report.figure_parts import Axis, Figure, Panel, Series
+from isotrope.report.findings import Findings, Score, SubjectCard
 from isotrope.report.subject_styles import styles
-from isotrope.report.subjects import Checkpoint
 
 MEASURES = {
     "retrieval_mrr": "MRR without labels",
@@ -13,7 +12,6 @@ MEASURES = {
     "effective_rank": "Effective rank",
     "mean_cosine": "Mean cosine of two sentences",
 }
-PLACES = {"text": "On your text", "sts": "On STS-B"}
 
 
 def scores(findings: Findings) -> Figure | None:
@@ -44,54 +42,6 @@ def scores(findings: Findings) -> Figure | None:
         x=Axis("Spearman × 100" if table.suite == "sts" else "× 100"),
         y=Axis(categories=table.tasks),
         panels=[Panel("", series)],
-    )
-
-
-def plane(findings: Findings) -> Figure | None:
-    """Every subject, and every checkpoint of a run as a trail."""
-    if not findings.plane:
-        return None
-    return Figure(
-        name="plane",
-        title="Alignment and uniformity",
-        chart="plane",
-        caption="Left is more spread out, down is positives closer together: the lower left corner is the place to be. "
-        "Small dots are checkpoints, the large mark is the model that was kept.",
-        x=Axis("uniformity (lower: more spread out)"),
-        y=Axis("alignment (lower: positives closer)"),
-        panels=[_plane_panel(findings, where, found) for where, found in findings.plane.items()],
-    )
-
-
-def _plane_panel(findings: Findings, where: str, found: Plane) -> Panel:
-    style = styles(findings.subjects)
-    trails = findings.trails if where == "text" else {}
-    series = [
-        Series(
-            name=name,
-            style=style[name],
-            x=[point.uniformity],
-            y=[point.alignment],
-            hover=[_placed(name, point)],
-            trail=_trail(name, trails.get(name, [])),
-        )
-        for name, point in found.points.items()
-    ]
-    return Panel(PLACES[where], series, found.of)
-
-
-def _trail(name: str, checkpoints: list[Checkpoint]) -> Trail | None:
-    points = {
-        one.step: Point(one.measures["alignment"], one.measures["uniformity"])
-        for one in checkpoints
-        if "uniformity" in one.measures
-    }
-    if not points:
-        return None
-    return Trail(
-        x=[point.uniformity for point in points.values()],
-        y=[point.alignment for point in points.values()],
-        hover=[_placed(f"{name}, step {step}", point) for step, point in points.items()],
     )
 
 
@@ -135,7 +85,3 @@ def _curve(findings: Findings, card: SubjectCard, measure: str, label: str) -> S
 def _scored(score: Score) -> str:
     interval = "" if score.low is None else f" ({score.low:.1f} to {score.high:.1f})"
     return f"{score.value:.2f}{interval}"
-
-
-def _placed(name: str, point: Point) -> str:
-    return f"{name}\nuniformity {point.uniformity:.3f}, alignment {point.alignment:.3f}"
