@@ -96,6 +96,13 @@ def test_golden_value_and_the_mask_does_not_hang_on_the_temperature(
         assert float(terms["contrastive"]) == pytest.approx(0.442866, abs=1e-6)
 
 
+def test_golden_value_of_the_printed_formula(build: Build, tiny: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    method = build(tiny, temperature=0.5, ascent_steps=0, positive_in_denominator=False)
+    monkeypatch.setattr(method, "draw", lambda *_: with_cosines(NOISE))
+    given = {"first": torch.eye(3, 4), "second": with_cosines(C), "complement": torch.linalg.cholesky(OTHER)}
+    assert float(method.loss(given, torch.Generator())["contrastive"]) == pytest.approx(-0.633812, abs=1e-6)
+
+
 def test_as_similar_as_the_threshold_is_too_similar(build: Build, tiny: Path) -> None:
     method = build(tiny, threshold=1.0)
     given = {"first": torch.zeros(3, 2), "complement": torch.tensor([[1.0, 0], [2.0, 0], [0, 1.0]])}
