@@ -1,4 +1,4 @@
-"""Retrieval: the ranking is exact, TF-IDF stands beside it, a set is read with its mistakes named."""
+"""Retrieval: the ranking is exact, TF-IDF is next to it, a set is read with its mistakes named."""
 
 from __future__ import annotations
 
@@ -169,6 +169,9 @@ def test_what_is_missing_is_refused_before_the_model_is_loaded(tmp_path: Path) -
     (files,) = find_sets(tmp_path)
     with pytest.raises(InputError, match="no column query_id; columns found: 'query', 'document'"):
         read_set(files)
+    write(tmp_path, qrels=["1\tz\t1"])
+    with pytest.raises(InputError, match="document 'z' is not in"):
+        isotrope.evaluate("no/such/model", "retrieval", tmp_path)
 
 
 def test_tf_idf_on_the_real_sets_is_the_known_one(shared_data: Path) -> None:

@@ -25,6 +25,7 @@ from isotrope.evaluation.benchmark_files import data_folder, find_task
 from isotrope.evaluation.lexical import DESCRIPTION, TITLE, lexical_cosines
 from isotrope.evaluation.linear import LabelledSource, read_labelled
 from isotrope.evaluation.results import Results, read_out
+from isotrope.evaluation.retrieval_files import FOLDER
 from isotrope.evaluation.suite import Options, Suite, SuiteCard
 from isotrope.evaluation.text_vectors import TextVectors
 from isotrope.measures.intervals import Interval, percentile_interval
@@ -76,20 +77,14 @@ class Answers(Suite):
     @classmethod
     def check(cls, options: Options) -> None:
         super().check(options)
-        if options.texts is None:
-            answer_file(options.data_dir)
+        read_candidates(_source(options), options.columns)
 
     def run(self, encoder: Encoder, options: Options) -> Results:
-        source = answer_file(options.data_dir) if options.texts is None else options.texts
-        return evaluate_answers(encoder, source, options.columns, options.seed, options.resamples)
+        return evaluate_answers(encoder, _source(options), options.columns, options.seed, options.resamples)
 
     def summary(self, results: Results) -> dict[str, float]:
         found = results.scores["answers"]["encoder"]
         return {f"answers_{name}": found[name]["value"] for name in ("map", "mrr", "auc")}
-
-
-def answer_file(data_dir: str | os.PathLike[str] | None) -> Path:
-    return find_task(data_folder(data_dir) / "retrieval", TASK)
 
 
 def evaluate_answers(
@@ -159,6 +154,10 @@ def area(scores: Floats, right: npt.NDArray[np.bool_]) -> float:
     hits = int(right.sum())
     above = rankdata(scores)[right].sum() - hits * (hits + 1) / 2
     return float(above / (hits * (len(right) - hits)))
+
+
+def _source(options: Options) -> Texts:
+    return options.texts if options.texts is not None else find_task(data_folder(options.data_dir) / FOLDER, TASK)
 
 
 def _drawn(groups: Sequence[npt.NDArray[np.int64]], rng: np.random.Generator) -> npt.NDArray[np.int64]:

@@ -26,7 +26,7 @@ def lexical_order(documents: Sequence[str], queries: Sequence[str], top: int) ->
     except ValueError:  # no word but stop words
         return np.tile(np.arange(min(top, len(documents))), (len(queries), 1))
     asked = model.transform(queries)
-    blocks = [(asked[start : start + AT_ONCE] @ known).toarray() for start in range(0, len(queries), AT_ONCE)]
+    blocks = ((asked[start : start + AT_ONCE] @ known).toarray() for start in range(0, len(queries), AT_ONCE))
     return np.concatenate([np.argsort(-scores, axis=1, kind="stable")[:, :top] for scores in blocks])
 
 

@@ -52,7 +52,7 @@ class Retrieval(Suite):
     @classmethod
     def check(cls, options: Options) -> None:
         super().check(options)
-        find_sets(data_folder(options.data_dir))
+        read_sets(options.data_dir)
 
     def run(self, encoder: Encoder, options: Options) -> Results:
         return evaluate_retrieval(encoder, options.data_dir, options.seed, options.resamples)
@@ -70,7 +70,7 @@ def evaluate_retrieval(
 
     Intervals are those of nDCG, by a bootstrap of the queries.
     """
-    sets, orders = zip(*(prepared(files, files.state()) for files in find_sets(data_folder(data_dir))), strict=True)
+    sets, orders = zip(*read_sets(data_dir), strict=True)
     every = (text for found in sets for text in (*found.documents, *found.queries))
     vectors = TextVectors.encoded(encoder, every, normalize=True)
     rng = np.random.default_rng(seed)
@@ -107,7 +107,12 @@ def nearest(found: RetrievalSet, vectors: TextVectors, device: torch.device) -> 
     return np.asarray(torch.cat(rows).cpu().numpy())
 
 
-@lru_cache(maxsize=8)
+def read_sets(data_dir: str | os.PathLike[str] | None) -> list[tuple[RetrievalSet, Rows]]:
+    """Every set of the folder, with its order by TF-IDF."""
+    return [prepared(files, files.state()) for files in find_sets(data_folder(data_dir))]
+
+
+@lru_cache(maxsize=32)
 def prepared(files: SetFiles, state: tuple[tuple[int, int], ...]) -> tuple[RetrievalSet, Rows]:
     """A set and its order by TF-IDF. A comparison judges dozens of encoders: what does not hang on the encoder is kept.
 
