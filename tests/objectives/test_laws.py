@@ -325,7 +325,7 @@ def test_tensors_that_do_not_fit_get_a_sentence(name: str) -> None:
         with pytest.raises(InputError, match=key):
             loss({**vectors, key: tensor[..., :-1]})
         if key not in ("queue", "noise", "concepts"):  # these have as many rows as they like
-            with pytest.raises(InputError, match=r"anchors|" + key):
+            with pytest.raises(InputError, match=r"anchors|negatives|" + key):
                 loss({**vectors, key: tensor[:-1]})
     for key in {"labels", "weights", "neighbours"} & set(loss.given):
         with pytest.raises(InputError, match=f"{key} must be"):
