@@ -66,7 +66,7 @@ OWN: dict[str, dict[str, Any]] = {  # small enough for a tiny encoder, and with 
     "fine-tune": {"dropout": 0.0},  # the head has its own
     "word2vec": {"dimension": 1, "window": 2},  # its vectors begin within ±0.5/dimension
 }
-LEAST = {"word2vec": 0.02}  # its second table begins at 0
+LEAST = {"word2vec": 0.02, "simclr, semi-hard": 0.02}  # its second table begins at 0; a hinge has no temperature
 NAMES = [name for name, method in registry().items() if method.card.kind == "training"]
 VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {  # settings of a method that gather or draw in another way
     "moco, end-to-end": ("moco", {"mechanism": "end-to-end", "queue": None}),

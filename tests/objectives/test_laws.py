@@ -30,6 +30,7 @@ from isotrope.objectives import (
     neighbour_prediction,
     neighbourhood,
     nt_xent,
+    pooled_triplets,
     queue_nce,
     relational,
     self_guided,
@@ -136,6 +137,30 @@ CASES = {
     "triplet, cosine": case(
         triplet, TRIPLE, "anchor positive negative", tempered=False, given={"margin": 1.5, "distance": "cosine"}
     ),
+    "triplet, dot": case(
+        triplet,
+        TRIPLE,
+        "anchor positive negative",
+        cosine=False,
+        tempered=False,
+        given={"margin": 1.5, "distance": "dot"},
+    ),
+    **{
+        f"pooled_triplets, {distance}": case(
+            pooled_triplets,
+            {"anchors": (6, 4), "candidates": (6, 4)},
+            cosine=distance == "cosine",
+            tempered=False,
+            given={
+                "positive": torch.arange(6),
+                "negatives": ~torch.eye(6, dtype=torch.bool),
+                "mining": "batch-all",
+                "margin": 1.5,
+                "distance": distance,
+            },
+        )
+        for distance in ("euclidean", "cosine", "dot")
+    },
     **{
         loss.__name__: case(
             loss,
@@ -214,6 +239,7 @@ def test_no_objective_is_forgotten() -> None:
     assert tested == set(objectives.__all__) - {
         "contrast",
         "joint_neighbours",
+        "mined_negatives",
         "mined_triplets",
         "nearest_rows",
         "neighbours",
@@ -299,7 +325,7 @@ def test_tensors_that_do_not_fit_get_a_sentence(name: str) -> None:
         with pytest.raises(InputError, match=key):
             loss({**vectors, key: tensor[..., :-1]})
         if key not in ("queue", "noise", "concepts"):  # these have as many rows as they like
-            with pytest.raises(InputError, match=r"anchors|" + key):
+            with pytest.raises(InputError, match=r"anchors|negatives|" + key):
                 loss({**vectors, key: tensor[:-1]})
     for key in {"labels", "weights", "neighbours"} & set(loss.given):
         with pytest.raises(InputError, match=f"{key} must be"):

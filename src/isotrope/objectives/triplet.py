@@ -72,8 +72,9 @@ def pooled_triplets(
     negatives. ``mined_triplets`` explains the mining; the mean is over the triples. Distances are taken once, as a
     matrix, so that a long pool costs no copies of vectors. An anchor without a mined negative gives no triple.
     """
+    _check_pool(anchors, candidates, positive, negatives, mining, distance)
     distances = _all_distances(anchors, candidates, distance)
-    a, n = mined_negatives(anchors, candidates, positive, negatives, mining, margin, distance, distances)
+    a, n = _mine_pool(distances.detach(), positive, negatives, mining, margin)
     return mean((distances[a, positive[a]] - distances[a, n] + margin).clamp(min=0))
 
 
@@ -85,20 +86,19 @@ def mined_negatives(
     mining: str = "batch-hard",
     margin: float = 1.0,
     distance: str = "euclidean",
-    distances: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
     """The pairs (anchor, negative) that ``pooled_triplets`` compares, as row numbers, for other losses on them.
 
-    ``distances`` [A, C] where they are known already. No gradient flows through the choice.
+    No gradient flows through the choice.
     """
-    _check_mining(mining)
-    _check_distance(distance)
-    check_shapes(
-        anchors=(anchors, "A d"), candidates=(candidates, "C d"), positive=(positive, "A"), negatives=(negatives, "A C")
-    )
-    if distances is None:
-        distances = _all_distances(anchors, candidates, distance)
-    distances = distances.detach()
+    _check_pool(anchors, candidates, positive, negatives, mining, distance)
+    distances = _all_distances(anchors.detach(), candidates.detach(), distance)
+    return _mine_pool(distances, positive, negatives, mining, margin)
+
+
+def _mine_pool(
+    distances: Tensor, positive: Tensor, negatives: Tensor, mining: str, margin: float
+) -> tuple[Tensor, Tensor]:
     near = distances.gather(1, positive.unsqueeze(1))
     far = distances.masked_fill(~negatives, math.inf)
     a, _, n = _mine(near, torch.ones_like(near, dtype=torch.bool), far, mining, margin)
@@ -139,6 +139,16 @@ def _all_distances(first: Tensor, second: Tensor, distance: str) -> Tensor:
         return -wide(first) @ wide(second).T
     # The quick way by matrix product loses small distances.
     return torch.cdist(wide(first), wide(second), compute_mode="donot_use_mm_for_euclid_dist")
+
+
+def _check_pool(
+    anchors: Tensor, candidates: Tensor, positive: Tensor, negatives: Tensor, mining: str, distance: str
+) -> None:
+    _check_mining(mining)
+    _check_distance(distance)
+    check_shapes(
+        anchors=(anchors, "A d"), candidates=(candidates, "C d"), positive=(positive, "A"), negatives=(negatives, "A C")
+    )
 
 
 def _check_mining(mining: str) -> None:
