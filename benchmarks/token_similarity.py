@@ -6,9 +6,9 @@ controls of the same steps.
 
 DOCUMENTS is plain text, one sentence a line, an empty line between documents; its last tenth is measured and not
 trained on. ``nsp+mlm`` is next-sentence prediction with masked language modelling added, BERT's own tasks and TaCL
-without its contrast; ``mlm`` reads single sentences. A figure is the mean cosine of two different tokens of a sentence, every pair counted
-once; in brackets what is left of it after taking away the mean cosine of tokens of two sentences. More settings go to
-every run, such as --batch-size 64.
+without its contrast; ``mlm`` reads single sentences. A figure is the mean cosine of two different tokens of a sentence,
+every pair counted once; in brackets what is left of it after taking away the mean cosine of tokens of two sentences.
+More settings go to every run, such as --batch-size 64.
 """
 
 from __future__ import annotations
