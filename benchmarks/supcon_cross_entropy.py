@@ -57,7 +57,7 @@ def own_head(folder: Path, encoder: Encoder, classes: int) -> Classifier:
     (last,) = (folder / "checkpoints").glob("step-*/weights.safetensors")
     found = {name.removeprefix(HEAD): value for name, value in load_file(last).items() if name.startswith(HEAD)}
     head.load_state_dict(found)
-    return head.to(encoder.device)
+    return head.requires_grad_(False).to(encoder.device)
 
 
 def linear(encoder: Encoder, train: Labelled, labels: Tensor) -> Classifier:
