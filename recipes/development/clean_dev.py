@@ -54,7 +54,9 @@ def _rows(file: Path) -> list[Row]:
     """Subset (without the genre that STS-B puts before it), two sentences, and the score on the scale 0 to 5."""
     pairs = read_pairs(file)
     names = [subset.rpartition("/")[2] for subset in pairs.subsets]
-    scores = [round((gold - 1) * 1.25 if name == "SICK" else gold, 3) for name, gold in zip(names, pairs.gold)]
+    scores = [
+        round((gold - 1) * 1.25 if name == "SICK" else gold, 3) for name, gold in zip(names, pairs.gold, strict=True)
+    ]
     return list(zip(names, pairs.first, pairs.second, scores, strict=True))
 
 

@@ -1,10 +1,10 @@
 """Which lines of a text hold a sentence, or are a pair, that an encoder will be judged by.
 
-Texts are compared by their words (data/compared_words.py). For training text (``Protected``) a line leaks when it equals
+Texts are compared by their words (``compared_words.py``). In training text (``Protected``) a line leaks when it equals
 a protected sentence, or a part of one that is a sentence itself; a long protected sentence counts wherever it stands in
-a line. For scored pairs that choose among encoders (``ProtectedPairs``) a row leaks when both its sides are a protected
-pair, in either order. The time grows with the number of lines: a line is compared only with the sentences that share
-its rarest word.
+a line. Among scored pairs that choose between encoders (``ProtectedPairs``) a row leaks when its two sides are a
+protected pair, in either order. The time grows with the text, not with text times protected sentences: a line is held
+against those sentences alone whose rarest word it has.
 """
 
 from __future__ import annotations

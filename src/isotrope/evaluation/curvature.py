@@ -4,7 +4,8 @@
 
 For each strength one reference problem, the mean over the parts, is solved first; H at its solution is the unit of the
 fits of that strength, whose parts differ a little. Where H would be large (many classes), and at the start, k is cut to
-its diagonal: more steps, the same solution. Measured on evenly spaced rows: the unit need not be exact, the loss and its gradient are.
+its diagonal: more steps, the same solution. H is measured on evenly spaced rows and in single precision; a unit need
+not be exact. The loss and its gradient are.
 """
 
 from __future__ import annotations
@@ -90,9 +91,7 @@ def product(rows: Tensor, weights: Tensor) -> Tensor:
     return (rows @ weights.flatten(1)).unflatten(1, weights.shape[1:])
 
 
-def _descend(
-    problems: Problems, start: Tensor, units: list[list[Tensor]], groups: Sequence[int], steps: int
-) -> Tensor:
+def _descend(problems: Problems, start: Tensor, units: list[list[Tensor]], groups: Sequence[int], steps: int) -> Tensor:
     free = torch.zeros_like(start).requires_grad_()
     solver = torch.optim.LBFGS(
         [free],
