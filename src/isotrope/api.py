@@ -423,22 +423,30 @@ def leaks(
     against: Sequence[Place] | None = None,
     data_dir: Place | None = None,
     output: Place | None = None,
+    match: str = "sentence",
+    tests_only: bool = False,
 ) -> LeakReport:
     """The lines of a training text that hold a sentence of the files ``against``.
 
-    By default the STS, SICK and transfer sets of ``data_dir`` (or ISOTROPE_DATA) are protected. With ``output`` each
-    text is written into that folder without its leaking lines.
+    By default the STS, SICK and transfer sets of ``data_dir`` (or ISOTROPE_DATA) are protected; with ``tests_only``
+    their test splits alone. With ``output`` each text is written into that folder without its leaking lines.
+    ``match="pair"`` is for scored pairs that choose among encoders: a row leaks when it is a protected pair, in either
+    order.
     """
     for file in (*text, *(against or ())):
         check_file(file)
-    from isotrope.data.leaks import find_leaks, protect
+    from isotrope.data.leaks import MATCHES, find_leaks, protect, protect_pairs
+    from isotrope.data.protected_pairs import holds_pairs
 
+    if match not in MATCHES:
+        raise InputError(f"Unknown match '{match}'; choose {' or '.join(MATCHES)}.", setting="match")
     files = list(against or ())
     if data_dir is not None or not files:
         from isotrope.evaluation.benchmark_files import protected_files
 
-        files += protected_files(data_dir)
-    return find_leaks(text, protect(files), output)
+        found = protected_files(data_dir, tests_only)
+        files += [file for file in found if match == "sentence" or holds_pairs(file)]
+    return find_leaks(text, (protect if match == "sentence" else protect_pairs)(files), output)
 
 
 def links(wiki: Sequence[Place], output: Place, types: Place | None = None, min_links: int = 10) -> ExtractedLinks:

@@ -5,12 +5,17 @@ from __future__ import annotations
 import gzip
 import json
 import lzma
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
+import isotrope
 from isotrope.cli import main
-from isotrope.data.leaks import Protected, find_leaks, protect, words_of
+from isotrope.data.compared_words import words_of
+from isotrope.data.leaks import Protected, find_leaks, protect
+from isotrope.data.protected_pairs import key_of
 from isotrope.errors import InputError
 from isotrope.evaluation.benchmark_files import protected_files
 
@@ -59,6 +64,45 @@ def test_another_sentence_is_not(secrets: Path, line: str) -> None:
 
 def test_words_are_compared_without_case_accents_and_punctuation() -> None:
     assert words_of("Café “Déjà-vu”, isn't it?") == ["cafe", "deja", "vu", "isnt", "it"]
+
+
+@pytest.mark.parametrize(
+    "release",
+    [
+        "He can not pay the rent ( $ 500 ) , `` she 's said '' .",
+        "he can not pay the rent -lrb- $ 500 -rrb- , `` she's said ''",
+        "He cannot pay the rent [$500], she 's said",
+        "he cannot pay the rent -LSB- 500 -RSB- &quot;she's said&quot;",
+        "He cannot pay 'the rent' (500), she' s said.",
+    ],
+)
+def test_a_text_and_its_tokenised_release_have_the_same_words(release: str) -> None:
+    assert words_of(release) == ["he", "cannot", "pay", "the", "rent", "500", "shes", "said"]
+
+
+@pytest.mark.parametrize(
+    ("cut", "whole"),
+    [
+        ("do n't", "don't"),
+        ("ca n't", "can’t"),
+        ("ca n 't", "can't"),
+        ("wo n't", "won't"),
+        ("they 're", "they're"),
+        ("gon na", "gonna"),
+        ("gim me", "gimme"),
+        ("the speaker' s", "the speaker's"),
+    ],
+)
+def test_what_a_tokeniser_cut_is_joined_on_both_sides(cut: str, whole: str) -> None:
+    assert words_of(cut) == words_of(whole)
+    protected = Protected([("set", [f"I think {cut} go there today"])])
+    assert protected.found_in(f"i think {whole} go there today")
+    assert Protected([("set", [f"I think {whole} go there today"])]).found_in(f"i think {cut} go there today")
+
+
+@pytest.mark.parametrize(("first", "second"), [("can't", "cannot"), ("he said 'no'", "he saidno"), ("is not", "isnot")])
+def test_other_words_stay_other_words(first: str, second: str) -> None:
+    assert words_of(first) != words_of(second)
 
 
 def test_the_report_counts_by_file_and_set_and_the_copy_is_clean(secrets: Path, tmp_path: Path) -> None:
@@ -110,6 +154,86 @@ def test_the_command_prints_json(secrets: Path, tmp_path: Path, capsys: pytest.C
     with pytest.raises(SystemExit):
         main(["leaks", str(text), "--against", str(secrets)])
     assert "leaking from secret.test: 1 lines" in capsys.readouterr().out
+
+
+PAIR = ("A man is playing (badly).", "Somebody plays the old guitar.")
+
+
+@pytest.fixture
+def tests_of_a_folder(tmp_path: Path) -> Path:
+    """A data folder: a test split with one pair, a dev split that must not count, a transfer set without pairs."""
+    for name, text in {
+        "sts/stsb.test": f"subset\tsentence1\tsentence2\tscore\nmain-news/headlines\t{PAIR[0]}\t{PAIR[1]}\t2.0\n",
+        "sts/stsb.dev": "sentence1\tsentence2\tscore\nA dog runs fast\tA cat runs fast\t1.0\n",
+        "transfer/trec.test": "label\tsentence\nNUM\tA dog runs fast\n",
+    }.items():
+        (tmp_path / "data" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "data" / f"{name}.tsv").write_text(text)
+    return tmp_path / "data"
+
+
+@pytest.fixture
+def scored(tmp_path: Path) -> Path:
+    path = tmp_path / "scored.tsv"
+    rows = [
+        ("2.0", PAIR[1], "a man is playing -lrb- badly -rrb-"),  # the other order, another tokenisation
+        ("3.0", PAIR[0], "Another side of three words"),  # one sentence of a test pair
+        ("4.0", "A dog runs fast", "A cat runs fast"),  # a pair of the dev split
+        ("1.0", "two words", "here now"),
+    ]
+    lines = ["subset\tscore\tsentence1\tsentence2", *("main-news/headlines\t" + "\t".join(row) for row in rows)]
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def test_pairs_of_a_test_set_are_dropped_in_either_order(tests_of_a_folder: Path, scored: Path, tmp_path: Path) -> None:
+    lines = scored.read_text().splitlines()
+    found = isotrope.leaks([scored], None, tests_of_a_folder, tmp_path / "clean", match="pair", tests_only=True)
+    assert (dict(found.protected), dict(found.by_set)) == ({"stsb.test": 1}, {"stsb.test": 1})
+    assert (tmp_path / "clean" / "scored.tsv").read_text().splitlines() == [lines[0], *lines[2:]]
+    both = isotrope.leaks([scored], None, tests_of_a_folder, match="pair")
+    assert dict(both.by_set) == {"stsb.test": 1, "stsb.dev": 1}
+
+
+def test_with_sentences_one_side_is_enough_and_the_name_of_a_subset_is_none(
+    tests_of_a_folder: Path, scored: Path, tmp_path: Path
+) -> None:
+    lines = scored.read_text().splitlines()
+    isotrope.leaks([scored], None, tests_of_a_folder, tmp_path / "clean", tests_only=True)
+    assert (tmp_path / "clean" / "scored.tsv").read_text().splitlines() == [lines[0], lines[4]]
+
+
+def test_pairs_are_refused_where_there_are_none(tests_of_a_folder: Path, scored: Path, tmp_path: Path) -> None:
+    plain = tmp_path / "plain.txt"
+    plain.write_text("One line here.\n")
+    table = tmp_path / "labelled.tsv"
+    table.write_text("label\ttext\n1\tOne line here\n")
+    torn = tmp_path / "torn.tsv"
+    torn.write_text("sentence1\tsentence2\nOne line here\n")
+    for file, said in (
+        (plain, r"\.tsv files"),
+        (table, "pairs need sentence1/sentence2"),
+        (torn, "torn.tsv:2: 1 fields"),
+    ):
+        with pytest.raises(InputError, match=said):
+            isotrope.leaks([file], None, tests_of_a_folder, tmp_path / "clean", match="pair")
+        assert not (tmp_path / "clean" / file.name).exists()
+    with pytest.raises(InputError, match="Unknown match 'pairs'"):
+        isotrope.leaks([scored], None, tests_of_a_folder, match="pairs")
+
+
+def test_the_clean_development_set_holds_no_pair_of_a_test_set(shared_data: Path, tmp_path: Path) -> None:
+    """The recipe, on the real sets: no test pair is left, no pair twice, and a second run writes the same bytes."""
+    recipe = Path(__file__).parents[2] / "recipes" / "development" / "clean_dev.py"
+    for name in ("first", "second"):
+        subprocess.run([sys.executable, recipe, shared_data, tmp_path / f"{name}.tsv"], check=True, capture_output=True)
+    clean = tmp_path / "first.tsv"
+    assert clean.read_bytes() == (tmp_path / "second.tsv").read_bytes()
+    assert not isotrope.leaks([clean], None, shared_data, match="pair", tests_only=True).leaks
+    rows = [line.split("\t") for line in clean.read_text().splitlines()[1:]]
+    assert len({key_of(row[1:3]) for row in rows}) == len(rows) > 2000
+    assert all(0 <= float(row[3]) <= 5 for row in rows)
+    assert json.loads((tmp_path / "first.json").read_text())["in a test set"]["stsb.dev.tsv.gz"] == 1266
 
 
 def test_the_benchmarks_are_protected_but_for_transfer_training_parts(shared_data: Path) -> None:

@@ -116,15 +116,21 @@ def leaks(
     output: Annotated[
         Path | None, typer.Option(help="Write copies without the leaking lines into this folder.")
     ] = None,
+    match: Annotated[
+        str, typer.Option(help="What makes a line a leak: a sentence in it, or the pair that it is: sentence, pair.")
+    ] = "sentence",
+    tests_only: Annotated[
+        bool, typer.Option("--tests-only", help="Of --data-dir protect the test splits alone.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
-    """Look for sentences of the test sets in a training text."""
+    """Look for sentences of the test sets in a training text, or for their pairs in a development set."""
     import isotrope
 
-    found = isotrope.leaks(text, against, data_dir, output)
+    found = isotrope.leaks(text, against, data_dir, output, match, tests_only)
     print_answer(found, as_json)
     if not as_json:
-        print(f"protected: {sum(found.protected.values()):,} sentences of {', '.join(found.protected)}")
+        print(f"protected: {sum(found.protected.values()):,} {match}s of {', '.join(found.protected)}")
         for name, count in found.by_set.most_common():
             print(f"leaking from {name}: {count:,} lines")
         for example in found.examples:

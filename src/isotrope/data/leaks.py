@@ -1,7 +1,10 @@
-"""Which lines of a training text hold a sentence that an encoder will be judged by.
+"""Which lines of a text hold a sentence, or are a pair, that an encoder will be judged by.
 
-Texts are compared without case, accents and punctuation. A line leaks when it equals a protected sentence, or a part of
-one that is a sentence itself; a long protected sentence counts wherever it stands in a line.
+Texts are compared by their words (``compared_words.py``). In training text (``Protected``) a line leaks when it equals
+a protected sentence, or a part of one that is a sentence itself; a long protected sentence counts wherever it stands in
+a line. Among scored pairs that choose between encoders (``ProtectedPairs``) a row leaks when its two sides are a
+protected pair, in either order. The time grows with the text, not with text times protected sentences: a line is held
+against those sentences alone whose rarest word it has.
 """
 
 from __future__ import annotations
@@ -9,14 +12,14 @@ from __future__ import annotations
 import gzip
 import lzma
 import os
-import re
-import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, Protocol
 
+from isotrope.data.compared_words import words_of
+from isotrope.data.protected_pairs import ProtectedPairs, pair_lines
 from isotrope.data.sentences import split_sentences
 from isotrope.data.tables import check_file, format_of, lines_of
 from isotrope.errors import InputError
@@ -26,18 +29,16 @@ from isotrope.progress import bar
 SHORTEST = 3  # words; anything shorter is not a sentence, and occurs in every text
 INSIDE = 6  # words from which a sentence is looked for inside longer lines
 EXAMPLES = 5
-_CLITIC = re.compile(r" (n't|'\w+)\b")  # does n't → doesn't, as tokenized releases write it
-_WORD = re.compile(r"\w+")
+MATCHES = ("sentence", "pair")
 
 
-def words_of(text: str) -> list[str]:
-    """What is compared: lower-cased words without accents and punctuation."""
-    text = text.lower().replace("’", "'")
-    if not text.isascii():
-        text = "".join(letter for letter in unicodedata.normalize("NFKD", text) if not unicodedata.combining(letter))
-    if "'" in text:
-        text = _CLITIC.sub(r"\1", text).replace("'", "")
-    return _WORD.findall(text)
+class Guard(Protocol):
+    """What must not be found: sentences or pairs, with the sets each comes from."""
+
+    sizes: Counter[str]
+
+    def texts_of(self, source: Path) -> Iterator[tuple[str, list[str]]]: ...
+    def holders(self, texts: Sequence[str]) -> set[str]: ...
 
 
 class Protected:
@@ -73,6 +74,13 @@ class Protected:
             found += [sentence for sentence in self._anchors[word] if f" {sentence} " in padded and sentence != joined]
         return found
 
+    def texts_of(self, source: Path) -> Iterator[tuple[str, list[str]]]:
+        return cells_of(source)
+
+    def holders(self, texts: Sequence[str]) -> set[str]:
+        """The sets with a sentence that one of ``texts`` equals or holds."""
+        return {name for text in texts for sentence in self.found_in(text) for name in self.sets[sentence]}
+
 
 @dataclass
 class LeakReport:
@@ -95,24 +103,33 @@ class LeakReport:
 
 
 def cells_of(path: str | os.PathLike[str]) -> Iterator[tuple[str, list[str]]]:
-    """Every line of a .txt or .tsv file with its texts; the header of a table has none."""
+    """Every line of a .txt or .tsv file with its texts; the header of a table has none.
+
+    A cell of a table without a blank (``main-news/headlines``, ``4.2``) is a name or a number, not a text.
+    """
     source = check_file(path)
     if format_of(source) not in (".txt", ".tsv"):
         raise InputError(f"{source}: leaks are looked for in .txt and .tsv files, plain or with .gz or .xz.")
     table = format_of(source) == ".tsv"
     for number, line in lines_of(source):
-        yield line, [] if table and number == 1 else line.split("\t") if table else [line]
+        cells = line.split("\t") if table and number > 1 else []
+        yield line, [cell for cell in cells if " " in cell or not cell.isascii()] if table else [line]
 
 
 def protect(files: Sequence[str | os.PathLike[str]]) -> Protected:
     """The sentences of all columns of some files; scores and labels are too short to be one."""
-    if not files:
-        raise InputError("No file to protect was given or found; name some as `against`, or a folder as `data_dir`.")
+    _check_given(files)
     return Protected((_plain_name(file), (cell for _, cells in cells_of(file) for cell in cells)) for file in files)
 
 
+def protect_pairs(files: Sequence[str | os.PathLike[str]]) -> ProtectedPairs:
+    """The pairs of some tables."""
+    _check_given(files)
+    return ProtectedPairs((_plain_name(file), (pair for _, pair in pair_lines(file) if pair)) for file in files)
+
+
 def find_leaks(
-    sources: Sequence[str | os.PathLike[str]], protected: Protected, output: str | os.PathLike[str] | None = None
+    sources: Sequence[str | os.PathLike[str]], protected: Guard, output: str | os.PathLike[str] | None = None
 ) -> LeakReport:
     """Look through ``sources``; with ``output``, write each of them without its leaking lines into that folder."""
     report = LeakReport(dict(protected.sizes))
@@ -130,21 +147,25 @@ def find_leaks(
     return report
 
 
-def _clean_lines(source: Path, protected: Protected, report: LeakReport) -> Iterator[str]:
+def _clean_lines(source: Path, protected: Guard, report: LeakReport) -> Iterator[str]:
     with bar(f"looking for leaks in {source.name}", None) as advance:
-        for number, (line, cells) in enumerate(cells_of(source), 1):
-            report.lines[source.name] += any(cells)
-            found = [sentence for cell in cells for sentence in protected.found_in(cell)]
+        for number, (line, texts) in enumerate(protected.texts_of(source), 1):
+            report.lines[source.name] += any(texts)
             if number % 1000 == 0:
                 advance(1000)
-            if not found:
+            holders = sorted(protected.holders(texts))
+            if not holders:
                 yield line
                 continue
-            holders = sorted({name for sentence in found for name in protected.sets[sentence]})
             report.leaks[source.name] += 1
             report.by_set.update(holders)
             if len(report.examples) < EXAMPLES:
                 report.examples.append({"file": source.name, "line": number, "text": line[:200], "sets": holders})
+
+
+def _check_given(files: Sequence[str | os.PathLike[str]]) -> None:
+    if not files:
+        raise InputError("No file to protect was given or found; name some as `against`, or a folder as `data_dir`.")
 
 
 def _writer(path: Path) -> IO[str]:

@@ -44,11 +44,14 @@ def optional_task(folder: Path, name: str) -> Path | None:
     return next((file for file in files if file.is_file()), None)
 
 
-def protected_files(data_dir: str | os.PathLike[str] | None = None) -> list[Path]:
+def protected_files(data_dir: str | os.PathLike[str] | None = None, tests_only: bool = False) -> list[Path]:
     """What an encoder is judged by: every STS file, and the transfer sets but their training splits.
 
-    STS-B's training split is protected as well, because it holds pairs of STS12–16.
+    STS-B's training split is protected as well, because it holds pairs of STS12–16. ``tests_only``: without the train,
+    dev and trial splits of either; a transfer set without splits is a test set as a whole.
     """
     folder = data_folder(data_dir)
-    transfer = [file for file in sorted(folder.glob("transfer/*.tsv*")) if ".train." not in file.name]
-    return [*sorted(folder.glob("sts/*.tsv*")), *transfer]
+    left_out = (".train.", ".dev.", ".trial.") if tests_only else ()
+    sts = [file for file in sorted(folder.glob("sts/*.tsv*")) if not any(part in file.name for part in left_out)]
+    transfer = sorted(folder.glob("transfer/*.tsv*"))
+    return [*sts, *(file for file in transfer if not any(part in file.name for part in (".train.", *left_out)))]

@@ -1,15 +1,16 @@
 """Many logistic regressions at once: the same vectors, other parts of them, other penalties.
 
-    min_w  mean over the part of CE(x·w + b, label) + ‖w‖² / (2·C·n)
+    min_{w, b}  mean over the part of CE(x·w + b, label) + Σ_d (σ_d w_d)² / (2·C·n)
 
-C is the strength of scikit-learn, n the size of the part.
+C is the strength of scikit-learn, n the size of the part. σ is 1, or with ``standardise`` the spread of each dimension
+over the part: the classes are then those of a fit on vectors that were standardised over the part alone, and no row
+outside it moves anything. The bias has no penalty, so the mean of the vectors does not matter.
 
 The search for a penalty by cross-validation takes hundreds of fits that differ by a tenth of the data. Together they
-are one product of matrices a step, for torch's L-BFGS. The vectors are turned to their principal directions, and in
-each direction each problem's weight is counted in the unit in which its loss is about equally steep. This changes the
-steps and not the solution: some tens instead of hundreds. Two classes have one score, as in scikit-learn; more have one
-each. Standardise the vectors first (``linear.standardised``): the units are those of centred vectors, and a large
-common mean slows the search down. Why not scikit-learn: docs/notes/own_code.md.
+are one product of matrices a step, for torch's L-BFGS. The fits of one strength share the unit in which their steps are
+counted (``curvature.py``); in it every fit is about equally steep in all directions, whatever the mean and the scale of
+the vectors, and some twenty steps end the search. Two classes have one score, as in scikit-learn; more have one each.
+Why not scikit-learn: docs/notes/own_code.md.
 """
 
 from __future__ import annotations
@@ -18,13 +19,11 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor
-from torch.nn.functional import softplus
+from torch.nn.functional import pad
 
-from isotrope.measures.principal import principal_axes
+from isotrope.evaluation.curvature import Problems, product, solve
 
-STEEPNESS = 0.15  # of the logistic loss, p·(1 − p), where it matters; 0.25 at most
-STEPS = 150
-TOLERANCE = 1e-3  # of the gradient in those units: the loss is then within about its square of the least
+FLAT = 1e-6  # of the mean: a dimension with a smaller spread does not vary
 
 
 @dataclass(frozen=True)
@@ -34,59 +33,53 @@ class Fits:
 
     def classes(self, vectors: Tensor) -> Tensor:
         """[rows, problems]: the class that each problem's fit predicts for each row."""
-        scores = _product(vectors, self.weights) + self.biases
+        scores = product(vectors.to(self.weights), self.weights) + self.biases
         return (scores[..., 0] > 0).long() if scores.shape[-1] == 1 else scores.argmax(dim=-1)
 
 
-def fit_many(vectors: Tensor, labels: Tensor, parts: Tensor, strengths: Tensor) -> Fits:
-    """One fit for each column of ``parts``.
+def fit_many(vectors: Tensor, labels: Tensor, parts: Tensor, strengths: Tensor, standardise: bool = False) -> Fits:
+    """One fit for each column of ``parts``, in double precision.
 
     ``vectors`` [rows, dimensions]; ``labels`` [rows], 0 …; ``parts`` [rows, problems]: bool, the rows that each problem
-    learns from; ``strengths`` [problems].
+    learns from; ``strengths`` [problems]. A dimension that does not vary over a part is not used, if it standardises.
     """
-    classes = int(labels.max()) + 1
-    outputs = 1 if classes <= 2 else classes
-    dimensions, problems = vectors.shape[1], parts.shape[1]
-    sizes = parts.sum(dim=0)
+    order = strengths.argsort(stable=True)  # fits of one strength side by side
+    parts, strengths = parts[:, order], strengths[order].double()
+    sizes = parts.sum(dim=0).double()
     share = parts / sizes
-    penalty = (1 / (strengths * sizes)).to(vectors)
-    variances, directions = _principal(vectors)
-    turned = vectors @ directions
-    units = (STEEPNESS * variances[:, None] + penalty).rsqrt()[..., None]  # [dimensions, problems, 1]
-    free = vectors.new_zeros(dimensions, problems, outputs).requires_grad_()
-    biases = vectors.new_zeros(problems, outputs).requires_grad_()
-    solver = torch.optim.LBFGS(
-        [free, biases],
-        max_iter=STEPS,
-        history_size=20,
-        line_search_fn="strong_wolfe",
-        tolerance_grad=TOLERANCE,
-        tolerance_change=0,
+    mean, centred = _centred(vectors)
+    scale = centred.square().mean(dim=0).sqrt()
+    scale = torch.where(scale > FLAT * mean.abs(), scale, 1.0)
+    rows = centred / scale
+    spread, used = _spread(rows, mean / scale, share)
+    if not standardise:
+        spread, used = (1 / scale[:, None]).expand_as(spread), torch.ones_like(used)
+    problems = Problems(
+        rows=pad(rows, (0, 1), value=1.0),
+        labels=labels,
+        share=share,
+        penalty=pad(spread.square() / (strengths * sizes), (0, 0, 0, 1)),
+        used=pad(used, (0, 0, 0, 1), value=1.0),
+        scores=_scores(labels),
     )
-    wanted = labels[:, None]
-
-    def closure() -> Tensor:
-        solver.zero_grad()
-        weights = units * free
-        scores = _product(turned, weights) + biases
-        if outputs == 1:
-            losses = softplus(scores[..., 0]) - wanted * scores[..., 0]
-        else:
-            losses = scores.logsumexp(dim=-1) - scores.gather(2, wanted[..., None].expand(-1, problems, 1))[..., 0]
-        loss = (share * losses).sum() + (penalty * weights.square().sum(dim=(0, 2))).sum() / 2
-        loss.backward()
-        return loss
-
-    solver.step(closure)
-    return Fits(_product(directions, units * free.detach()), biases.detach())
+    found = solve(problems, strengths.unique_consecutive(return_counts=True)[1].tolist())[:, order.argsort()]
+    weights = found[:-1] / scale[:, None, None]
+    return Fits(weights, found[-1] - torch.einsum("d,dps->ps", mean, weights))
 
 
-def _product(rows: Tensor, weights: Tensor) -> Tensor:
-    return (rows @ weights.flatten(1)).unflatten(1, weights.shape[1:])
+def _scores(labels: Tensor) -> int:
+    classes = int(labels.max()) + 1
+    return 1 if classes <= 2 else classes
 
 
-def _principal(vectors: Tensor) -> tuple[Tensor, Tensor]:
-    """The variance along each principal direction, and the directions, a column each."""
-    centred = (vectors - vectors.mean(dim=0)).double()
-    variances, directions = principal_axes(centred.T @ centred / len(centred))
-    return variances.clamp(min=0).to(vectors.dtype), directions.to(vectors.dtype)
+def _centred(vectors: Tensor) -> tuple[Tensor, Tensor]:
+    mean = vectors.double().mean(dim=0)
+    return mean, vectors.double() - mean
+
+
+def _spread(rows: Tensor, offset: Tensor, share: Tensor) -> tuple[Tensor, Tensor]:
+    """[dimensions, problems]: the spread over each part, and 1.0 where the dimension varies there; elsewhere 0.0."""
+    mean = rows.T @ share
+    spread = (rows.square().T @ share - mean.square()).clamp(min=0).sqrt()
+    varies = spread > FLAT * (mean + offset[:, None]).abs()
+    return torch.where(varies, spread, 1.0), varies.double()

@@ -5,12 +5,15 @@
     TREC, MRPC            C by ten folds of the training part, then a fit on all of it, judged on the test part
     SST2                  C on the dev part, judged on the test part; trained on phrases, as in SentEval
 
-Features are the vector e of a text; for a pair [|u − v|; u·v]. Every text is encoded once.
+Features are the vector e of a text; for a pair [|u − v|; u·v]. Each fit standardises them over the rows that it learns
+from. Every text is encoded once. SST's files differ in their brackets (``-lrb-`` in one, ``(`` in another); all texts
+are read with plain ones (``plain_brackets``).
 """
 
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -22,7 +25,7 @@ from torch import Tensor
 from isotrope.encoders.encoder import Encoder
 from isotrope.evaluation.benchmark_files import data_folder, find_task, optional_task
 from isotrope.evaluation.folds import FOLDS, STRENGTHS, Outcome, judge
-from isotrope.evaluation.linear import Labelled, numbered, read_labelled, standardised
+from isotrope.evaluation.linear import Labelled, numbered, read_labelled
 from isotrope.evaluation.results import Results, read_out
 from isotrope.evaluation.suite import Options, Suite, SuiteCard
 from isotrope.evaluation.text_vectors import TextVectors
@@ -30,7 +33,7 @@ from isotrope.evaluation.transfer_scores import AverageAccuracy, TaskAccuracy, a
 from isotrope.measures.intervals import Interval
 from isotrope.progress import bar
 
-PROTOCOL = "transfer-logistic-v1"
+PROTOCOL = "transfer-logistic-v2"
 TASKS: dict[str, tuple[tuple[str, ...], ...]] = {  # the files of each part, the first that is there
     "MR": (("mr",),),
     "CR": (("cr",),),
@@ -41,6 +44,8 @@ TASKS: dict[str, tuple[tuple[str, ...], ...]] = {  # the files of each part, the
     "MRPC": (("mrpc.train",), ("mrpc.test",)),
 }
 PAIRS = ("MRPC",)
+BRACKETS = {"-lrb-": "(", "-rrb-": ")", "-lsb-": "[", "-rsb-": "]", "-lcb-": "{", "-rcb-": "}", "\\/": "/", "\\*": "*"}
+_ESCAPED = re.compile("|".join(map(re.escape, BRACKETS)), re.IGNORECASE)
 COLUMNS = ("task", "accuracy", "95 % interval", "F1", "commonest class", "judged")
 
 
@@ -83,7 +88,7 @@ def evaluate_transfer(
     Each seed cuts other folds; scores are the mean over seeds.
     """
     files = task_files(data_folder(data_dir) / "transfer")
-    tasks = {task: [_read(file, task) for file in parts] for task, parts in files.items()}
+    tasks = {task: [read_task(file, task) for file in parts] for task, parts in files.items()}
     every = (text for parts in tasks.values() for part in parts for side in part.texts for text in side)
     vectors = TextVectors.encoded(encoder, every)
     with bar("classifying", len(TASKS)) as advance:
@@ -96,10 +101,10 @@ def evaluate_transfer(
     protocol = {
         "protocol": PROTOCOL,
         "classifier": f"logistic regression, C of {STRENGTHS[0]:g} … {STRENGTHS[-1]:g} by inner folds or dev",
-        "features": "standardised" if standardise else "as they are",
+        "features": "standardised over the rows of each fit" if standardise else "as they are",
         "SST2 trained on": files["SST2"][0].name.split(".tsv")[0],
         "folds": f"{FOLDS}, seed{'s' * (len(seeds) > 1)} {', '.join(map(str, seeds))}",
-        "interval": "95 % bootstrap of the judged texts",
+        "interval": "95 %, binomial over the judged texts; of the average normal",
         **read_out(encoder),
     }
     nested = {**{task: score.to_dict() for task, score in scores.items()}, "average": asdict(average)}
@@ -116,10 +121,20 @@ def classify(
 ) -> list[Outcome]:
     """The outcome of each seed; with a dev part nothing is drawn at random, and one seed says all."""
     features = torch.cat([features_of(vectors, part.texts) for part in parts]).to(device)
-    features = standardised(features, len(parts[0].labels)) if standardise else features
     labels = [torch.from_numpy(side).to(device) for side in numbered(*(part.labels for part in parts))]
     drawn = seeds if len(parts) < 3 else seeds[:1]
-    return [judge(features, labels, np.random.default_rng(seed)) for seed in drawn]
+    return [judge(features, labels, np.random.default_rng(seed), standardise) for seed in drawn]
+
+
+def plain_brackets(text: str) -> str:
+    """``-lrb-`` → ``(`` and so on, as the Penn Treebank escapes them; the slash and the asterisk too."""
+    return _ESCAPED.sub(lambda found: BRACKETS[found[0].lower()], text)
+
+
+def read_task(file: Path, task: str) -> Labelled:
+    """The texts and labels of a part of a task."""
+    texts, labels = read_labelled(file, record_type="labelled-pairs" if task in PAIRS else "labelled")
+    return Labelled(tuple([plain_brackets(text) for text in side] for side in texts), labels)
 
 
 def features_of(vectors: TextVectors, texts: Sequence[list[str]]) -> Tensor:
@@ -131,10 +146,6 @@ def features_of(vectors: TextVectors, texts: Sequence[list[str]]) -> Tensor:
 def _file(folder: Path, names: Sequence[str]) -> Path:
     found = next((file for name in names[:-1] if (file := optional_task(folder, name)) is not None), None)
     return found or find_task(folder, names[-1])
-
-
-def _read(file: Path, task: str) -> Labelled:
-    return read_labelled(file, record_type="labelled-pairs" if task in PAIRS else "labelled")
 
 
 def _rows(scores: dict[str, TaskAccuracy], average: AverageAccuracy) -> list[tuple[str, ...]]:

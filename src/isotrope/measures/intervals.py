@@ -2,7 +2,7 @@
 
     what was observed                              interval
     draws of a bootstrap                           percentile_interval: the middle 95 % of the draws
-    a share of n independent trials                binomial_interval: what endless resampling of the trials would give
+    a share of n independent trials                binomial_interval: quantiles of the binomial distribution, no draws
     the same, where a formula on paper is wanted   normal_interval: share ± 1.96 standard errors, cut to [0, 1]
     the mean of several such shares                mean_share_interval: variances of independent shares add up
     a mean over few values, such as seeds          student_interval: mean ± t standard errors
@@ -43,7 +43,9 @@ def percentile_interval(draws: npt.NDArray[Any]) -> Interval:
 
 
 def binomial_interval(share: float, count: int) -> Interval:
-    """The middle 95 % of the binomial distribution, as shares: the percentile bootstrap without its noise."""
+    """The middle 95 % of the binomial distribution, as shares. Nothing is drawn: a percentile bootstrap of the trials
+    tends to it as its draws grow in number.
+    """
     from scipy import stats
 
     low, high = stats.binom.ppf(LEVELS, count, share) / count
