@@ -1,18 +1,19 @@
-"""The ledger of docs/notes/comparison.md and the ablations of docs/notes/ablations.md, each table by one call.
+"""The ledger of docs/notes/comparison.md and the ablations of docs/notes/ablations.md.
 
     python recipes/compare/ledger.py TEXTS DATA DEV OUTPUT [NAME…] [--parallel 14]
 
-TEXTS is the folder that texts.py wrote, DATA the benchmark data, DEV the clean development set
-(recipes/development). A NAME is `grid`, `methods` or an ablation; all by default, in this order. `grid` runs every
-method with each learning rate, one random seed, and `methods` takes the rate that the development set liked best, then
-runs three other seeds. Whatever is stopped continues with the same command.
+TEXTS is the folder that texts.py wrote, DATA the benchmark data, DEV the clean development set (recipes/development).
+`grid` runs every method with each learning rate and one random seed; `methods` takes the rate that the development set
+liked best and runs three other seeds; `ablations` runs the arms of all ablations, `pairs` and `mechanisms` those that
+have other data. Whatever is stopped continues with the same command; `tables` prints what is there.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Mapping
+import statistics
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +21,17 @@ import isotrope
 
 Arms = Mapping[str, tuple[str, Mapping[str, Any]]]  # label → method, its own settings
 
-BUDGET = {"max_steps": 300, "batch_size": 256, "max_length": 64, "eval_steps": 100}
+BUDGET = {"max_steps": 300, "batch_size": 128, "max_length": 64, "eval_steps": 100}
 RATES = (3e-5, 1e-4, 3e-4)
 GRID_SEED, SEEDS = 41, 3  # the three are 42, 43, 44
+
+SHOWN = {
+    "STS average": ("sts_average", 2),
+    "STS-B": ("sts_b", 2),
+    "dev": ("dev_spearman", 2),
+    "alignment": ("alignment", 3),
+    "uniformity": ("uniformity", 3),
+}
 
 UNLABELLED = (
     *("simcse", "simclr", "moco", "cert", "sg", "sg-opt", "dclr", "vascl", "ease", "cline", "tacl", "infoword"),
@@ -33,9 +42,14 @@ LABELLED = ("simcse-supervised", "sbert", "cosent", "angle", "supcon")
 
 
 def ablations() -> dict[str, Arms]:
+    """By name; an arm that stands in several of them is run in the first alone."""
+    probabilities = {str(p).replace(".", ""): p for p in (0.0, 0.01, 0.05, 0.1, 0.15, 0.2, 0.5)}
     return {
+        "dropout": {
+            **_varied("simcse", "p", "dropout", probabilities),
+            "fixed-mask": ("simcse", {"fixed_mask": True}),
+        },
         "views": {
-            "none": ("simcse", {}),
             **_varied("simcse", "crop", "second_edits", {"10": "crop:0.9", "20": "crop:0.8", "30": "crop:0.7"}),
             **_varied("simcse", "delete", "second_edits", {"10": "delete:0.1", "20": "delete:0.2", "30": "delete:0.3"}),
             "delete-one": ("simcse", {"second_edits": "delete-one"}),
@@ -43,39 +57,13 @@ def ablations() -> dict[str, Arms]:
             "synonym-10": ("simcse", {"second_edits": "synonyms:0.1"}),
             "mask-15": ("simcse", {"second_edits": "mask:0.15"}),
         },
-        "dropout": {
-            **_varied(
-                "simcse", "p", "dropout", {str(p).replace(".", ""): p for p in (0.0, 0.01, 0.05, 0.1, 0.15, 0.2, 0.5)}
-            ),
-            "fixed-mask": ("simcse", {"fixed_mask": True}),
-        },
+        "hard": _varied(
+            "simcse-supervised", "alpha", "hard_negative_weight", {"0": 0.0, "05": 0.5, "1": 1.0, "2": 2.0}
+        ),
         "pooling": {
-            "cls": ("simcse", {}),
             "cls-head-kept": ("simcse", {"head": "kept"}),
             "cls-no-head": ("simcse", {"head": "none"}),
             **{name: ("simcse", {"pooling": name}) for name in ("mean", "max", "first_last", "last2")},
-        },
-        "temperature": _varied(
-            "simcse-supervised", "t", "temperature", {str(t).replace(".", ""): t for t in (0.001, 0.01, 0.05, 0.1, 1.0)}
-        ),
-        "batch": _varied("simcse", "b", "batch_size", {str(size): size for size in (32, 64, 128, 256, 512, 1024)}),
-        "hard": _varied(
-            "simcse-supervised",
-            "alpha",
-            "hard_negative_weight",
-            {str(a).replace(".", ""): a for a in (0.0, 0.5, 1.0, 2.0)},
-        ),
-        "plain-pairs": {"pairs": ("simcse-supervised", {})},
-        "mechanisms": {
-            f"{mechanism}-{size}": ("moco", {"mechanism": mechanism, "queue": size, "momentum": 0.99})
-            for mechanism in ("queue", "memory-bank")
-            for size in (256, 1024, 4096, 16384)
-        }
-        | {f"end-to-end-{size}": ("moco", {"mechanism": "end-to-end", "batch_size": size}) for size in (256, 1024)},
-        "losses": {
-            f"{method}-{loss}": (method, {"loss": loss})
-            for method in ("simcse", "simclr", "moco")
-            for loss in ("info-nce", "nce", "negative-sampling", "triplet")
         },
         "neighbours": {
             **_varied("vascl", "head", "radius", {"r0": 0.0, "r1": 1.0, "r5": 5.0, "r15": 15.0}),
@@ -85,17 +73,49 @@ def ablations() -> dict[str, Arms]:
             },
         },
         "debiased": {
-            "plain": ("simcse", {}),
-            "printed": ("dclr", {"positive_in_denominator": False}),
-            "printed-no-noise": ("dclr", {"positive_in_denominator": False, "noise": 0.0}),
-            "positive-in": ("dclr", {"positive_in_denominator": True}),
-            "positive-in-no-noise": ("dclr", {"positive_in_denominator": True, "noise": 0.0}),
+            f"{form}-noise-{noise}": ("dclr", {"positive_in_denominator": form == "inside", "noise": float(noise)})
+            for form in ("inside", "printed")
+            for noise in (0, 1)
+        }
+        | {
+            f"complement-{name}": ("dclr", own)
+            for name, own in (("builtin", {"complement": "builtin"}), ("none", {"threshold": None}))
         },
+        "objectives": {
+            "next-sentence": ("simcse", {"positive": "next-sentence"}),
+            "next-sentence-two": ("simcse", {"positive": "next-sentence", "towers": "separate"}),
+            "dropout-two": ("simcse", {"towers": "separate"}),
+            "delete-one-two": ("simcse", {"second_edits": "delete-one", "towers": "separate"}),
+        },
+        "temperature": _varied(
+            "simcse-supervised", "t", "temperature", {"0001": 0.001, "001": 0.01, "01": 0.1, "1": 1.0}
+        ),
+        "losses": {
+            f"{method}-{loss}": (method, {"loss": loss})
+            for method in ("simcse", "simclr")
+            for loss in ("info-nce", "nce", "negative-sampling", "triplet")
+        },
+        "batch": _varied("simcse", "b", "batch_size", {str(size): size for size in (32, 64, 256, 512)}),
         "guided": {
             "base": ("sg", {}),
             **{variant: ("sg", {"variant": variant}) for variant in ("opt1", "opt2", "opt3")},
         },
     }
+
+
+def mechanisms() -> Arms:
+    """MoCo's three, against K. A memory bank needs several passes, so the text is small."""
+    queues = {f"queue-{size}": ("moco", {"queue": size, "momentum": 0.99}) for size in (256, 4096, 16384)}
+    banks = {f"bank-{size}": ("moco", {"queue": size, "mechanism": "memory-bank"}) for size in (256, 4096, 16384)}
+    batches = {
+        f"end-to-end-{size}": ("moco", {"batch_size": size, "mechanism": "end-to-end"}) for size in (64, 256, 1024)
+    }
+    return {**batches, **queues, **banks}
+
+
+def _cell(values: Sequence[float], places: int) -> str:
+    spread = f" ± {statistics.stdev(values):.{places}f}" if len(values) > 1 else ""
+    return f"{statistics.mean(values):.{places}f}{spread}"
 
 
 def _varied(method: str, label: str, setting: str, values: Mapping[str, Any]) -> Arms:
@@ -122,12 +142,39 @@ class Ledger:
         arms = {name: (name, {"learning_rate": rate}) for name, rate in chosen.items()}
         self._compare("methods", arms, suite="sts,transfer,retrieval", seeds=SEEDS)
 
-    def ablation(self, name: str) -> None:
-        pairs = {"pairs": self.texts / "plain_pairs.tsv.xz"} if name == "plain-pairs" else None
-        self._compare(name, ablations()[name], suite="sts", seeds=SEEDS, data=pairs, learning_rate=1e-4)
+    def ablations(self) -> None:
+        arms = {f"{name}_{label}": arm for name, arms in ablations().items() for label, arm in arms.items()}
+        self._compare("ablations", arms, suite="sts", seeds=SEEDS, learning_rate=1e-4)
+
+    def pairs(self) -> None:
+        """Supervised SimCSE without hard negatives: pairs alone."""
+        data = {"pairs": self.texts / "plain_pairs.tsv.xz"}
+        arms: Arms = {"hard_none": ("simcse-supervised", {})}
+        self._compare("pairs", arms, data, suite="sts", seeds=SEEDS, learning_rate=1e-4)
+
+    def mechanisms(self) -> None:
+        data = {"sentences": self.texts / "twenty_thousand.txt.xz"}
+        arms = {f"mechanisms_{label}": arm for label, arm in mechanisms().items()}
+        self._compare("mechanisms", arms, data, suite="sts", seeds=SEEDS, learning_rate=1e-4, max_steps=500)
+
+    def tables(self) -> None:
+        """The ablations as tables of Markdown."""
+        files = [self.output / name / "comparison.json" for name in ("pairs", "ablations", "mechanisms")]
+        runs = [run for file in files if file.is_file() for run in json.loads(file.read_text(encoding="utf-8"))["runs"]]
+        for name in (*ablations(), "mechanisms"):
+            rows: dict[str, list[Mapping[str, float]]] = {}
+            for run in runs:
+                if run["name"].startswith(f"{name}_"):
+                    rows.setdefault(run["name"].removeprefix(f"{name}_"), []).append(run["measures"])
+            print(f"\n{name}\n\n| arm | {' | '.join(SHOWN)} | seeds |\n|---|{'---|' * len(SHOWN)}---|")
+            for label, found in rows.items():
+                cells = (_cell([measures[key] for measures in found], places) for key, places in SHOWN.values())
+                print(f"| {label} | {' | '.join(cells)} | {len(found)} |")
 
     def _methods(self) -> tuple[str, ...]:
-        return (*UNLABELLED, *LABELLED)
+        """Those whose text is there: CERT needs pairs that `isotrope paraphrase` makes."""
+        paraphrased = "pairs" in self._data()
+        return tuple(name for name in (*UNLABELLED, *LABELLED) if name != "cert" or paraphrased)
 
     def _chosen_rates(self) -> dict[str, float]:
         runs = json.loads((self.output / "grid" / "comparison.json").read_text(encoding="utf-8"))["runs"]
@@ -152,7 +199,7 @@ class Ledger:
             **{**BUDGET, **terms},
         )
         found.write_markdown(self.output / f"{name}.md")
-        print(f"{name}\n{found.table()}", flush=True)
+        print(f"{name}: {len(found.runs)} runs, {len(found.failures)} failed", *found.failures, sep="\n", flush=True)
 
     def _data(self) -> dict[str, Path]:
         files = {
@@ -174,12 +221,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     for place in ("texts", "data", "dev", "output"):
         parser.add_argument(place, type=Path)
-    parser.add_argument("names", nargs="*", default=["grid", "methods", *ablations()])
+    parser.add_argument("names", nargs="*", default=["grid", "methods", "pairs", "ablations", "mechanisms", "tables"])
     parser.add_argument("--parallel", type=int, default=1)
     given = parser.parse_args()
     ledger = Ledger(given.texts, given.data, given.dev, given.output, given.parallel)
     for name in given.names:
-        {"grid": ledger.grid, "methods": ledger.methods}.get(name, lambda name=name: ledger.ablation(name))()
+        getattr(ledger, name)()
 
 
 if __name__ == "__main__":

@@ -33,7 +33,9 @@ def main(data: Path, folder: Path) -> None:
     protected = protect(protected_files(data))
     corpora = {name: lines for name, lines in _corpora(data) if name not in LEFT_OUT}
     mix = _mix(corpora)
-    _write(folder / "sentences.txt.xz", _first(mix, SENTENCES, protected))
+    sentences = _first(mix, SENTENCES, protected)
+    _write(folder / "sentences.txt.xz", sentences)
+    _write(folder / "twenty_thousand.txt.xz", sentences[:20_000])  # for what needs several passes
     shares = Counter(name for name, _ in mix)
     shares.pop("captions")  # they have no documents
     _write(folder / "documents.txt.xz", _documents(corpora, shares, protected))
