@@ -34,7 +34,7 @@ SHOWN = {
 }
 
 UNLABELLED = (
-    *("simcse", "simclr", "moco", "cert", "sg", "sg-opt", "dclr", "vascl", "ease", "cline", "tacl", "infoword"),
+    *("simcse", "simclr", "moco", "cert", "sg", "sg-opt", "dclr", "vascl", "ease", "tacl", "infoword"),
     *("tsdae", "declutr", "quick-thoughts", "skip-thought", "dialogue-order"),
     *("mlm", "rtd", "nsp", "sop", "structbert", "mass", "t5-spans", "bart", "word2vec"),
 )
