@@ -49,6 +49,12 @@ hard() {
     ablation hard alpha-0=simcse-supervised,alpha-05=simcse-supervised,alpha-1=simcse-supervised,alpha-15=simcse-supervised,alpha-2=simcse-supervised \
         --batch-size 128 --set alpha-0.hard-negative-weight=0 --set alpha-05.hard-negative-weight=0.5 --set alpha-1.hard-negative-weight=1 \
         --set alpha-15.hard-negative-weight=1.5 --set alpha-2.hard-negative-weight=2
+    # Without hard negatives: the same anchors and positives as plain pairs. Alone, since triples are taken before pairs.
+    local texts=$work/compare/plain
+    mkdir -p "$texts"
+    ln -sf ../text.txt "$texts/text.txt"
+    cut -f1,2 "$work/compare/triples.tsv" >"$texts/triples.tsv"
+    ablation hard-pairs pairs=simcse-supervised --batch-size 128
 }
 
 guided() {
