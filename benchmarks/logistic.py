@@ -64,8 +64,9 @@ def compare(vectors: torch.Tensor, labels: torch.Tensor, pairs: bool, sample: in
             gaps.append(float((own == y[~learn]).mean() - (theirs == y[~learn]).mean()))
         whole = taken / len(chosen) * parts.shape[1]
         lines.append(
-            f"scikit-learn, {solver} | {parts.shape[1]} | {whole:.1f} | {whole / seconds:.0f} | "
-            f"{100 * np.mean(agree):.2f} % (least {100 * min(agree):.2f}) | {100 * np.mean(gaps):+.3f} | {max(apart):.0e}"
+            f"scikit-learn, {solver} | {parts.shape[1]} | {whole:.1f} | {whole / seconds:.1f} | "
+            f"{100 * np.mean(agree):.2f} % (least {100 * min(agree):.2f}) | {100 * np.mean(gaps):+.3f} | "
+            f"{max(apart):.0e}"
         )
     return lines
 
