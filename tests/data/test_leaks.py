@@ -93,7 +93,7 @@ def test_a_text_and_its_tokenised_release_have_the_same_words(release: str) -> N
         ("the speaker' s", "the speaker's"),
     ],
 )
-def test_what_a_tokeniser_cut_is_joined_on_both_sides(cut: str, whole: str) -> None:
+def test_what_a_tokenizer_cut_is_joined_on_both_sides(cut: str, whole: str) -> None:
     assert words_of(cut) == words_of(whole)
     protected = Protected([("set", [f"I think {cut} go there today"])])
     assert protected.found_in(f"i think {whole} go there today")

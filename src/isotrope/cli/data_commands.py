@@ -120,7 +120,7 @@ def leaks(
         str, typer.Option(help="What makes a line a leak: a sentence in it, or the pair that it is: sentence, pair.")
     ] = "sentence",
     tests_only: Annotated[
-        bool, typer.Option("--tests-only", help="Of --data-dir protect the test splits alone.")
+        bool, typer.Option("--tests-only", help="Protect the test splits of --data-dir alone.")
     ] = False,
     as_json: Json = False,
 ) -> None:

@@ -6,7 +6,7 @@
     `` so ''   "so"   “so”   &quot;so&quot;  → so
     Café                                     → cafe
 
-Case, accents, punctuation and brackets go; what a tokeniser of the Penn Treebank cut apart is joined again. Both sides
+Case, accents, punctuation and brackets go; what a tokenizer of the Penn Treebank cut apart is joined again. Both sides
 of a comparison must pass through it. Spelling (can't, cannot) stays: other words are another text.
 """
 

@@ -3,15 +3,15 @@
     H = Σ_i share_i k_i ⊗ x_i x_iᵀ + penalty,  k = diag(p) − p pᵀ over the scores,  H = L Lᵀ,  w = w₀ + L^(−ᵀ) f
 
 For each strength one reference problem, the mean over the parts, is solved first; H at its solution is the unit of the
-fits of that strength, whose parts differ a little. Where H would be large (many classes), and at the start, k is cut to
-its diagonal: more steps, the same solution. H is measured on evenly spaced rows and in single precision; a unit need
-not be exact. The loss and its gradient are.
+fits of that strength, whose parts differ a little, and the start of the next strength. Where H would be large (many
+classes), and at the very start, k is cut to its diagonal: more steps, the same solution. H is measured on evenly spaced
+rows and in single precision; a unit need not be exact. The loss and its gradient are.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -42,30 +42,29 @@ class Problems:
             losses = found.logsumexp(dim=-1) - found.gather(2, wanted)[..., 0]
         return (self.share * losses).sum() + (self.penalty[..., None] * weights.square()).sum() / 2
 
-    def references(self, groups: Sequence[int]) -> Problems:
-        """One problem for each group of neighbouring problems: their mean."""
-        share, penalty = (
-            torch.stack([part.mean(dim=1) for part in side.split(list(groups), dim=1)], dim=1)
-            for side in (self.share, self.penalty)
-        )
+    def of(self, chosen: Tensor) -> Problems:
+        """Some of the problems."""
+        share, penalty, used = (side[:, chosen] for side in (self.share, self.penalty, self.used))
+        return Problems(self.rows, self.labels, share, penalty, used, self.scores)
+
+    def reference(self) -> Problems:
+        """A single problem, the mean of all."""
+        share, penalty = (side.mean(dim=1, keepdim=True) for side in (self.share, self.penalty))
         return Problems(self.rows, self.labels, share, penalty, torch.ones_like(penalty), self.scores)
 
-    def units(self, weights: Tensor, coupled: bool) -> list[list[Tensor]]:
-        """Lᵀ of each problem: a single matrix over all scores (``coupled``), or one for each score."""
+    def unit(self, weights: Tensor, coupled: bool) -> list[Tensor]:
+        """Lᵀ of the first problem: a single matrix over all scores (``coupled``), or one for each score."""
         step = max(1, len(self.rows) // (ROWS * self.rows.shape[1]))
-        rows, share = self.rows[::step], self.share[::step] / self.share[::step].sum(dim=0)
-        found = product(rows, weights)
+        rows, share = self.rows[::step], self.share[::step, 0]
+        found = product(rows, weights)[:, 0]
         chance = found.sigmoid() if self.scores == 1 else found.softmax(dim=-1)
-        return [
-            [_root(block) for block in self._curvature(rows.float(), share[:, each], chance[:, each], each, coupled)]
-            for each in range(weights.shape[1])
-        ]
+        return [_root(block) for block in self._curvature(rows.float(), share / share.sum(), chance, coupled)]
 
-    def _curvature(self, rows: Tensor, share: Tensor, chance: Tensor, problem: int, coupled: bool) -> list[Tensor]:
+    def _curvature(self, rows: Tensor, share: Tensor, chance: Tensor, coupled: bool) -> list[Tensor]:
         def block(first: int, second: int) -> Tensor:
             slope = chance[:, first] * (float(first == second) - chance[:, second])
             inside = ((rows * (share * slope).float()[:, None]).T @ rows).double()
-            return inside + torch.diag(self.penalty[:, problem]) if first == second else inside
+            return inside + torch.diag(self.penalty[:, 0]) if first == second else inside
 
         scores = range(self.scores)
         if not coupled:
@@ -75,15 +74,23 @@ class Problems:
         return [torch.cat(lines)]
 
 
-def solve(problems: Problems, groups: Sequence[int]) -> Tensor:
-    """[dimensions, problems, scores]. Neighbours of a group have one strength; ``groups`` are the sizes."""
-    references, each = problems.references(groups), [1] * len(groups)
-    coupled = problems.scores * problems.rows.shape[1] <= LARGEST
-    weights = problems.rows.new_zeros(problems.rows.shape[1], len(groups), problems.scores)
-    weights = _descend(references, weights, references.units(weights, False), each, FIRST_STEPS)
-    weights = _descend(references, weights, references.units(weights, coupled), each, STEPS)
-    start = torch.cat([weights[:, place, None].expand(-1, size, -1) for place, size in enumerate(groups)], dim=1)
-    return _descend(problems, start, references.units(weights, coupled), groups, STEPS)
+class Reference(NamedTuple):
+    """A reference problem that is solved: its weights [dimensions, 1, scores], and the unit there."""
+
+    weights: Tensor
+    unit: list[Tensor]
+
+
+def solve(problems: Problems, near: Reference | None) -> tuple[Tensor, Reference]:
+    """[dimensions, problems, scores], for problems of one strength; ``near``: the reference of a like strength."""
+    mean, coupled = problems.reference(), problems.scores * problems.rows.shape[1] <= LARGEST
+    if near is None:
+        weights = problems.rows.new_zeros(problems.rows.shape[1], 1, problems.scores)
+        weights = _descend(mean, weights, mean.unit(weights, False), FIRST_STEPS)
+        near = Reference(weights, mean.unit(weights, coupled))
+    weights = _descend(mean, near.weights, near.unit, STEPS)
+    found = Reference(weights, mean.unit(weights, coupled))
+    return _descend(problems, weights.expand(-1, problems.share.shape[1], -1), found.unit, STEPS), found
 
 
 def product(rows: Tensor, weights: Tensor) -> Tensor:
@@ -91,7 +98,7 @@ def product(rows: Tensor, weights: Tensor) -> Tensor:
     return (rows @ weights.flatten(1)).unflatten(1, weights.shape[1:])
 
 
-def _descend(problems: Problems, start: Tensor, units: list[list[Tensor]], groups: Sequence[int], steps: int) -> Tensor:
+def _descend(problems: Problems, start: Tensor, unit: list[Tensor], steps: int) -> Tensor:
     free = torch.zeros_like(start).requires_grad_()
     solver = torch.optim.LBFGS(
         [free],
@@ -104,8 +111,7 @@ def _descend(problems: Problems, start: Tensor, units: list[list[Tensor]], group
     )
 
     def weights() -> Tensor:
-        parts = zip(units, free.split(list(groups), dim=1), strict=True)
-        return start + torch.cat([_in_units(blocks, part) for blocks, part in parts], dim=1)
+        return start + _in_units(unit, free)
 
     def closure() -> Tensor:
         solver.zero_grad()
@@ -115,7 +121,9 @@ def _descend(problems: Problems, start: Tensor, units: list[list[Tensor]], group
 
     solver.step(closure)
     with torch.no_grad():
-        return weights() * problems.used[..., None]
+        found = weights() * problems.used[..., None]
+        # What all scores share changes no probability, and the penalty is least without it.
+        return found - found.mean(dim=-1, keepdim=True) if problems.scores > 1 else found
 
 
 def _in_units(blocks: list[Tensor], free: Tensor) -> Tensor:

@@ -43,8 +43,6 @@ def fit_many(vectors: Tensor, labels: Tensor, parts: Tensor, strengths: Tensor, 
     ``vectors`` [rows, dimensions]; ``labels`` [rows], 0 …; ``parts`` [rows, problems]: bool, the rows that each problem
     learns from; ``strengths`` [problems]. A dimension that does not vary over a part is not used, if it standardises.
     """
-    order = strengths.argsort(stable=True)  # fits of one strength side by side
-    parts, strengths = parts[:, order], strengths[order].double()
     sizes = parts.sum(dim=0).double()
     share = parts / sizes
     mean, centred = _centred(vectors)
@@ -58,11 +56,15 @@ def fit_many(vectors: Tensor, labels: Tensor, parts: Tensor, strengths: Tensor, 
         rows=pad(rows, (0, 1), value=1.0),
         labels=labels,
         share=share,
-        penalty=pad(spread.square() / (strengths * sizes), (0, 0, 0, 1)),
+        penalty=pad(spread.square() / (strengths.double() * sizes), (0, 0, 0, 1)),
         used=pad(used, (0, 0, 0, 1), value=1.0),
         scores=_scores(labels),
     )
-    found = solve(problems, strengths.unique_consecutive(return_counts=True)[1].tolist())[:, order.argsort()]
+    found = problems.rows.new_zeros(problems.rows.shape[1], len(strengths), problems.scores)
+    near = None
+    for strength in strengths.unique():  # from the smallest
+        alike = (strengths == strength).nonzero()[:, 0]
+        found[:, alike], near = solve(problems.of(alike), near)
     weights = found[:-1] / scale[:, None, None]
     return Fits(weights, found[-1] - torch.einsum("d,dps->ps", mean, weights))
 
