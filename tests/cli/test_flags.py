@@ -75,7 +75,7 @@ def test_a_setting_that_the_error_names_itself() -> None:
     [
         (["train", "simcse", "{text}", "--model", "{tiny}", "--batch-size", "1"], "(--batch-size)."),
         (["train", "simcse", "{text}", "--model", "{tiny}", "--temperature", "0"], "(--temperature)."),
-        (["train", "simcse", "{text}", "--model", "{tiny}", "--temprature", "1"], "--learn-temperature)?"),
+        (["train", "simcse", "{text}", "--model", "{tiny}", "--temprature", "1"], "--stage-patience)?"),
         (["compare", "{text}", "--methods", "simcse", "--learning-rate", "0"], "(--learning-rate)."),
         (["pretrain", "{text}", "--output", "x", "--save-steps", "0"], "(--save-steps)."),
         (["fit-space", "flow", "{tiny}", "{text}", "--output", "x", "--batch-size", "0"], "(--batch-size)."),

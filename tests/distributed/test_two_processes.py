@@ -63,6 +63,7 @@ OWN: dict[str, dict[str, Any]] = {  # small enough for a tiny encoder, and with 
     "supcon": {"cross_entropy_weight": 0.1},
     "ease": {"entity_weight": 1.0},
     "dialogue-order": {"form": "contrastive"},
+    "declutr": {"mlm_weight": 0.0},  # each process draws masks of its own
     "fine-tune": {"dropout": 0.0},  # the head has its own
     "word2vec": {"dimension": 1, "window": 2},  # its vectors begin within ±0.5/dimension
 }
@@ -103,7 +104,8 @@ def cases(still: Path, tiny: Path, samples: dict[str, Path]) -> dict[str, dict[s
     found, models = {}, {"{model}": str(still), "{tiny}": str(tiny)}
     for name in NAMES:
         own = {setting: models.get(value, value) for setting, value in OWN.get(name, {}).items()}
-        chosen = find(name).Settings(**{setting: value for setting, value in own.items() if setting != "pooling"})
+        theirs = {setting: value for setting, value in own.items() if setting not in ("pooling", "mlm_weight")}
+        chosen = find(name).Settings(**theirs)
         data = next(samples[one] for one in find(name).record_types(chosen) if one in samples)
         start = {} if issubclass(find(name), FromScratch) else {"model": str(still)}
         found[name] = {"method": name, "data": str(data), **start, **LOOP, **own}

@@ -47,7 +47,7 @@ def test_every_suite_has_a_card() -> None:
         (
             "sts",
             {"columns": ["a"]},
-            "The sts suite takes no columns; leave it out, or choose answers or counterfactual or geometry or linear",
+            "The sts suite takes no columns; leave it out, or choose answers, counterfactual, geometry or linear",
         ),
         ("sts", {"aggregation": "sum"}, "Unknown aggregation 'sum'"),
         ("transfer", {"aggregation": "mean"}, "The transfer suite takes no aggregation; leave it out, or choose sts"),
@@ -69,8 +69,8 @@ def test_what_cannot_work_is_refused_before_the_model_is_loaded(
 
 def test_each_file_is_read_once(tiny: Path, sts_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     opened: list[str] = []
-    plain = tables._opened
-    monkeypatch.setattr(tables, "_opened", lambda path: opened.append(path.name) or plain(path))
+    plain = tables.opened
+    monkeypatch.setattr(tables, "opened", lambda path: opened.append(path.name) or plain(path))
     isotrope.evaluate(tiny, "sts", sts_folder)
     read = [name for name in opened if name.endswith(".tsv.gz")]
     assert sorted(read) == sorted(f"{name}.tsv.gz" for name in (*TASKS.values(), "stsb.dev"))

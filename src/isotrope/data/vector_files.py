@@ -80,6 +80,8 @@ def rows_of(source: Path) -> Iterator[Row]:
             continue
         word, _, numbers = text.partition(" ")
         count = numbers.count(" ") + 1 if numbers else 0
+        if not width and not all(map(is_number, numbers.split(" "))):
+            raise InputError(f"{source}: this is a file, and line {line} is no word with its numbers behind it.")
         width = width or max(count, 1)
         if count != width:
             word = _long_word(text, width) or _ragged(source, line, count, width)

@@ -35,7 +35,7 @@ def predict(features: str, parts: Parts, vectors: TextVectors, device: torch.dev
     rows, judged = _features(features, vectors, [parts.train, parts.test], device)
     whole = torch.ones(len(labels), 1, dtype=torch.bool, device=device)
     fit = fit_many(rows, labels, whole, torch.tensor([strength], device=device))
-    scores = judged @ fit.weights[:, 0] + fit.biases[0]
+    scores = judged.double() @ fit.weights[:, 0] + fit.biases[0]
     if scores.shape[1] == 1:  # two classes have one score
         scores = torch.cat([torch.zeros_like(scores), scores], dim=1)
     return Predicted(scores.softmax(dim=1), strength)

@@ -71,9 +71,8 @@ class Suite:
         for name in options.asked():
             if name not in cls.card.takes:
                 others = [suite.card.name for suite in registry().values() if name in suite.card.takes]
-                raise InputError(
-                    f"The {cls.card.name} suite takes no {name}; leave it out, or choose {' or '.join(others)}."
-                )
+                listed = " or ".join(filter(None, (", ".join(others[:-1]), others[-1])))
+                raise InputError(f"The {cls.card.name} suite takes no {name}; leave it out, or choose {listed}.")
 
     def run(self, encoder: Encoder, options: Options) -> Results:
         """Read, score, typeset."""
