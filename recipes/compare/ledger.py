@@ -21,7 +21,7 @@ import isotrope
 
 Arms = Mapping[str, tuple[str, Mapping[str, Any]]]  # label → method, its own settings
 
-BUDGET = {"max_steps": 300, "batch_size": 128, "max_length": 64, "eval_steps": 100}
+BUDGET = {"max_steps": 300, "batch_size": 128, "max_length": 64, "eval_steps": 25}
 RATES = (3e-5, 1e-4, 3e-4)
 GRID_SEED, SEEDS = 41, 3  # the three are 42, 43, 44
 
@@ -34,7 +34,7 @@ SHOWN = {
 }
 
 UNLABELLED = (
-    *("simcse", "simclr", "moco", "cert", "sg", "sg-opt", "dclr", "vascl", "ease", "tacl", "infoword"),
+    *("simcse", "simclr", "moco", "cert", "sg", "sg-opt", "dclr", "vascl", "ease", "cline", "tacl", "infoword"),
     *("tsdae", "declutr", "quick-thoughts", "skip-thought", "dialogue-order"),
     *("mlm", "rtd", "nsp", "sop", "structbert", "mass", "t5-spans", "bart", "word2vec"),
 )

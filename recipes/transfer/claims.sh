@@ -1,15 +1,14 @@
 #!/usr/bin/env bash
 # Two claims about transfer, judged by STS and by the seven transfer tasks; a table each.
-#     recipes/transfer/claims.sh WORK DATA [PARALLEL] [NAME…]      texts by recipes/compare/texts.py; NAME: mlm, encoders
+#     recipes/transfer/claims.sh WORK DATA [PARALLEL] [NAME…]      WORK/texts by recipes/compare/texts.py; NAME: mlm, encoders
 set -euo pipefail
 work=$1 data=$2 parallel=${3:-1} model=${MODEL:-builtin-base} seeds=${SEEDS:-3} steps=${STEPS:-200}
 shift $(($# < 3 ? $# : 3))
-text=$work/compare/text.txt
 
 claim() { # NAME METHODS, then the settings
     local name=$1 methods=$2
     shift 2
-    isotrope compare sentences="$text" documents="$text" --methods "$methods" "$@" \
+    isotrope compare sentences="$work/texts/sentences.txt.xz" documents="$work/texts/documents.txt.xz" --methods "$methods" "$@" \
         --model "$model" --seeds "$seeds" --parallel "$parallel" --data-dir "$data" --suite sts,transfer \
         --max-steps "$steps" --eval-steps "$steps" --batch-size 128 --learning-rate 1e-4 --max-length 64 \
         --output "$work/runs/transfer-$name" --markdown "$work/transfer-$name.md"
