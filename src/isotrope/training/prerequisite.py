@@ -7,7 +7,6 @@ where it was.
 from __future__ import annotations
 
 import json
-import logging
 import os
 import shutil
 from collections.abc import Callable, Iterator
@@ -21,6 +20,7 @@ from filelock import FileLock
 
 from isotrope.files import cache_folder, digest, explained
 from isotrope.methods.frame.needed_run import NeededRun, NeedsRun
+from isotrope.progress import say
 from isotrope.training.checkpoints import RunFolder
 from isotrope.training.loop import make_accelerator
 from isotrope.training.opening import open_plan
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from accelerate import Accelerator
 
 UNSEEN = ("logging_steps", "report_to")  # settings that leave the weights as they are
-log = logging.getLogger(__name__)
 
 
 def with_needed_run(plan: Plan, train: Callable[[Plan], Any]) -> Plan:
@@ -116,7 +115,7 @@ def _agreed(seen: bool, accelerator: Accelerator) -> bool:
 
 def _say(sentence: str, accelerator: Accelerator) -> None:
     if accelerator.is_main_process:
-        log.info(sentence)
+        say(sentence)
 
 
 def _length(plan: Plan) -> str:
