@@ -142,7 +142,7 @@ def _table(path: Path, header: Sequence[str], rows: Iterable[Sequence[str]]) -> 
 def _write(path: Path, lines: Sequence[str]) -> None:
     with lzma.open(path, "wt", encoding="utf-8") as file:
         file.write("\n".join(lines) + "\n")
-    print(f"{path.name}: {sum(map(bool, lines)):,} lines")
+    print(f"{path.name}: {sum(map(bool, lines)):,} lines, the header of a table among them")
 
 
 if __name__ == "__main__":
