@@ -92,9 +92,7 @@ class DCLR(DropoutPair[DCLRSettings], NeedsRun[DCLRSettings]):
         if self.settings.complement == AUTO:
             raise InputError("complement auto is trained by isotrope.train; to build the method by hand, give a model.")
         complement = load(self.settings.complement, self.settings.complement_pooling, encoder.device)
-        self.shares_tokens = (
-            complement.text_tokenizer.fingerprint() == encoder.text_tokenizer.fingerprint() and not complement.prompt
-        )
+        self.shares_tokens = complement.text_tokenizer.fingerprint() == encoder.text_tokenizer.fingerprint()
         return {**towers, "complement": Frozen(complement)}
 
     @property
