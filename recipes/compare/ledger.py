@@ -5,7 +5,8 @@
 TEXTS is the folder that texts.py wrote, DATA the benchmark data, DEV the clean development set (recipes/development).
 `grid` runs every method with each learning rate and one random seed; `methods` takes the rate that the development set
 liked best and runs three other seeds; `ablations` runs the arms of all ablations, `pairs` and `mechanisms` those that
-have other data. Whatever is stopped continues with the same command; `tables` prints what is there.
+have other data; `longer` and `draws` answer two questions that the tables raise. Whatever is stopped continues with the
+same command; `tables` prints what is there.
 """
 
 from __future__ import annotations
@@ -39,6 +40,7 @@ UNLABELLED = (
     *("mlm", "rtd", "nsp", "sop", "structbert", "mass", "t5-spans", "bart", "word2vec"),
 )
 LABELLED = ("simcse-supervised", "sbert", "cosent", "angle", "supcon")
+OF_DOCUMENTS = ("tacl",)  # takes sentences, and has one more term where they stand in documents
 
 
 def ablations() -> dict[str, Arms]:
@@ -125,8 +127,11 @@ def _varied(method: str, label: str, setting: str, values: Mapping[str, Any]) ->
 class Ledger:
     """Where the tables come from and go to."""
 
-    def __init__(self, texts: Path, data: Path, dev: Path, output: Path, parallel: int) -> None:
+    def __init__(
+        self, texts: Path, data: Path, dev: Path, output: Path, parallel: int, only: Sequence[str] = ()
+    ) -> None:
         self.texts, self.data, self.dev, self.output, self.parallel = texts, data, dev, output, parallel
+        self.only = only  # ablations
 
     def grid(self) -> None:
         """Every method with each rate, judged by the development set alone."""
@@ -135,15 +140,27 @@ class Ledger:
             for name in self._methods()
             for number, rate in enumerate(RATES)
         }
-        self._compare("grid", arms, suite="label-free", seeds=1, seed=GRID_SEED)
+        self._compare_all("grid", arms, suite="label-free", seeds=1, seed=GRID_SEED)
 
     def methods(self) -> None:
         chosen = self._chosen_rates()
         arms = {name: (name, {"learning_rate": rate}) for name, rate in chosen.items()}
-        self._compare("methods", arms, suite="sts,transfer,retrieval", seeds=SEEDS)
+        self._compare_all("methods", arms, suite="sts,transfer,retrieval", seeds=SEEDS)
+
+    def longer(self) -> None:
+        """Sentence-BERT for more steps: its classifier starts from nothing."""
+        arms = {f"sbert-r{number}": ("sbert", {"learning_rate": rate}) for number, rate in enumerate(RATES)}
+        for steps in (1200, 3600):
+            terms = {"max_steps": steps, "eval_steps": steps // 12}
+            self._compare(f"longer-{steps}", arms, suite="sts", seeds=1, seed=GRID_SEED, **terms)
+
+    def draws(self) -> None:
+        """SimCSE on [CLS] with eight seeds in each precision: does the precision move it, or the draws of dropout?"""
+        arms: Arms = {name: ("simcse", {"precision": name}) for name in ("bfloat16", "float32")}
+        self._compare("draws", arms, suite="label-free", seeds=8, learning_rate=1e-4)
 
     def ablations(self) -> None:
-        arms = {f"{name}_{label}": arm for name, arms in ablations().items() for label, arm in arms.items()}
+        arms = {f"{name}_{label}": arm for name, arms in self._ablations().items() for label, arm in arms.items()}
         self._compare("ablations", arms, suite="sts", seeds=SEEDS, learning_rate=1e-4)
 
     def pairs(self) -> None:
@@ -171,21 +188,32 @@ class Ledger:
                 cells = (_cell([measures[key] for measures in found], places) for key, places in SHOWN.values())
                 print(f"| {label} | {' | '.join(cells)} | {len(found)} |")
 
+    def _ablations(self) -> dict[str, Arms]:
+        return {name: arms for name, arms in ablations().items() if not self.only or name in self.only}
+
     def _methods(self) -> tuple[str, ...]:
         """Those whose text is there: CERT needs pairs that `isotrope paraphrase` makes."""
         paraphrased = "pairs" in self._data()
         return tuple(name for name in (*UNLABELLED, *LABELLED) if name != "cert" or paraphrased)
 
     def _chosen_rates(self) -> dict[str, float]:
-        runs = json.loads((self.output / "grid" / "comparison.json").read_text(encoding="utf-8"))["runs"]
+        files = [self.output / name / "comparison.json" for name in ("grid", "grid-documents")]
+        runs = [run for file in files if file.is_file() for run in json.loads(file.read_text(encoding="utf-8"))["runs"]]
         scores = {run["name"]: run["measures"].get("dev_spearman", -1.0) for run in runs}
         chosen = {}
         for name in self._methods():
             found = {rate: scores[f"{name}-r{n}"] for n, rate in enumerate(RATES) if f"{name}-r{n}" in scores}
             if found:
                 chosen[name] = max(found, key=lambda rate: found[rate])
-                print(name, chosen[name], {rate: round(100 * score, 2) for rate, score in found.items()}, flush=True)
+                print(name, chosen[name], {rate: round(score, 2) for rate, score in found.items()}, flush=True)
         return chosen
+
+    def _compare_all(self, name: str, arms: Arms, **terms: Any) -> None:
+        apart = {label: arm for label, arm in arms.items() if arm[0] in OF_DOCUMENTS}
+        self._compare(name, {label: arm for label, arm in arms.items() if label not in apart}, **terms)
+        if apart:
+            data = {"sentences": self.texts / "documents.txt.xz"}
+            self._compare(f"{name}-documents", apart, data, **terms)
 
     def _compare(self, name: str, arms: Arms, data: Any = None, **terms: Any) -> None:
         found = isotrope.compare(
@@ -223,8 +251,16 @@ def main() -> None:
         parser.add_argument(place, type=Path)
     parser.add_argument("names", nargs="*", default=["grid", "methods", "pairs", "ablations", "mechanisms", "tables"])
     parser.add_argument("--parallel", type=int, default=1)
+    parser.add_argument("--only", default="", help="of the ablations these alone, joined by commas")
     given = parser.parse_args()
-    ledger = Ledger(given.texts, given.data, given.dev, given.output, given.parallel)
+    ledger = Ledger(
+        given.texts,
+        given.data,
+        given.dev,
+        given.output,
+        given.parallel,
+        [name for name in given.only.split(",") if name],
+    )
     for name in given.names:
         getattr(ledger, name)()
 

@@ -137,6 +137,13 @@ def _in_units(blocks: list[Tensor], free: Tensor) -> Tensor:
 
 
 def _root(matrix: Tensor) -> Tensor:
-    """Lᵀ of the Cholesky factor; a little is added, since scores have one direction too many."""
-    raised = matrix + torch.eye(len(matrix)).to(matrix) * (1e-6 * matrix.diagonal().mean())
-    return torch.linalg.cholesky(raised).T.contiguous()
+    """Lᵀ of the Cholesky factor. A little is added, since scores have one direction too many; more where products of
+    lower precision (TF32) made the matrix indefinite, which costs steps and changes no solution."""
+    raised, added = matrix, torch.eye(len(matrix)).to(matrix) * (1e-6 * matrix.diagonal().mean())
+    for _ in range(8):
+        raised = raised + added
+        root, failed = torch.linalg.cholesky_ex(raised)
+        if not failed:
+            break
+        added = added * 10
+    return root.T.contiguous()
