@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from isotrope.encoders.encoder import Encoder
+from isotrope.evaluation.items import Items
 from isotrope.files import write_json
 
 
@@ -29,13 +30,17 @@ class Section:
 
 @dataclass(frozen=True)
 class Results:
-    """``scores`` is nested: suite → task → measure. ``protocol`` names everything that moves the numbers."""
+    """``scores`` is nested: suite → task → measure. ``protocol`` names everything that moves the numbers.
+
+    ``items`` has what the main measure of a task is made of, for tasks where that is known.
+    """
 
     scores: dict[str, Any]
     protocol: dict[str, Any]
     columns: tuple[str, ...] = ()
     rows: Sequence[tuple[str, ...]] = ()
     sections: Sequence[Section] = ()
+    items: Mapping[str, Items] = field(default_factory=dict)
 
     def table(self) -> str:
         """The scores for a person to read, the protocol underneath."""
