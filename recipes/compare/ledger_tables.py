@@ -15,6 +15,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
+from isotrope.measures.correlation import spearman
 from isotrope.methods.frame.method_registry import registry
 
 Run = Mapping[str, Any]
@@ -51,6 +55,14 @@ def methods(runs: Mapping[str, Sequence[Run]]) -> None:
         print("|", " | ".join((label, *of_run, rate, *cells, _steps(of))), "|")
 
 
+def agreement(runs: Mapping[str, Sequence[Run]]) -> None:
+    """Does the development set rank the methods as the tests do?"""
+    whole = [of for of in runs.values() if len(of) == 3]
+    by_dev = _means(whole, "dev_spearman")
+    found = (f"{label} {spearman(by_dev, _means(whole, key)):.2f}" for label, (key, _) in JUDGED.items())
+    print(f"\nRank correlation of dev with the judges, {len(whole)} methods: {', '.join(found)}")
+
+
 def arms(runs: Mapping[str, Sequence[Run]]) -> None:
     for ablation in dict.fromkeys(name.partition("_")[0] for name in runs):
         print(f"\n{ablation}\n\n| arm | {' | '.join(SHOWN)} | step kept |\n|{'---|' * (len(SHOWN) + 2)}")
@@ -63,7 +75,7 @@ def arms(runs: Mapping[str, Sequence[Run]]) -> None:
 def paired(runs: Mapping[str, Sequence[Run]]) -> None:
     """STS of each seed, and what the reference has more than the arm within a seed."""
     reference, ablations = PAIRED
-    of_reference = {run["seed"]: run["measures"] for run in runs.get(reference, ())}
+    of_reference = {run["seed"]: run["measures"] for run in runs[reference]}
     print(f"\n{reference} less the arm, seed by seed\n\n| arm | STS of each | {' | '.join(PAIRED_BY)} |")
     print(f"|{'---|' * (len(PAIRED_BY) + 2)}")
     for name in runs:
@@ -80,6 +92,10 @@ def _values(runs: Sequence[Run], key: str) -> list[float]:
     return [run["measures"][key] for run in runs]
 
 
+def _means(methods: Sequence[Sequence[Run]], key: str) -> npt.NDArray[np.float64]:
+    return np.array([statistics.mean(_values(of, key)) for of in methods])
+
+
 def _steps(runs: Sequence[Run]) -> str:
     return ", ".join(str(run["selected_step"]) for run in runs)
 
@@ -90,12 +106,16 @@ def _cell(values: Sequence[float], places: int) -> str:
 
 
 def main(output: Path) -> None:
-    methods(read(output / "methods" / "comparison.json") | read(output / "methods-documents" / "comparison.json"))
+    of_methods = read(output / "methods" / "comparison.json") | read(output / "methods-documents" / "comparison.json")
+    if of_methods:
+        methods(of_methods)
+        agreement(of_methods)
     of_arms: dict[str, list[Run]] = {}
     for name in ("pairs", "ablations", "mechanisms"):
         of_arms |= read(output / name / "comparison.json")
     arms(of_arms)
-    paired(of_arms)
+    if PAIRED[0] in of_arms:
+        paired(of_arms)
 
 
 if __name__ == "__main__":
