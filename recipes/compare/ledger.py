@@ -5,18 +5,19 @@
 TEXTS is the folder that texts.py wrote, DATA the benchmark data, DEV the clean development set (recipes/development).
 `grid` runs every method with each learning rate and one random seed; `methods` takes the rate that the development set
 liked best and runs three other seeds; `ablations` runs the arms of all ablations, `pairs` and `mechanisms` those that
-have other data; `longer` and `draws` answer two questions that the tables raise. Whatever is stopped continues with the
-same command; `tables` prints what is there.
+have other data (`--only dropout,pooling`: those ablations alone); `longer` and `draws` answer two questions that the
+tables raise. Whatever is stopped continues with the same command; `tables` prints what is there (ledger_tables.py).
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import statistics
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
+
+import ledger_tables
 
 import isotrope
 
@@ -24,15 +25,8 @@ Arms = Mapping[str, tuple[str, Mapping[str, Any]]]  # label → method, its own 
 
 BUDGET = {"max_steps": 300, "batch_size": 128, "max_length": 64, "eval_steps": 25}
 RATES = (3e-5, 1e-4, 3e-4)
+OWN_RATES = {"word2vec": (0.1, 0.3, 0.5)}  # Adagrad from random vectors: RATES would leave them as they are
 GRID_SEED, SEEDS = 41, 3  # the three are 42, 43, 44
-
-SHOWN = {
-    "STS average": ("sts_average", 2),
-    "STS-B": ("sts_b", 2),
-    "dev": ("dev_spearman", 2),
-    "alignment": ("alignment", 3),
-    "uniformity": ("uniformity", 3),
-}
 
 UNLABELLED = (
     *("simcse", "simclr", "moco", "cert", "sg", "sg-opt", "dclr", "vascl", "ease", "cline", "tacl", "infoword"),
@@ -115,11 +109,6 @@ def mechanisms() -> Arms:
     return {**batches, **queues, **banks}
 
 
-def _cell(values: Sequence[float], places: int) -> str:
-    spread = f" ± {statistics.stdev(values):.{places}f}" if len(values) > 1 else ""
-    return f"{statistics.mean(values):.{places}f}{spread}"
-
-
 def _varied(method: str, label: str, setting: str, values: Mapping[str, Any]) -> Arms:
     return {f"{label}-{name}": (method, {setting: value}) for name, value in values.items()}
 
@@ -138,7 +127,7 @@ class Ledger:
         arms = {
             f"{name}-r{number}": (name, {"learning_rate": rate})
             for name in self._methods()
-            for number, rate in enumerate(RATES)
+            for number, rate in enumerate(OWN_RATES.get(name, RATES))
         }
         self._compare_all("grid", arms, suite="label-free", seeds=1, seed=GRID_SEED)
 
@@ -175,18 +164,8 @@ class Ledger:
         self._compare("mechanisms", arms, data, suite="sts", seeds=SEEDS, learning_rate=1e-4, max_steps=500)
 
     def tables(self) -> None:
-        """The ablations as tables of Markdown."""
-        files = [self.output / name / "comparison.json" for name in ("pairs", "ablations", "mechanisms")]
-        runs = [run for file in files if file.is_file() for run in json.loads(file.read_text(encoding="utf-8"))["runs"]]
-        for name in (*ablations(), "mechanisms"):
-            rows: dict[str, list[Mapping[str, float]]] = {}
-            for run in runs:
-                if run["name"].startswith(f"{name}_"):
-                    rows.setdefault(run["name"].removeprefix(f"{name}_"), []).append(run["measures"])
-            print(f"\n{name}\n\n| arm | {' | '.join(SHOWN)} | seeds |\n|---|{'---|' * len(SHOWN)}---|")
-            for label, found in rows.items():
-                cells = (_cell([measures[key] for measures in found], places) for key, places in SHOWN.values())
-                print(f"| {label} | {' | '.join(cells)} | {len(found)} |")
+        """The ledger and the ablations as tables of Markdown."""
+        ledger_tables.main(self.output)
 
     def _ablations(self) -> dict[str, Arms]:
         return {name: arms for name, arms in ablations().items() if not self.only or name in self.only}
@@ -202,7 +181,8 @@ class Ledger:
         scores = {run["name"]: run["measures"].get("dev_spearman", -1.0) for run in runs}
         chosen = {}
         for name in self._methods():
-            found = {rate: scores[f"{name}-r{n}"] for n, rate in enumerate(RATES) if f"{name}-r{n}" in scores}
+            rates = enumerate(OWN_RATES.get(name, RATES))
+            found = {rate: scores[f"{name}-r{n}"] for n, rate in rates if f"{name}-r{n}" in scores}
             if found:
                 chosen[name] = max(found, key=lambda rate: found[rate])
                 print(name, chosen[name], {rate: round(score, 2) for rate, score in found.items()}, flush=True)
