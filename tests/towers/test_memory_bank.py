@@ -33,12 +33,12 @@ def test_vectors_move_by_the_formula_and_only_those_just_seen(momentum: float) -
     assert not bank.vectors[[1, 3, 4]].any()
 
 
-def test_a_fresh_vector_stands_in_for_a_record_that_was_never_seen() -> None:
-    bank, fresh = MemoryBank(5, 4, 0.5), batch(3, 1).requires_grad_()
-    bank.after_update({"rows": torch.tensor([3]), "queries": batch(1, 0)})
-    found = bank.stored(torch.tensor([1, 3, 4]), fresh)
-    torch.testing.assert_close(found, torch.stack([unit(fresh)[0], bank.vectors[3], unit(fresh)[2]]).detach())
-    assert not found.requires_grad
+def test_a_filled_bank_holds_unit_vectors_without_gradient() -> None:
+    bank, vectors = MemoryBank(5, 4, 0.5), batch(2, 1).requires_grad_()
+    bank.fill(torch.tensor([1, 4]), vectors)
+    torch.testing.assert_close(bank.vectors[[1, 4]], unit(vectors).detach())
+    assert bank.seen.tolist() == [False, True, False, False, True]
+    assert not bank.vectors.requires_grad
 
 
 def test_draws_are_different_records_and_the_generators_alone() -> None:

@@ -10,8 +10,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from isotrope.data.batches import Rows
 from isotrope.data.corpus import Corpus, Records
 from isotrope.encoders.encoder import Encoder
+from isotrope.encoders.modes import evaluating
 from isotrope.errors import InputError
 from isotrope.methods.frame.batch import Batch, View
 from isotrope.methods.frame.method import Card, Prepared
@@ -26,6 +28,7 @@ from isotrope.views.two_views import edited, parse_two_views
 
 QUEUE, END_TO_END, BANK = "queue", "end-to-end", "memory-bank"
 LARGE = 2**28  # bytes of a memory bank that are worth a word
+FILLED_AT_ONCE = 1024  # records of a memory bank
 
 
 @dataclass(frozen=True)
@@ -72,8 +75,8 @@ class MoCo(QueueContrast[MoCoSettings]):
     memory-bank   k is the record's stored vector, v ← norm(m'·v + (1 − m')·q); u are those of other records
 
     When to use it: plain sentences and batches that are too small to bring enough negatives. What goes wrong: in a long
-    queue on a small text the keys are old, and the sentence itself may be among them; until queue or bank has filled,
-    negatives are noise or few. Siblings: ``simclr`` and ``simcse`` take their negatives from the batch, ``cert`` brings
+    queue on a small text the keys are old, and the sentence itself may be among them; until the queue has filled,
+    negatives are noise. Siblings: ``simclr`` and ``simcse`` take their negatives from the batch, ``cert`` brings
     paraphrases.
     """
 
@@ -88,6 +91,7 @@ class MoCo(QueueContrast[MoCoSettings]):
         read_out="mean",
     )
     Settings = MoCoSettings
+    bank_is_full = False
 
     def prepare(self, corpus: Corpus) -> Prepared:
         if self.settings.mechanism == END_TO_END:
@@ -116,6 +120,15 @@ class MoCo(QueueContrast[MoCoSettings]):
             raise InputError("A memory bank needs the data at the start: it has a vector for each record.")
         return {"head": Trained(head), "bank": MemoryBank(len(self.corpus), width, self.settings.bank_momentum)}
 
+    def count(self, rows: Rows) -> None:
+        super().count(rows)
+        self.trained = np.sort(rows)
+
+    @cached_property
+    def trained(self) -> Rows:
+        """The rows that have vectors in the bank; held-out ones have none."""
+        return np.arange(len(self.corpus or ()))
+
     @cached_property
     def edits(self) -> tuple[Edit, Edit]:
         return parse_two_views(self.settings.edits, self.settings.second_edits)(self.encoder.text_tokenizer)
@@ -136,30 +149,33 @@ class MoCo(QueueContrast[MoCoSettings]):
         if self.settings.mechanism == END_TO_END:
             queries, keys = self.encoder.embed(batch["first"], batch["second"])
             return {"queries": self.tower["head"](queries), "keys": self.tower["head"](keys)}
-        rows, queries = batch["rows"].values, self.tower["head"](*self.encoder.embed(batch["first"]))
-        return {
-            "queries": queries,
-            "keys": self._fresh(batch) if self._are_new(rows) else queries.detach(),
-            "rows": rows,
-        }
+        if not self.bank_is_full:
+            self._fill_bank()
+        return {"queries": self.tower["head"](*self.encoder.embed(batch["first"])), "rows": batch["rows"].values}
 
-    def _are_new(self, rows: Tensor) -> bool:
-        return not bool(self.bank.seen[rows].all())
+    def _fill_bank(self) -> None:
+        """One pass over the records: each begins with the vector that it has before training.
 
-    @torch.no_grad()
-    def _fresh(self, batch: Batch) -> Tensor:
-        """The key's view, for records that have no vector in the bank yet."""
-        return cast(Tensor, self.tower["head"](*self.encoder.embed(batch["second"])))
+        A bank that fills as records come by has next to no negatives at first, and they are old: the encoder can leave
+        them all behind by giving every text one vector. Noise, as in the original, draws each text to a random vector.
+        """
+        device = self.bank.vectors.device
+        with evaluating(self):
+            for start in range(0, len(self.trained), FILLED_AT_ONCE) if not bool(self.bank.seen.any()) else ():
+                rows = self.trained[start : start + FILLED_AT_ONCE]
+                tokens = self.frame([cast(Corpus, self.corpus).tokens(row) for row in rows]).to(device)
+                self.bank.fill(torch.from_numpy(rows).to(device), self.tower["head"](*self.encoder.embed(tokens)))
+        self.bank_is_full = True
 
     def pairs(self, representations: dict[str, Tensor], generator: torch.Generator) -> Pairs:
         if self.settings.mechanism == QUEUE:
             return super().pairs(representations, generator)
-        queries, keys = representations["queries"], representations["keys"]
+        queries = representations["queries"]
         if self.settings.mechanism == END_TO_END:
-            return OneWay(queries, keys)
+            return OneWay(queries, representations["keys"])
         rows, drawn = representations["rows"], self.bank.draw(self.settings.queue or 0, generator)
         left_out = (rows.unsqueeze(1) == drawn) | ~self.bank.seen[drawn]
-        return Pooled(queries, self.bank.stored(rows, keys), self.bank.vectors[drawn], left_out)
+        return Pooled(queries, self.bank.vectors[rows], self.bank.vectors[drawn], left_out)
 
     def candidates(self, representations: dict[str, Tensor]) -> int:
         if self.settings.mechanism == QUEUE:

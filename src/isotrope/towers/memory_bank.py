@@ -17,7 +17,7 @@ from isotrope.towers.keeping import Tower
 
 
 class MemoryBank(Tower):
-    """Begins empty: ``seen`` says whose vectors are there. Both buffers travel with checkpoints.
+    """``fill`` it before the first step; ``seen`` says whose vectors are there. Both buffers travel with checkpoints.
 
     ``after_update`` takes ``representations["queries"]`` and ``["rows"]``, the numbers of their records; with gradient
     accumulation those are the last of the batches only.
@@ -35,21 +35,23 @@ class MemoryBank(Tower):
     def __len__(self) -> int:
         return len(self.vectors)
 
-    def stored(self, rows: Tensor, fresh: Tensor) -> Tensor:
-        """The vectors of some records; ``fresh`` stands in for those that were never seen."""
-        return torch.where(self.seen[rows].unsqueeze(1), self.vectors[rows], normalize(fresh.detach().float(), dim=-1))
+    @torch.no_grad()
+    def fill(self, rows: Tensor, vectors: Tensor) -> None:
+        """Store the vectors of records for the first time."""
+        self.vectors[rows] = normalize(vectors.float(), dim=-1)
+        self.seen[rows] = True
 
     def draw(self, count: int, generator: torch.Generator) -> Tensor:
         """The numbers of ``count`` different records, alike in every process that has the same generator."""
         return torch.randperm(len(self), generator=generator)[:count].to(self.vectors.device)
 
     def filled(self) -> float:
-        """The share of the records that were seen."""
+        """The share of the records that have a vector."""
         return float(self.seen.float().mean())
 
     @torch.no_grad()
     def after_update(self, representations: dict[str, Tensor]) -> None:
-        """The records just seen move towards their new vectors; at the first visit they take them."""
+        """The records just seen move towards their new vectors; one that had none takes it."""
         rows, queries = representations["rows"], normalize(representations["queries"].float(), dim=-1)
         kept = self.momentum * self.seen[rows].unsqueeze(1)
         self.vectors[rows] = normalize(kept * self.vectors[rows] + (1 - kept) * queries, dim=-1)
