@@ -70,9 +70,9 @@ class Comparison:
         rows = []
         for source, record_type in dict.fromkeys((run.data.source, run.data.record_type) for run in runs):
             same = [run for run in runs if (run.data.source, run.data.record_type) == (source, record_type)]
-            before = self._before([run for run in from_start if run in same])
-            different = list({repr(found): found for found in before.values()}.values())
-            rows += [Row.of(START, Path(source).name, different), *self._rows_of(same, before)]
+            starts = self._before([run for run in from_start if run in same])
+            different = list({repr(found): found for found in starts.values()}.values())
+            rows += [Row.of(START, Path(source).name, different), *self._rows_of(same, starts)]
         return rows
 
     def _before(self, runs: Sequence[Judgement]) -> dict[int, dict[str, float]]:

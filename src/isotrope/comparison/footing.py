@@ -50,7 +50,8 @@ class Footing:
     @classmethod
     def of(cls, plan: Plan, fingerprint: str, device: str) -> Footing:
         terms = plan.terms
-        names = [name for name in dict.fromkeys([*SHOWN, *terms.settings]) if name not in ("seed", "held_out_seed")]
+        shared = [name for name in dict.fromkeys([*SHOWN, *terms.settings]) if name not in ("seed", "held_out_seed")]
+        names = [name for name in shared if not all(name in one.method.given for one in plan.contestants)]
         return cls(
             model=terms.model if terms.pooling is None else f"{terms.model} ({terms.pooling} pooling)",
             settings={name: terms.loop[name] for name in names if name not in LENGTHS or terms.loop[name] is not None},
@@ -91,6 +92,8 @@ class Footing:
             *([self.search] if self.search else []),
         ]
         for label, own in self.own.items():
+            if label == " ".join([own.method, *(f"{name}={value}" for name, value in own.settings.items())]):
+                continue  # it says so itself
             particulars = "".join(f", {setting} {value}" for setting, value in own.settings.items())
             said.append(f"{label}: {own.method}{particulars}.")
         return said

@@ -59,7 +59,7 @@ def _judge_again(task: Task, ended: Judgement) -> Judgement:
     folder = RunFolder(task.folder)
     with hidden():
         measures = judge(load(folder.model), task.terms, _measured(folder.history(), ended.selected_step))
-    kept = {name: ended.measures[name] for name in ("steps", "seconds") if name in ended.measures}
+    kept = {name: value for name, value in ended.measures.items() if name in ("steps", "seconds")}
     found = replace(ended, measures={**measures, **kept}, facts=task.facts())
     found.write(task.folder)
     return found

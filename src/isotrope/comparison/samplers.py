@@ -61,7 +61,7 @@ def propose(
 
 
 def by_optuna(dimensions: Sequence[Dimension], seed: int, number: int, trials: Sequence[Trial]) -> dict[str, Any]:
-    """The study is made anew from the trials on disk each time: a killed search has nothing else to restore."""
+    """The study is made again from the trials on disk each time: a killed search has nothing else to restore."""
     import optuna
 
     optuna.logging.set_verbosity(optuna.logging.WARNING)

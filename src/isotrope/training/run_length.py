@@ -4,9 +4,9 @@
 
 Seconds are those of training alone: the clock stands while a run evaluates, saves or loads. The pace is the mean over
 the steps since the second, because the first one is slow (kernels are chosen, memory is reserved). The number is found
-anew after every step, so the schedule, which is made of steps, reaches its end with the time; warm-up is a share of the
-steps to come, and no slow first step can use it up. Take seconds where methods are compared that cost differently; take
-steps where a run must be repeatable bit for bit, because no clock is.
+again after every step, so the schedule, which is made of steps, reaches its end with the time. Warm-up is a share of
+the steps to come, and no slow first step can use it up. Take seconds to compare methods whose steps cost differently;
+take steps where a run must be repeatable bit for bit, because no clock is.
 """
 
 from __future__ import annotations
