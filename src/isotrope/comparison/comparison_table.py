@@ -15,6 +15,7 @@ from isotrope.comparison.line_up import FILE as FILE
 from isotrope.comparison.spread import FEWEST, Spread
 from isotrope.comparison.table_rows import START, Row, head_of, in_order, is_ranked, shown
 from isotrope.comparison.table_text import TextTable, markdown_text, plain_text
+from isotrope.comparison.terms import folder_name
 from isotrope.errors import InputError
 from isotrope.files import write_json, written_file
 
@@ -130,8 +131,7 @@ class Comparison:
     def table(self) -> str:
         """For a person at a terminal: the tables, the notes, and what the runs warned of."""
         warned = [f"{run.name}, seed {run.seed}: {sentence}" for run in self.runs for sentence in run.warnings]
-        rows = [[row.name, row.text, *self._cells(row)] for row in self.rows()]
-        return plain_text(self._tables(rows), [*self.notes(), *warned])
+        return plain_text(self._tables(self._lines()), [*self.notes(), *warned])
 
     def markdown(self) -> str:
         """For a docs page."""
@@ -143,6 +143,9 @@ class Comparison:
     def main(self) -> str | None:
         """The first measure by which methods are ranked; its gain over the start stands next to it."""
         return next((column for column in self.columns if any(column in row.gains for row in self.rows())), None)
+
+    def _lines(self) -> list[list[str]]:
+        return [[row.name, row.text, *self._cells(row)] for row in self.rows()]
 
     def _cells(self, row: Row) -> list[str]:
         return self._with_gain(row.cells(self.columns), "" if self.main is None else row.gain(self.main))
@@ -165,11 +168,14 @@ class Comparison:
         return tables
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain JSON values: what comparison.json holds."""
+        """Plain JSON values: what comparison.json holds. ``table`` and ``folders`` are for the report."""
+        main = self._tables(self._lines())[0]
         return {
             "folder": str(self.folder) if self.folder else None,
             "rows": [row.to_json() for row in self.rows()],
             "spread": [asdict(one) for one in self.spread()],
+            "table": {"heads": main.heads, "rows": main.rows, "notes": self.notes()},
+            "folders": {name: [f"{folder_name(name)}-seed-{seed}" for seed in self.terms.seeds] for name in self.names},
             "terms": self.terms.to_json(),
             "names": self.names,
             "start": self.start,

@@ -64,8 +64,7 @@ class Contestant:
 
     @property
     def folder_name(self) -> str:
-        """The label without what a file system may refuse."""
-        return re.sub(r"[^\w=.+-]+", "-", self.label)
+        return folder_name(self.label)
 
     @property
     def particulars(self) -> dict[str, Any]:
@@ -145,3 +144,8 @@ class Task:
             eval_data=list(terms.eval_content),
             judge=terms.judge,
         )
+
+
+def folder_name(label: str) -> str:
+    """A label without what a file system may refuse."""
+    return re.sub(r"[^\w=.+-]+", "-", label)
