@@ -131,35 +131,29 @@ class Comparison:
     def table(self) -> str:
         """For a person at a terminal: the tables, the notes, and what the runs warned of."""
         warned = [f"{run.name}, seed {run.seed}: {sentence}" for run in self.runs for sentence in run.warnings]
-        return plain_text(self._tables(self._lines()), [*self.notes(), *warned])
+        return plain_text(self._tables(), [*self.notes(), *warned])
 
     def markdown(self) -> str:
         """For a docs page."""
-        names = {name: f"`{name}`" for name in self.names}
-        rows = [[names.get(row.name, row.name), row.text, *self._cells(row)] for row in self.rows()]
-        return markdown_text(self._tables(rows), self.notes())
+        return markdown_text(self._tables({name: f"`{name}`" for name in self.names}), self.notes())
 
-    @property
-    def main(self) -> str | None:
-        """The first measure by which methods are ranked; its gain over the start stands next to it."""
-        return next((column for column in self.columns if any(column in row.gains for row in self.rows())), None)
+    def _main_table(self, names: Mapping[str, str]) -> TextTable:
+        """A line a row; next to the first measure that methods are ranked by stands the gain over the start."""
+        rows, columns = self.rows(), self.columns
+        main = next((column for column in columns if any(column in row.gains for row in rows)), None)
+        lines = [row.cells(columns) for row in rows]
+        heads = [head_of(column)[0] for column in columns]
+        if main is not None:
+            place = columns.index(main) + 1
+            heads.insert(place, "from start")
+            for row, line in zip(rows, lines, strict=True):
+                line.insert(place, row.gain(main))
+        named = [[names.get(row.name, row.name), row.text, *line] for row, line in zip(rows, lines, strict=True)]
+        return TextTable(["method", "text", *heads], named, words=2)
 
-    def _lines(self) -> list[list[str]]:
-        return [[row.name, row.text, *self._cells(row)] for row in self.rows()]
-
-    def _cells(self, row: Row) -> list[str]:
-        return self._with_gain(row.cells(self.columns), "" if self.main is None else row.gain(self.main))
-
-    def _with_gain(self, cells: list[str], gain: str) -> list[str]:
-        if self.main is None:
-            return cells
-        place = self.columns.index(self.main) + 1
-        return [*cells[:place], gain, *cells[place:]]
-
-    def _tables(self, rows: list[list[str]]) -> list[TextTable]:
-        """The rows under their heads and, of many seeds, the spread."""
-        heads = self._with_gain([head_of(column)[0] for column in self.columns], "from start")
-        tables = [TextTable(["method", "text", *heads], rows, words=2)]
+    def _tables(self, names: Mapping[str, str] | None = None) -> list[TextTable]:
+        """The rows under their heads and, of many seeds, the spread. ``names``: how labels are written."""
+        tables = [self._main_table(names or {})]
         if spreads := self.spread():
             paired = f"from {self.names[0]}, seed by seed"
             heads = ["measure", "method", "seeds", "median", "least – most", "mean (95 % interval)", paired]
@@ -169,7 +163,7 @@ class Comparison:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON values: what comparison.json holds. ``table`` and ``folders`` are for the report."""
-        main = self._tables(self._lines())[0]
+        main = self._main_table({})
         return {
             "folder": str(self.folder) if self.folder else None,
             "rows": [row.to_json() for row in self.rows()],
