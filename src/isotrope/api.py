@@ -167,16 +167,25 @@ def compare(
     suite: str | Sequence[str] | None = None,
     parallel: int = 1,
     own: Mapping[str, Mapping[str, Any]] | None = None,
+    budget: str | float | None = None,
+    vary: Mapping[str, Sequence[Any]] | None = None,
+    search: Mapping[str, str | Sequence[Any]] | None = None,
+    trials: int = 20,
+    sampler: str = "auto",
     **settings: Any,
 ) -> Comparison:
-    """Train each method with each random seed from one start, for as many steps; select and judge all encoders alike.
+    """Train each method with each random seed from one start, equally long; select and judge all encoders alike.
 
     ``data``: a file, or several of different record types, of which each method takes the first that it can use (a
     mapping from record type to file says which is which). ``methods``: names, or LABEL=NAME for a method that is
     compared twice. ``suite``: sts, transfer, retrieval, answers, label-free or own (each method's own task), or
     several; by default STS where ``data_dir`` (or ISOTROPE_DATA) is given, else label-free; runs that ended under other
     suites are judged again, not trained again. ``own``: settings of one method, by label;
-    ``settings`` are those of the loop, the same for all. The same call continues where an earlier one with the same
+    ``settings`` are those of the loop, the same for all; ``max_steps`` (200), ``epochs`` or ``budget`` ("10m": seconds
+    of training) says how long a run is. ``vary``: a row for each value of a setting, of each method that has it.
+    ``search``: LOW:HIGH, LOW:HIGH:log or words joined by | for each setting; ``trials`` of each method, with a seed of
+    their own and scored as checkpoints are, choose the settings that are compared (``sampler``: random, optuna, or
+    auto, which is optuna where it is installed). The same call continues where an earlier one with the same
     ``output`` was stopped. The ``comparison.json`` of a finished comparison, given as ``data`` without ``methods``, is
     read back.
     """
@@ -207,6 +216,11 @@ def compare(
         suite=suite,
         parallel=parallel,
         own=own,
+        budget=budget,
+        vary=vary,
+        search=search,
+        trials=trials,
+        sampler=sampler,
         **settings,
     )
     return run_comparison(plan)

@@ -15,6 +15,7 @@ class Advance(Protocol):
     def __call__(self, amount: int = 1, note: str = "") -> None: ...
 
 
+SPEED_PERIOD = 24 * 3600.0  # seconds that the rate of a bar is taken over; at most its last 1000 moves
 _hidden = False
 _log = logging.getLogger("isotrope")
 
@@ -61,7 +62,10 @@ def bar(label: str, total: int | None, start: int = 0, show: bool | None = None)
         TimeRemainingColumn(),
         TextColumn("{task.fields[note]}"),
     )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+    # What moves once in minutes, such as a comparison, has a rate and a time left too: rich forgets after 30 seconds.
+    with Progress(
+        *columns, console=Console(stderr=True), transient=True, speed_estimate_period=SPEED_PERIOD
+    ) as progress:
         task = progress.add_task(label, total=total, completed=start, rate="", note="")
 
         def advance(amount: int = 1, note: str = "") -> None:

@@ -56,6 +56,38 @@ def test_a_table_for_people_json_for_programs_and_markdown_for_a_page(
     assert (tmp_path / "again.md").read_text(encoding="utf-8") == page
 
 
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--budget", "0"], "budget must be a time above 0, such as 90s, 10m or 2h; '0' was given (--budget)."),
+        (["--budget", "soon"], "'soon' was given"),
+        (["--budget", "1m", "--max-steps", "3"], "max_steps and budget were given; all runs are equal in one of them"),
+        (["--vary", "temperature"], "--vary temperature was not understood; write SETTING=VALUES"),
+        (["--vary", "tau=1,2"], "No method that is compared has the setting tau"),
+        (["--vary", "temperature=1", "--vary", "temperature=2"], "--vary names temperature twice"),
+        (["--search", "learning_rate=1e-3:1e-5"], "must run from a number to a higher one; 0.001 to 1e-05 was given"),
+        (["--search", "learning_rate"], "--search learning_rate was not understood"),
+        (["--search", "temperature=0.1:0.2", "--trials", "0"], "trials must be at least 1; 0 was given (--trials)."),
+    ],
+)
+def test_lengths_values_and_ranges_that_cannot_be_are_refused(
+    run: Any, sentences: Path, tmp_path: Path, words: list[str], said: str
+) -> None:
+    found = run("compare", sentences, "--methods", "simcse", "--output", tmp_path / "all", *words, code=2)
+    assert said in " ".join(found.split())
+    assert not (tmp_path / "all").exists()
+
+
+def test_values_and_a_search_as_they_are_typed(run: Any, tiny: Path, sentences: Path, tmp_path: Path) -> None:
+    words = ["compare", *SHORT, sentences, "--methods", "simcse", "--model", tiny, "--output", tmp_path / "all"]
+    words += ["--vary", "temperature=0.05,0.5", "--search", "learning-rate=1e-4:1e-3:log,weight_decay=0:0.1"]
+    told = json.loads(run(*words, "--trials", "1", "--sampler", "random", "--json"))
+    assert [row["name"] for row in told["rows"]] == ["start", "simcse temperature=0.05", "simcse temperature=0.5"]
+    settings = told["runs"][1]["facts"]["settings"]
+    assert (settings["temperature"], settings["learning_rate"], settings["weight_decay"]) == (0.5, 1e-4, 0.01)
+    assert (tmp_path / "all" / "search" / "simcse-temperature=0.5" / "trial-0" / "judgement.json").is_file()
+
+
 def test_one_that_fails_gives_the_code_1_and_the_others_their_rows(
     run: Any, tiny: Path, sentences: Path, triples: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -102,8 +102,8 @@ def test_what_cannot_be_compared_is_refused(
 def test_settings_of_the_loop_are_for_all_and_those_of_methods_are_not() -> None:
     assert loop_settings({"batch-size": "32"}) == {"max_steps": 200, "batch_size": "32"}
     assert loop_settings({"max_steps": 7})["max_steps"] == 7
-    with pytest.raises(InputError, match="each method its own number of steps"):
-        loop_settings({"epochs": 1})
+    assert loop_settings({"epochs": 2}) == {"epochs": 2, "max_steps": None}
+    assert loop_settings({}, budget="1.5m") == {"max_seconds": 90.0, "max_steps": None}
     with pytest.raises(InputError, match=r"--set [a-z-]+\.temperature=VALUE"):
         loop_settings({"temperature": 0.1})
     with pytest.raises(InputError, match="did you mean 'batch_size'"):

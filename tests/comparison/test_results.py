@@ -81,10 +81,11 @@ def test_the_table_says_the_terms_and_what_went_wrong(found: Comparison) -> None
 
 def test_markdown_is_a_table_with_its_terms_beneath(found: Comparison) -> None:
     lines = found.markdown().splitlines()
-    assert lines[0] == "| method | text | STS average | dev | seconds |"
-    assert lines[2] == "| start |  | 52.00 | 55.50 |  |"
-    assert lines[4] == "| `simcse` | news.txt | 63.00 ± 3.00 |  | 4.0 ± 1.0 |"
-    assert {line.count("|") for line in lines[:5]} == {6}
+    assert lines[0] == "| method | text | STS average | from start | dev | seconds |"
+    assert lines[2] == "| start |  | 52.00 |  | 55.50 |  |"
+    assert lines[3] == "| `hot` | news.txt | 40.00 | -12.00 |  | 4.0 |"
+    assert lines[4] == "| `simcse` | news.txt | 63.00 ± 3.00 | +11.00 ± 3.00 |  | 4.0 ± 1.0 |"
+    assert {line.count("|") for line in lines[:5]} == {7}
     assert lines[6].startswith("- Mean ± standard deviation")
 
 
@@ -93,6 +94,8 @@ def test_what_is_written_is_read_again(found: Comparison, tmp_path: Path) -> Non
     kept = json.loads((tmp_path / "comparison.json").read_text(encoding="utf-8"))
     assert kept["rows"][2]["measures"]["sts_average"] == {"mean": 63.0, "deviation": 3.0, "values": [60.0, 63.0, 66.0]}
     assert kept["rows"][1]["measures"]["sts_average"]["deviation"] is None
+    assert kept["rows"][2]["gains"] == {"sts_average": {"mean": 11.0, "deviation": 3.0, "values": [8.0, 11.0, 14.0]}}
+    assert kept["rows"][0]["gains"] == {}
     assert kept["runs"][0]["facts"]["files of the settings"] == {"test": "another digest"}
     assert Comparison.read(tmp_path / "comparison.json") == found
     for one in kept["runs"]:

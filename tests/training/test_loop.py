@@ -37,7 +37,7 @@ def weights(folder: Path) -> dict[str, torch.Tensor]:
 
 
 def without_clock(history: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    return [{k: v for k, v in line.items() if k != "records_per_second"} for line in history]
+    return [{k: v for k, v in line.items() if k not in ("records_per_second", "seconds")} for line in history]
 
 
 # A handful of steps on a tiny model need not improve anything.

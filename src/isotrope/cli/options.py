@@ -6,6 +6,8 @@ from collections.abc import Sequence
 
 from isotrope.errors import InputError
 
+EXAMPLES = {"--vary": "temperature=0.01,0.05,0.1", "--search": "temperature=0.01:0.1"}
+
 
 def split_settings(words: Sequence[str]) -> tuple[list[str], dict[str, str]]:
     """Plain words, and the settings given as ``--name value`` or ``--name=value`` among them."""
@@ -46,6 +48,20 @@ def parse_own_settings(given: Sequence[str]) -> dict[str, dict[str, str]]:
             )
         settings.setdefault(method, {})[setting] = value
     return settings
+
+
+def parse_values(flag: str, given: Sequence[str]) -> dict[str, str]:
+    """SETTING=VALUES, by setting; each may be given once."""
+    found: dict[str, str] = {}
+    for word in given:
+        name, equals, values = word.partition("=")
+        setting = name.strip().replace("-", "_")
+        if not (equals and setting and values):
+            raise InputError(f"{flag} {word} was not understood; write SETTING=VALUES, such as {EXAMPLES[flag]}.")
+        if setting in found:
+            raise InputError(f"{flag} names {setting} twice; join its values.")
+        found[setting] = values
+    return found
 
 
 def split_names(joined: str | None) -> list[str] | None:

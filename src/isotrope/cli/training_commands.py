@@ -12,7 +12,7 @@ import typer
 
 from isotrope.cli.answer_output import print_answer, print_rows
 from isotrope.cli.application import FREE, PRINTED, Columns, Command, Json, Pooling, app
-from isotrope.cli.options import parse_own_settings, parse_settings, split_names, split_settings
+from isotrope.cli.options import parse_own_settings, parse_settings, parse_values, split_names, split_settings
 from isotrope.cli.recipe import Recipe, read_recipe
 from isotrope.errors import InputError
 
@@ -172,11 +172,25 @@ def compare(
     own: Annotated[
         list[str] | None, typer.Option("--set", help="METHOD.SETTING=VALUE, for one method; may be repeated.")
     ] = None,
+    budget: Annotated[
+        str | None, typer.Option(help="Equal time of training for each run, such as 90s, 10m, 2h; not --max-steps.")
+    ] = None,
+    vary: Annotated[
+        list[str] | None, typer.Option(help="SETTING=A,B,C: a row for each value; may be repeated.")
+    ] = None,
+    search: Annotated[
+        list[str] | None,
+        typer.Option(help="SETTING=LOW:HIGH[:log],…: find each method's best settings first; may be repeated."),
+    ] = None,
+    trials: Annotated[int, typer.Option(help="How many settings a search tries for each method.")] = 20,
+    sampler: Annotated[
+        str, typer.Option(help="What a search tries next: random, optuna, or auto (optuna where it is installed).")
+    ] = "auto",
     parallel: Annotated[int, typer.Option(help="How many runs at once, each in its own process.")] = 1,
     markdown: Annotated[Path | None, typer.Option(help="Write the table to this file, for a docs page.")] = None,
     as_json: Json = False,
 ) -> None:
-    """Compare methods: equal start, text, steps and selection. Any setting of the loop can be given as --SETTING VALUE.
+    """Compare methods: equal start, text and length. Any setting of the loop can be given as --SETTING VALUE.
 
     A comparison.json in place of data is shown again.
     """
@@ -196,6 +210,11 @@ def compare(
         suite=suite,
         parallel=parallel,
         own=parse_own_settings(own or ()),
+        budget=budget,
+        vary=parse_values("--vary", vary or ()),
+        search=parse_values("--search", [part for word in search for part in word.split(",")]) if search else None,
+        trials=trials,
+        sampler=sampler,
         **settings,
     )
     if markdown is not None:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from isotrope.comparison.comparison_table import Comparison
+from isotrope.comparison.comparison_table import FILE, Comparison
 from isotrope.comparison.footing import Footing
 from isotrope.comparison.judgement import finished_runs
 from isotrope.comparison.line_up import Plan
+from isotrope.comparison.setting_search import search_settings
 from isotrope.comparison.start_scores import score_start
 from isotrope.comparison.terms import Task
 from isotrope.comparison.workers import run_all
@@ -23,13 +24,21 @@ def run_comparison(plan: Plan) -> Comparison:
     encoder = load(plan.terms.model, plan.terms.pooling)
     plan = plan.reading_out(encoder)
     fingerprint, device = encoder.fingerprint(), str(encoder.device)
-    tasks = plan.tasks(fingerprint)
-    kept = finished_runs(tasks)
+    if plan.search is None:
+        finished_runs(plan.tasks(fingerprint))  # refuses other terms before minutes of work
     start = score_start(encoder, fingerprint, plan)
     del encoder  # its memory is for the runs
-    begun = Comparison(Footing.of(plan, fingerprint, device), plan.labels, start, kept, [], plan.folder)
-    begun.write()
-    return _run_missing(begun, tasks, plan.parallel)
+    if not (plan.folder / FILE).is_file():  # by which the folder is known, should the search be stopped
+        Comparison(Footing.of(plan, fingerprint, device), plan.labels, start, [], [], plan.folder).write()
+    try:
+        plan, failures = search_settings(plan, fingerprint)
+        tasks = plan.tasks(fingerprint)
+        terms = Footing.of(plan, fingerprint, device)
+        begun = Comparison(terms, plan.labels, start, finished_runs(tasks), failures, plan.folder)
+        begun.write()
+        return _run_missing(begun, tasks, plan.parallel)
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt(f"stopped; the same call with output {plan.folder} goes on from here") from None
 
 
 def _run_missing(begun: Comparison, tasks: Sequence[Task], parallel: int) -> Comparison:
@@ -37,12 +46,9 @@ def _run_missing(begun: Comparison, tasks: Sequence[Task], parallel: int) -> Com
     found = begun
     there = {(run.name, run.seed) for run in begun.runs}
     missing = [task for task in tasks if (task.label, task.seed) not in there]
-    try:
-        with bar("comparing", len(tasks), start=len(there)) as advance:
-            for outcome in run_all(missing, parallel):
-                found = found.joined(outcome)
-                found.write()
-                advance(1, note=f"{outcome.name}, seed {outcome.seed}")
-    except KeyboardInterrupt:
-        raise KeyboardInterrupt(f"stopped; the same call with output {found.folder} goes on from here") from None
+    with bar("comparing", len(tasks), start=len(there)) as advance:
+        for outcome in run_all(missing, parallel):
+            found = found.joined(outcome)
+            found.write()
+            advance(1, note=f"{outcome.name}, seed {outcome.seed}")
     return found

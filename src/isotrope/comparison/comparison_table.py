@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -13,8 +13,9 @@ from isotrope.comparison.footing import Footing
 from isotrope.comparison.judgement import Failure, Judgement, Outcome
 from isotrope.comparison.line_up import FILE as FILE
 from isotrope.comparison.spread import FEWEST, Spread
-from isotrope.comparison.table_rows import START, UNRANKED, Row, head_of, in_order, shown
+from isotrope.comparison.table_rows import START, Row, head_of, in_order, is_ranked, shown
 from isotrope.comparison.table_text import TextTable, markdown_text, plain_text
+from isotrope.comparison.terms import folder_name
 from isotrope.errors import InputError
 from isotrope.files import write_json, written_file
 
@@ -66,31 +67,38 @@ class Comparison:
         from_start = [run for run in runs if not self.terms.pools_differently(run.name)]
         if self.start:
             before = {**self.start, **(self._dev_before(from_start[0]) if from_start else {})}
-            return [Row.of(START, "", [before]), *self._rows_of(runs)]
+            return [Row.of(START, "", [before]), *self._rows_of(runs, dict.fromkeys(self.terms.seeds, before))]
         rows = []
         for source, record_type in dict.fromkeys((run.data.source, run.data.record_type) for run in runs):
             same = [run for run in runs if (run.data.source, run.data.record_type) == (source, record_type)]
-            by_seed = {run.seed: run for run in from_start if run in same}  # before the first step all are one
-            rows += [self._start_of(list(by_seed.values()), Path(source).name), *self._rows_of(same)]
+            starts = self._before([run for run in from_start if run in same])
+            different = list({repr(found): found for found in starts.values()}.values())
+            rows += [Row.of(START, Path(source).name, different), *self._rows_of(same, starts)]
         return rows
 
-    def _start_of(self, runs: Sequence[Judgement], text: str) -> Row:
+    def _before(self, runs: Sequence[Judgement]) -> dict[int, dict[str, float]]:
+        """What the start measures, by seed: before the first step all methods are one, but for their own tasks."""
         shown = {name for run in self.runs for name in run.measures}
-        measured = [
-            {**{name: value for name, value in run.before.items() if name in shown}, **self._dev_before(run)}
-            for run in runs
-        ]
-        return Row.of(START, text, measured)
+        found: dict[int, dict[str, float]] = {}
+        for run in runs:
+            own = {name: value for name, value in run.before.items() if name in shown}
+            found[run.seed] = {**found.get(run.seed, {}), **own, **self._dev_before(run)}
+        return found
 
     def _dev_before(self, run: Judgement) -> dict[str, float]:
         """Spearman on the eval data before the first step, where there are eval data."""
         known = self.terms.eval_data and "spearman" in run.before
         return {"dev_spearman": run.before["spearman"]} if known else {}
 
-    def _rows_of(self, runs: Sequence[Judgement]) -> list[Row]:
+    def _rows_of(self, runs: Sequence[Judgement], before: Mapping[int, Mapping[str, float]]) -> list[Row]:
         of = {name: [run for run in runs if run.name == name] for name in self.names}
         return [
-            Row.of(name, Path(own[0].data.source).name, [run.measures for run in own])
+            Row.of(
+                name,
+                Path(own[0].data.source).name,
+                [run.measures for run in own],
+                [before.get(run.seed, {}) for run in own],
+            )
             for name, own in of.items()
             if own
         ]
@@ -102,7 +110,7 @@ class Comparison:
         first = self.names[0]
         found = []
         for measure in self.columns:
-            if measure in UNRANKED or measure.endswith("guess"):
+            if not is_ranked(measure):
                 continue
             values = {name: self._by_seed(name, measure) for name in self.names}
             found += [
@@ -123,18 +131,29 @@ class Comparison:
     def table(self) -> str:
         """For a person at a terminal: the tables, the notes, and what the runs warned of."""
         warned = [f"{run.name}, seed {run.seed}: {sentence}" for run in self.runs for sentence in run.warnings]
-        rows = [[row.name, row.text, *row.cells(self.columns)] for row in self.rows()]
-        return plain_text(self._tables(rows), [*self.notes(), *warned])
+        return plain_text(self._tables(), [*self.notes(), *warned])
 
     def markdown(self) -> str:
         """For a docs page."""
-        names = {name: f"`{name}`" for name in self.names}
-        rows = [[names.get(row.name, row.name), row.text, *row.cells(self.columns)] for row in self.rows()]
-        return markdown_text(self._tables(rows), self.notes())
+        return markdown_text(self._tables({name: f"`{name}`" for name in self.names}), self.notes())
 
-    def _tables(self, rows: list[list[str]]) -> list[TextTable]:
-        """The rows under their heads and, of many seeds, the spread."""
-        tables = [TextTable(["method", "text", *(head_of(column)[0] for column in self.columns)], rows, words=2)]
+    def _main_table(self, names: Mapping[str, str]) -> TextTable:
+        """A line a row; next to the first measure that methods are ranked by stands the gain over the start."""
+        rows, columns = self.rows(), self.columns
+        main = next((column for column in columns if any(column in row.gains for row in rows)), None)
+        lines = [row.cells(columns) for row in rows]
+        heads = [head_of(column)[0] for column in columns]
+        if main is not None:
+            place = columns.index(main) + 1
+            heads.insert(place, "from start")
+            for row, line in zip(rows, lines, strict=True):
+                line.insert(place, row.gain(main))
+        named = [[names.get(row.name, row.name), row.text, *line] for row, line in zip(rows, lines, strict=True)]
+        return TextTable(["method", "text", *heads], named, words=2)
+
+    def _tables(self, names: Mapping[str, str] | None = None) -> list[TextTable]:
+        """The rows under their heads and, of many seeds, the spread. ``names``: how labels are written."""
+        tables = [self._main_table(names or {})]
         if spreads := self.spread():
             paired = f"from {self.names[0]}, seed by seed"
             heads = ["measure", "method", "seeds", "median", "least – most", "mean (95 % interval)", paired]
@@ -143,11 +162,14 @@ class Comparison:
         return tables
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain JSON values: what comparison.json holds."""
+        """Plain JSON values: what comparison.json holds. ``table`` and ``folders`` are for the report."""
+        main = self._main_table({})
         return {
             "folder": str(self.folder) if self.folder else None,
             "rows": [row.to_json() for row in self.rows()],
             "spread": [asdict(one) for one in self.spread()],
+            "table": {"heads": main.heads, "rows": main.rows, "notes": self.notes()},
+            "folders": {name: [f"{folder_name(name)}-seed-{seed}" for seed in self.terms.seeds] for name in self.names},
             "terms": self.terms.to_json(),
             "names": self.names,
             "start": self.start,

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from isotrope.comparison.equal_length import LENGTHS
 from isotrope.comparison.judges import protocol
 from isotrope.comparison.line_up import Plan
 from isotrope.version import __version__
@@ -43,15 +44,17 @@ class Footing:
     fingerprint: str = ""
     last: list[str] = field(default_factory=list)
     version: str = ""
+    search: str = ""
     machine: Machine = field(default_factory=Machine)
 
     @classmethod
     def of(cls, plan: Plan, fingerprint: str, device: str) -> Footing:
         terms = plan.terms
-        names = [name for name in dict.fromkeys([*SHOWN, *terms.settings]) if name != "seed"]
+        shared = [name for name in dict.fromkeys([*SHOWN, *terms.settings]) if name not in ("seed", "held_out_seed")]
+        names = [name for name in shared if not all(name in one.method.given for one in plan.contestants)]
         return cls(
             model=terms.model if terms.pooling is None else f"{terms.model} ({terms.pooling} pooling)",
-            settings={name: terms.loop[name] for name in names},
+            settings={name: terms.loop[name] for name in names if name not in LENGTHS or terms.loop[name] is not None},
             seeds=plan.seeds,
             eval_data=list(terms.eval_data),
             protocol=protocol(terms),
@@ -63,6 +66,7 @@ class Footing:
             fingerprint=fingerprint,
             last=[one.label for one in plan.contestants if one.method.keeps_last],
             version=__version__,
+            search="" if plan.search is None else str(plan.search),
             machine=Machine(platform.platform(), device, plan.parallel),
         )
 
@@ -85,8 +89,11 @@ class Footing:
             f"{over} {', '.join(map(str, self.seeds))}; from {self.model}, {settings}.",
             f"Checkpoints chosen by {chosen}{last}; judged by {self.protocol}; "
             "seconds are those of the training steps.",
+            *([self.search] if self.search else []),
         ]
         for label, own in self.own.items():
+            if label == " ".join([own.method, *(f"{name}={value}" for name, value in own.settings.items())]):
+                continue  # it says so itself
             particulars = "".join(f", {setting} {value}" for setting, value in own.settings.items())
             said.append(f"{label}: {own.method}{particulars}.")
         return said

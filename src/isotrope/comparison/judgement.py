@@ -83,6 +83,8 @@ def kept_judgement(task: Task) -> Judgement | None:
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise InputError(f"{file}: this is not what `isotrope compare` writes.") from error
     for part, now in json.loads(json.dumps(task.facts().to_json())).items():
+        if part == "settings":  # one that an earlier version did not know was as it is where it is none
+            before = {**before, part: {**{name: None for name in now if now[name] is None}, **before.get(part, {})}}
         if part != "judge" and before.get(part) != now:
             raise InputError(
                 f"{task.folder}: this run was made under other terms, the {part} differs: "

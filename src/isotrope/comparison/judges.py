@@ -31,8 +31,8 @@ def choose_judges(suite: str | Sequence[str] | None, data_dir: str | None, aggre
     """The suites asked for; by default STS where there are benchmarks, else the label-free score."""
     names = tuple(suite.split(",") if isinstance(suite, str) else suite or ())
     for name in names:
-        if name not in JUDGES:
-            raise InputError(f"Unknown suite of a comparison '{name}'{nearest(name, JUDGES)}")
+        if name not in SUITES:
+            raise InputError(f"Unknown suite of a comparison '{name}'{nearest(name, SUITES)}")
         if JUDGES[name].needs_benchmarks and data_dir is None:
             raise InputError(f"The suite {name} needs its benchmarks: give data_dir, or set ISOTROPE_DATA.")
     if aggregation not in AGGREGATIONS:
@@ -87,6 +87,12 @@ def _by_own_task(encoder: Encoder, terms: Terms, measured: Measures) -> Measures
     return {name: value for name, value in measured.items() if name not in (*OF_EVERY_RUN, *given)}
 
 
+def _by_selection(encoder: Encoder, terms: Terms, measured: Measures) -> Measures:
+    """What the checkpoint was chosen by; a method that chooses by its own task has that first."""
+    chosen = "spearman" if terms.eval_data else "retrieval_mrr"
+    return {"score": measured[chosen] if chosen in measured else next(iter(measured.values()))}
+
+
 def _dev(measured: Measures) -> Measures:
     return {"dev_spearman": measured["spearman"]} if "spearman" in measured else {}
 
@@ -102,12 +108,14 @@ JUDGES = {
     "answers": Judge(_by_suite("answers"), lambda terms: find_suite("answers").card.protocol, True),
     "label-free": Judge(
         _without_labels,
-        lambda terms: "the label-free score on the held-out part of each text, another part for each seed",
+        lambda terms: "the label-free score on the held-out part of each text, the same for all rows and seeds",
         False,
     ),
     "own": Judge(
         _by_own_task,
-        lambda terms: "each method's own task, on held-out records (others for each seed) and on its test file",
+        lambda terms: "each method's own task, on held-out records (the same for all seeds) and on its test file",
         False,
     ),
+    "selection": Judge(_by_selection, lambda terms: "the score that chooses checkpoints", False),
 }
+SUITES = tuple(name for name in JUDGES if name != "selection")  # that judges the trials of a search

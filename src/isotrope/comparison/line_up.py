@@ -16,8 +16,11 @@ from typing import Any
 
 from isotrope.comparison.judges import choose_judges, judged_on
 from isotrope.comparison.method_terms import ask_method, loop_settings, loop_values
+from isotrope.comparison.search_space import Limits
+from isotrope.comparison.search_terms import TRIALS, Search, plan_search
 from isotrope.comparison.terms import Contestant, Data, Files, MethodTerms, Place, Task, Terms
 from isotrope.comparison.text_choice import choose_text, text_files
+from isotrope.comparison.variants import vary_settings
 from isotrope.data.tables import check_file
 from isotrope.encoders.encoder import Encoder
 from isotrope.encoders.pooling import parse
@@ -37,6 +40,7 @@ class Plan:
     seeds: list[int]
     folder: Path
     parallel: int
+    search: Search | None = None
 
     @property
     def labels(self) -> list[str]:
@@ -49,7 +53,7 @@ class Plan:
     def tasks(self, fingerprint: str) -> list[Task]:
         """A task for each contestant and seed, seed after seed."""
         return [
-            Task(one, seed, self.terms, fingerprint, self.folder / f"{one.label}-seed-{seed}")
+            Task(one, seed, self.terms, fingerprint, self.folder / f"{one.folder_name}-seed-{seed}")
             for one in self.contestants
             for seed in self.seeds
         ]
@@ -69,14 +73,23 @@ def plan_comparison(
     suite: str | Sequence[str] | None = None,
     parallel: int = 1,
     own: Mapping[str, Mapping[str, Any]] | None = None,
+    budget: str | float | None = None,
+    vary: Mapping[str, Sequence[Any]] | None = None,
+    search: Mapping[str, Limits] | None = None,
+    trials: int = TRIALS,
+    sampler: str = "auto",
     **settings: Any,
 ) -> Plan:
     """The plan, or the first thing that is wrong with it. The parameters are those of ``isotrope.compare``."""
     if seeds < 1 or parallel < 1:
         raise InputError(f"seeds and parallel must be at least 1; {seeds} and {parallel} were given.")
-    compared = labelled(methods.split(",") if isinstance(methods, str) else methods)
-    common = loop_settings(settings, compared)
-    asked = ask_methods(compared, own or {}, common)
+    named_methods = labelled(methods.split(",") if isinstance(methods, str) else methods)
+    common = loop_settings(settings, named_methods, budget)
+    first_seed = loop_values(common)["seed"]
+    common = {"held_out_seed": first_seed, **common}
+    compared, chosen = vary_settings(named_methods, own or {}, vary or {}, common)
+    asked = ask_methods(compared, chosen, common)
+    hunt = plan_search(search, trials, sampler, compared, chosen, common, first_seed) if search is not None else None
     pooling = named(pooling)
     if pooling is not None:
         parse(pooling)  # refuses an unknown one
@@ -100,7 +113,7 @@ def plan_comparison(
         judges=judges,
         retrieval_sets=judged_on(judges, benchmarks),
     )
-    return Plan(enter(asked, data), terms, [*range(loop["seed"], loop["seed"] + seeds)], folder, parallel)
+    return Plan(enter(asked, data), terms, [*range(first_seed, first_seed + seeds)], folder, parallel, hunt)
 
 
 def labelled(methods: Sequence[str]) -> dict[str, str]:

@@ -11,18 +11,18 @@ from dataclasses import asdict
 from os.path import isfile
 from typing import Any
 
+from isotrope.comparison.equal_length import LENGTHS, equal_length
 from isotrope.comparison.terms import MethodTerms
 from isotrope.encoders.pooling import parse
 from isotrope.encoders.read_out import named
 from isotrope.errors import InputError
 from isotrope.methods.frame.from_scratch import FromScratch
 from isotrope.methods.frame.method_registry import find, registry
-from isotrope.methods.frame.settings import check, resolve
+from isotrope.methods.frame.settings import check, describe, resolve
 from isotrope.training.loop_settings import LoopSettings
 from isotrope.training.plan import setting_classes, shared_setting_classes
 
-STEPS = 200  # where none are given; an epoch would give each text its own number
-EQUAL = ("max_steps", "epochs", "seed", "eval_steps", "patience", "held_out")  # the same for every method
+EQUAL = (*LENGTHS, "seed", "eval_steps", "patience", "held_out", "held_out_seed")  # the same for every method
 
 
 def ask_method(name: str, given: Mapping[str, Any], common: Mapping[str, Any]) -> MethodTerms:
@@ -54,26 +54,27 @@ def ask_method(name: str, given: Mapping[str, Any], common: Mapping[str, Any]) -
     )
 
 
-def loop_settings(given: Mapping[str, Any], compared: Mapping[str, str] | None = None) -> dict[str, Any]:
-    """The settings of the loop, for all methods.
+def loop_settings(
+    given: Mapping[str, Any], compared: Mapping[str, str] | None = None, budget: str | float | None = None
+) -> dict[str, Any]:
+    """The settings of the loop, for all methods, with the length of the runs.
 
     A setting that only methods have is refused; the message names one of ``compared`` (label → method) that has it.
     """
     settings = {name.replace("-", "_"): value for name, value in given.items()}
-    if "epochs" in settings:
-        raise InputError("Epochs would give each method its own number of steps; give max_steps, the same for all.")
     shared = {name for each in shared_setting_classes() for name in _fields(each)}
     for name in settings:
-        owners = [] if name in shared else _owners(name)
-        if owners:
-            owner = next((label for label, method in (compared or {}).items() if method in owners), owners[0])
+        having = [] if name in shared else owners(name)
+        if having:
+            owner = next((label for label, method in (compared or {}).items() if method in having), having[0])
             raise InputError(
                 f"{name} is a setting of single methods; give it to one of them: "
                 f"own={{'{owner}': {{'{name}': VALUE}}}}, or --set {owner}.{name.replace('_', '-')}=VALUE."
             )
-    for checked in resolve(settings, *shared_setting_classes()):
+    found = equal_length(settings, budget)
+    for checked in resolve(found, *shared_setting_classes()):
         check(checked)
-    return {"max_steps": STEPS, **settings}
+    return found
 
 
 def loop_values(settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -83,7 +84,18 @@ def loop_values(settings: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _owners(setting: str) -> list[str]:
+def setting_types(method: str) -> dict[str, str]:
+    """Every setting that a run of a method takes, and its type in words."""
+    return {one.name: one.type for each in setting_classes(find(method)) for one in describe(each)}
+
+
+def has_setting(method: str, setting: str) -> bool:
+    """Whether a run of this method takes the setting: its own, or one of the loop's."""
+    return setting in setting_types(method)
+
+
+def owners(setting: str) -> list[str]:
+    """The methods whose own setting it is."""
     return [name for name, method in registry().items() if setting in _fields(method.Settings)]
 
 

@@ -59,7 +59,8 @@ def _judge_again(task: Task, ended: Judgement) -> Judgement:
     folder = RunFolder(task.folder)
     with hidden():
         measures = judge(load(folder.model), task.terms, _measured(folder.history(), ended.selected_step))
-    found = replace(ended, measures={**measures, "seconds": ended.measures["seconds"]}, facts=task.facts())
+    kept = {name: value for name, value in ended.measures.items() if name in ("steps", "seconds")}
+    found = replace(ended, measures={**measures, **kept}, facts=task.facts())
     found.write(task.folder)
     return found
 
@@ -86,7 +87,7 @@ def _train(task: Task) -> Judgement:
         name=contestant.label,
         seed=task.seed,
         data=TrainedOn(contestant.data, run.corpus.record_type.name, len(run.corpus)),
-        measures={**measures, "seconds": _seconds(run.history, run.folder)},
+        measures={**measures, **_length(task, run.history), "seconds": _seconds(run.history, run.folder)},
         before=_measured(run.history, 0),
         selected_step=run.selected_step,
         warnings=list(dict.fromkeys(said)),
@@ -102,8 +103,17 @@ def _measured(history: Sequence[dict[str, Any]], step: int) -> dict[str, float]:
     return next((line["evaluation"] for line in history if "evaluation" in line and line["step"] == step), {})
 
 
+def _length(task: Task, history: Sequence[dict[str, Any]]) -> dict[str, float]:
+    """The steps that were made, where the terms do not say how many they are."""
+    fixed = task.terms.loop["max_steps"] is not None and task.terms.loop["patience"] is None
+    return {} if fixed else {"steps": max(line["step"] for line in history)}
+
+
 def _seconds(history: Sequence[dict[str, Any]], folder: Path) -> float:
     """Of all training steps, without evaluations and without loading; an interruption does not count."""
+    counted = [line["seconds"] for line in history if "seconds" in line]
+    if counted:
+        return round(counted[-1], 2)
     settings = json.loads((folder / "run.json").read_text(encoding="utf-8"))["settings"]
     records = settings["batch_size"] * settings["gradient_accumulation_steps"]
     total, before = 0.0, 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from isotrope.evaluation.transfer import TASKS
@@ -25,44 +25,77 @@ HEADS = {  # in the order of the table: head, digits
     "alignment": ("alignment", 3),
     "uniformity": ("uniformity", 3),
     "effective_rank": ("rank", 1),
+    "steps": ("steps", 0),
     "seconds": ("seconds", 1),
 }
 AVERAGES = ("sts_average", "transfer_average", "retrieval_average", "answers_map")
 TASK_COLUMN = re.compile(f"transfer_({'|'.join(task.lower() for task in TASKS)})|retrieval_(.+)_ndcg|answers_(mrr|auc)")
-UNRANKED = ("alignment", "uniformity", "effective_rank", "seconds", "dev_spearman")  # no method is ranked by these
+UNRANKED = (
+    "alignment",
+    "uniformity",
+    "effective_rank",
+    "steps",
+    "seconds",
+    "dev_spearman",
+)  # no method is ranked by these
 
 
 @dataclass(frozen=True)
 class Row:
-    """``measures``: the values of each measure, one a seed. ``text`` is the file that was trained on."""
+    """``measures``: the values of each measure, one a seed. ``text`` is the file that was trained on.
+
+    ``gains``: how far each value lies from the start on the same judge, seed by seed.
+    """
 
     name: str
     text: str
     measures: dict[str, list[float]]
+    gains: dict[str, list[float]] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, name: str, text: str, measured: Sequence[Mapping[str, float | None]]) -> Row:
-        """``measured``: what each seed gave."""
-        columns: dict[str, list[float]] = {}
-        for column in in_order(column for found in measured for column in found):
-            values = [value for found in measured if (value := found.get(column)) is not None]
-            if values:
-                columns[column] = values
-        return cls(name, text, columns)
+    def of(
+        cls,
+        name: str,
+        text: str,
+        measured: Sequence[Mapping[str, float]],
+        before: Sequence[Mapping[str, float]] = (),
+    ) -> Row:
+        """``measured``: what each seed gave; ``before``: what the start has for it."""
+        differences = [
+            {column: value - start[column] for column, value in found.items() if column in start and is_ranked(column)}
+            for found, start in zip(measured, before, strict=False)
+        ]
+        return cls(name, text, _columns(measured), _columns(differences))
 
     def cells(self, columns: Iterable[str]) -> list[str]:
         """Mean ± standard deviation of the sample; with one seed there is no deviation."""
         return [_cell(self.measures.get(column, []), head_of(column)[1]) for column in columns]
 
+    def gain(self, column: str) -> str:
+        """The difference from the start; the start itself has none."""
+        return _cell(self.gains.get(column, []), head_of(column)[1], "+")
+
     def to_json(self) -> dict[str, Any]:
         return {
             "name": self.name,
             "text": self.text,
-            "measures": {
-                name: {"mean": statistics.fmean(values), "deviation": _deviation(values), "values": values}
-                for name, values in self.measures.items()
-            },
+            "measures": {name: _told(values) for name, values in self.measures.items()},
+            "gains": {name: _told(values) for name, values in self.gains.items()},
         }
+
+
+def is_ranked(column: str) -> bool:
+    """Whether methods are ranked by it; what a guess would reach is no merit."""
+    return column not in UNRANKED and not column.endswith("guess")
+
+
+def _columns(measured: Sequence[Mapping[str, float]]) -> dict[str, list[float]]:
+    names = in_order(name for found in measured for name in found)
+    return {name: [found[name] for found in measured if name in found] for name in names}
+
+
+def _told(values: Sequence[float]) -> dict[str, Any]:
+    return {"mean": statistics.fmean(values), "deviation": _deviation(values), "values": values}
 
 
 def in_order(names: Iterable[str]) -> list[str]:
@@ -93,11 +126,13 @@ def _set_of(column: str) -> str | None:
     return found[2] if found else None
 
 
-def _cell(values: Sequence[float], digits: int) -> str:
+def _cell(values: Sequence[float], digits: int, sign: str = "") -> str:
     if not values:
         return ""
     deviation = _deviation(values)
-    return f"{statistics.fmean(values):.{digits}f}" + (f" ± {deviation:.{digits}f}" if deviation is not None else "")
+    return f"{statistics.fmean(values):{sign}.{digits}f}" + (
+        f" ± {deviation:.{digits}f}" if deviation is not None else ""
+    )
 
 
 def _deviation(values: Sequence[float]) -> float | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -62,6 +63,10 @@ class Contestant:
     setting_files: dict[str, str]  # digests of the files that the method's settings name, by setting
 
     @property
+    def folder_name(self) -> str:
+        return folder_name(self.label)
+
+    @property
     def particulars(self) -> dict[str, Any]:
         """What this contestant does not share with the others, by name."""
         start = {"from": "scratch"} if self.method.from_scratch else {}
@@ -116,7 +121,8 @@ class Task:
 
     @property
     def name(self) -> str:
-        return f"{self.label}-seed-{self.seed}"
+        """That of its folder."""
+        return f"{self.contestant.folder_name}-seed-{self.seed}"
 
     @property
     def pooling(self) -> str | None:
@@ -138,3 +144,8 @@ class Task:
             eval_data=list(terms.eval_content),
             judge=terms.judge,
         )
+
+
+def folder_name(label: str) -> str:
+    """A label without what a file system may refuse."""
+    return re.sub(r"[^\w=.+-]+", "-", label)

@@ -6,14 +6,16 @@ import multiprocessing
 import os
 import signal
 from collections import deque
-from collections.abc import Iterator, Sequence
-from functools import partial
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from multiprocessing import connection
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # a new process must leave the terminal's group before it imports anything heavy
     from isotrope.comparison.judgement import Outcome
     from isotrope.comparison.terms import Task
+
+DEVICES = "CUDA_VISIBLE_DEVICES"
 
 
 def run_all(tasks: Sequence[Task], parallel: int) -> Iterator[Outcome]:
@@ -27,14 +29,14 @@ def run_all(tasks: Sequence[Task], parallel: int) -> Iterator[Outcome]:
 
         yield from map(attempt, tasks)
         return
-    start = partial(_Worker, max((os.cpu_count() or 1) // parallel, 1))
+    threads, devices = max((os.cpu_count() or 1) // parallel, 1), visible_devices()
     waiting = deque(tasks)
-    workers = [start() for _ in range(min(parallel, len(tasks)))]
+    workers = [_Worker(threads, environment_of(number, devices)) for number in range(min(parallel, len(tasks)))]
     try:
         while waiting or any(worker.task for worker in workers):
             for number, worker in enumerate(workers):
                 if waiting and worker.task is None:
-                    workers[number] = worker if worker.process.is_alive() else start()
+                    workers[number] = worker if worker.process.is_alive() else worker.again()
                     workers[number].give(waiting.popleft())
             ready = connection.wait([worker.pipe for worker in workers if worker.task])
             for worker in workers:
@@ -47,14 +49,50 @@ def run_all(tasks: Sequence[Task], parallel: int) -> Iterator[Outcome]:
             worker.close()
 
 
+def visible_devices() -> list[str]:
+    """The CUDA devices that this process may use, by the names that CUDA_VISIBLE_DEVICES has for them."""
+    named = os.environ.get(DEVICES)
+    if named is not None:
+        return [name.strip() for name in named.split(",") if name.strip()]
+    import torch
+
+    return [str(number) for number in range(torch.cuda.device_count())]
+
+
+def environment_of(number: int, devices: Sequence[str]) -> dict[str, str]:
+    """What a worker finds in its environment: where there are several devices, one of them, in turn."""
+    return {DEVICES: devices[number % len(devices)]} if len(devices) > 1 else {}
+
+
+@contextmanager
+def _environment(values: Mapping[str, str]) -> Iterator[None]:
+    """Inside the block a new process inherits these; CUDA reads them once, before any code of ours could set them."""
+    before = {name: os.environ.get(name) for name in values}
+    os.environ.update(values)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
+
+
 class _Worker:
-    def __init__(self, threads: int) -> None:
+    def __init__(self, threads: int, environment: Mapping[str, str]) -> None:
         context = multiprocessing.get_context("spawn")  # a forked CUDA context cannot be used
+        self.threads, self.environment = threads, environment
         self.pipe, theirs = context.Pipe()
         self.process = context.Process(target=_serve, args=(theirs, threads), daemon=True)
-        self.process.start()
+        with _environment(environment):
+            self.process.start()
         theirs.close()
         self.task: Task | None = None
+
+    def again(self) -> _Worker:
+        """A new process in the place of one that ended, on the same device."""
+        return _Worker(self.threads, self.environment)
 
     def give(self, task: Task) -> None:
         self.task = task

@@ -293,7 +293,7 @@
       make(
         "path",
         {
-          d: path(trail.x, trail.y, x, y),
+          d: trail.loose ? "" : path(trail.x, trail.y, x, y),
           fill: "none",
           stroke: one.colour,
           "stroke-width": 1.5,

@@ -73,7 +73,8 @@ def _lines(axes: Any, figure: Figure, panel: Panel) -> None:
 def _plane(axes: Any, figure: Figure, panel: Panel) -> None:
     for series in panel.series:
         if series.trail is not None:
-            axes.plot(series.trail.x, series.trail.y, marker="o", ms=3, alpha=0.8, **_line(series.style))
+            joined = {"linestyle": "none"} if series.trail.loose else {}
+            axes.plot(series.trail.x, series.trail.y, marker="o", ms=3, alpha=0.8, **{**_line(series.style), **joined})
             _arrows(axes, series.trail, series.style.colour)
     for series in panel.series:  # over the trails
         shape, look = SHAPES[series.style.marker], {"color": series.style.colour, "ms": 9, "mec": "white"}
@@ -85,7 +86,7 @@ def _plane(axes: Any, figure: Figure, panel: Panel) -> None:
 
 def _arrows(axes: Any, trail: Trail, colour: str) -> None:
     """A head on the way from each checkpoint to the next, so that print shows the direction of training."""
-    places = list(zip(trail.x, trail.y, strict=True))
+    places = [] if trail.loose else list(zip(trail.x, trail.y, strict=True))
     for start, end in pairwise(places):
         if start != end:
             middle = tuple((a + b) / 2 for a, b in zip(start, end, strict=True))

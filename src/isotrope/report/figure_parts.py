@@ -27,11 +27,12 @@ class Axis:
 
 @dataclass(frozen=True)
 class Trail:
-    """Checkpoints on the way to a point."""
+    """Checkpoints on the way to a point, or, where they are ``loose``, dots around it that no line joins."""
 
     x: list[float]
     y: list[float]
     hover: list[str]
+    loose: bool = False
 
 
 @dataclass(frozen=True)

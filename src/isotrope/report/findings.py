@@ -12,6 +12,7 @@ from isotrope.evaluation.geometry_description import TextGeometry
 from isotrope.evaluation.geometry_pairs import PairGeometry
 from isotrope.evaluation.layer_suite import LayerSweep
 from isotrope.report.alarms import Alarm
+from isotrope.report.compared import Compared
 from isotrope.report.subjects import Checkpoint
 
 
@@ -135,6 +136,7 @@ class Findings:
     warnings: list[Alarm]
     leaks_looked_for: bool
     remarks: list[str]
+    compared: Compared | None = None  # where a comparison is reported on
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON values."""
@@ -152,4 +154,5 @@ class Findings:
             "warnings": [asdict(one) for one in self.warnings],
             "leaks_looked_for": self.leaks_looked_for,
             "remarks": self.remarks,
+            **({} if self.compared is None else {"compared": asdict(self.compared)}),
         }

@@ -90,6 +90,7 @@ def measure(
         warnings=alarms.all_warnings(cast, texts, protect(protected) if protected else None, shapes),
         leaks_looked_for=bool(protected),
         remarks=cast.remarks,
+        compared=cast.compared,
     )
 
 

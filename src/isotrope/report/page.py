@@ -12,6 +12,7 @@ from html import escape
 from importlib.resources import files
 from typing import Any
 
+from isotrope.report.compared import compared_section
 from isotrope.report.figure_parts import Figure
 from isotrope.report.findings import Findings
 from isotrope.report.page_sections import (
@@ -41,6 +42,7 @@ def write_page(findings: Findings, figures: dict[str, Figure]) -> str:
     )
     sections = [
         warnings_section(findings),
+        compared_section(findings.compared),
         figure_section(figures.get("scores"), after=score_rows(findings)),
         figure_section(figures.get("plane"), after=folded_table("Every checkpoint", checkpoint_table(findings))),
         figure_section(figures.get("map"), before=group_keys(findings)),

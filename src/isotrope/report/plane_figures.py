@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from isotrope.report.checkpoint_planes import LOGGED, logged_points
+from isotrope.report.compared import compared_panel
 from isotrope.report.figure_parts import Axis, Figure, Panel, Series, Trail
 from isotrope.report.findings import Findings, Plane, Point
 from isotrope.report.subject_styles import styles
@@ -14,6 +15,8 @@ def plane(findings: Findings) -> Figure | None:
     """Every subject, and every checkpoint of a run as a trail."""
     if not findings.plane:
         return None
+    compared = findings.compared
+    together = compared_panel(compared, styles(findings.subjects)) if compared is not None else None
     return Figure(
         name="plane",
         title="Alignment and uniformity",
@@ -22,7 +25,10 @@ def plane(findings: Findings) -> Figure | None:
         "Small dots are checkpoints in the order of their steps, the large mark is the model that was kept.",
         x=Axis("uniformity (lower: more spread out)"),
         y=Axis("alignment (lower: positives closer)"),
-        panels=[_plane_panel(findings, where, found) for where, found in findings.plane.items()],
+        panels=[
+            *(_plane_panel(findings, where, found) for where, found in findings.plane.items()),
+            *([together] if together is not None else []),
+        ],
     )
 
 

@@ -12,6 +12,7 @@ from typing import Any
 from isotrope.encoders.encoder import Encoder
 from isotrope.encoders.loading import BUILTIN, load
 from isotrope.errors import InputError
+from isotrope.report.compared import Compared, is_comparison, read_compared
 from isotrope.training.checkpoints import RunFolder
 
 Place = str | os.PathLike[str]
@@ -62,6 +63,7 @@ class Cast:
 
     subjects: list[Subject]
     remarks: list[str]
+    compared: Compared | None = None
 
     @property
     def runs(self) -> list[Subject]:
@@ -69,15 +71,20 @@ class Cast:
 
 
 def find_subjects(given: Sequence[Place | Encoder]) -> Cast:
-    """Folders of runs and models, names of models, encoders in memory.
+    """Folders of runs, of models and of a comparison, names of models, encoders in memory.
 
-    The start of a run comes with it where it can be loaded.
+    The start of a run comes with it where it can be loaded. Of a comparison there is one run of each row, by its label.
     """
     if not given:
         raise InputError("Nothing to report on; name run folders or models.")
     places = [one if isinstance(one, Encoder) else Path(one) if _is_folder(one) else str(one) for one in given]
-    names = _names(places)
-    asked = [_subject(name, place) for name, place in zip(names, places, strict=True)]
+    comparisons = [place for place in places if isinstance(place, Path) and is_comparison(place.expanduser())]
+    if len(comparisons) > 1:
+        raise InputError(f"{comparisons[1]}: a page shows one comparison; report on the others apart.")
+    compared, rows = read_compared(comparisons[0].expanduser()) if comparisons else (None, {})
+    places = [place for place in places if place not in comparisons]
+    names = [name if name not in rows else f"{name} (apart)" for name in _names(places)]
+    asked = [_subject(name, place) for name, place in [*rows.items(), *zip(names, places, strict=True)]]
     starts: dict[str, Subject] = {}
     remarks: list[str] = []
     for run in [one for one in asked if one.role == "run"]:
@@ -94,7 +101,7 @@ def find_subjects(given: Sequence[Place | Encoder]) -> Cast:
         starts[mark] = found
         run.start = found.name
     before = [one for one in starts.values() if one.role != "run"]
-    return Cast([*before, *(one for one in asked if one not in before)], remarks)
+    return Cast([*before, *(one for one in asked if one not in before)], remarks, compared)
 
 
 def _is_folder(place: Place) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -83,7 +83,12 @@ def _judged(corpus: Corpus, cast: Cast) -> tuple[Rows, Subject] | None:
 def _held(run: Subject) -> tuple[Any, Any, Any]:
     """All that decides which texts a run holds out."""
     settings = run.facts.get("settings", {})
-    return run.facts.get("data", {}).get("fingerprint"), settings.get("held_out", 0), settings.get("seed", 0)
+    return run.facts.get("data", {}).get("fingerprint"), settings.get("held_out", 0), _draw_seed(settings)
+
+
+def _draw_seed(settings: Mapping[str, Any]) -> Any:
+    drawn = settings.get("held_out_seed")
+    return settings.get("seed", 0) if drawn is None else drawn
 
 
 def _sample(corpus: Corpus, most: int, seed: int) -> list[str]:

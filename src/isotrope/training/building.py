@@ -25,6 +25,7 @@ from isotrope.training.held_out_task import chooses_itself
 from isotrope.training.loop_settings import LoopSettings
 from isotrope.training.opening import Opened, open_like
 from isotrope.training.plan import Plan
+from isotrope.training.run_length import UNMEASURED
 from isotrope.training.state import TrainingWarning
 from isotrope.training.tactics.tactic import Tactic
 
@@ -51,7 +52,7 @@ def build(plan: Plan, opened: Opened, accelerator: Accelerator) -> Built:
     settings = (
         plan.loop if "batch_size" in plan.given else _fitting(plan.loop, corpus, order, accelerator.num_processes)
     )
-    train, held = hold_out(corpus, settings.held_out, settings.seed)
+    train, held = hold_out(corpus, settings.held_out, settings.draw_seed)
     combined = _combine(plan, opened, settings)
     usable, held_usable = (combined.method.prepared.select(rows) for rows in (train, held))
     combined.method.count(usable)
@@ -69,6 +70,9 @@ def build(plan: Plan, opened: Opened, accelerator: Accelerator) -> Built:
 
 
 def count_steps(records: int, settings: LoopSettings) -> int:
+    """Where the run is one of so many seconds, only its pace will tell."""
+    if settings.max_seconds is not None:
+        return UNMEASURED
     if settings.max_steps is not None:
         return settings.max_steps
     per_epoch = records // settings.batch_size / settings.gradient_accumulation_steps

@@ -145,7 +145,7 @@ class Checkpoints:
         remembered = self.folder.tactics()
         for tactic in self.tactics:
             tactic.restore(remembered.get(tactic.card.name, {}))
-        return TrainingState(**{field.name: kept[field.name] for field in fields(TrainingState)})
+        return TrainingState(**{field.name: kept[field.name] for field in fields(TrainingState) if field.name in kept})
 
     def save(self, state: TrainingState) -> None:
         if self.accelerator.is_main_process:

@@ -26,6 +26,7 @@ from isotrope.training.half_precision import mixed_precision
 from isotrope.training.loop_settings import LoopSettings
 from isotrope.training.metrics_log import MetricsLog
 from isotrope.training.prefetch import interruptible
+from isotrope.training.run_length import RunLength
 from isotrope.training.selection import Selection
 from isotrope.training.state import Finished, Judge, TrainingState
 from isotrope.training.tactics.tactic import Tactic
@@ -62,35 +63,42 @@ def train_loop(job: Job, resume: bool = False) -> Finished:
     selection = Selection(job.combined, job.judge, folder, log, settings.patience)
     checkpoints = Checkpoints(folder, job.combined, updater, accelerator, log.alarm)
     begin_tracking(accelerator, settings)
+    length = RunLength(job.steps, settings.max_seconds, accelerator)
     state = checkpoints.begin(resume)
     if state is None:
         state = TrainingState()
         selection.evaluate(state, accelerator, contrastive=True)
     source = job.feed.batches(skip=state.step * settings.gradient_accumulation_steps)
     show = None if accelerator.is_main_process else False
-    late = False
-    with closing(source), bar(job.label, job.steps, state.step, show) as advance, interruptible() as interrupted:
-        while state.step < job.steps and not selection.exhausted(state) and not late:
+    late, shown = False, length.done(state)
+    length.begin(state)
+    updater.set_steps(length.steps, state.step)
+    with closing(source), bar(job.label, length.total(), shown, show) as advance, interruptible() as interrupted:
+        while state.step < length.steps and not selection.exhausted(state) and not late:
             update = updater.update(state.step, source)
             state.step += 1
             log.add(update)
+            updater.set_steps(length.after_step(state), state.step)
             late = job.deadline is not None and is_past(job.deadline, accelerator)
-            last = state.step == job.steps or late
+            last = state.step >= length.steps or late
             evaluates, stop = state.step % settings.eval_steps == 0 or last, interrupted()
             if state.step % settings.logging_steps == 0 or evaluates or stop:
                 advance(0, note=log.write(state))
-            advance(1)
+            length.count(state)
+            advance(length.done(state) - shown)
+            shown = length.done(state)
             if evaluates:
                 score = selection.evaluate(state, accelerator, contrastive=update.candidates > 0)
                 updater.after_evaluation(state.step, score)
                 job.feed.release()
             if evaluates or stop:
                 checkpoints.save(state)
+                length.go_on()
             if stop:
                 raise KeyboardInterrupt(f"stopped at step {state.step}")
     end_tracking(accelerator, settings)
     checkpoints.put_best(state)
-    return Finished(folder.history(), state.best_step, state.step, complete=not late or state.step == job.steps)
+    return Finished(folder.history(), state.best_step, state.step, complete=not late or state.step >= length.steps)
 
 
 def is_past(deadline: float, accelerator: Accelerator) -> bool:

@@ -24,6 +24,9 @@ class LoopSettings(Settings):
     learning_rate: Annotated[Positive, "Highest learning rate: it rises to it, then falls to zero"] = 1e-4
     epochs: Annotated[Positive, "Passes over the data"] = 1.0
     max_steps: Annotated[int | None, at_least(1), "Updates; wins over epochs"] = None
+    max_seconds: Annotated[
+        float | None, above(0), "Seconds of training, evaluations not counted; wins over max_steps and epochs"
+    ] = None
     max_length: Annotated[Count, "Tokens of a text, special tokens counted"] = 64
     warmup_ratio: Annotated[float, at_least(0, below=1), "Share of the updates in which the rate rises"] = 0.05
     weight_decay: Annotated[Weight, "Decay of weight matrices; never of biases and norms"] = 0.01
@@ -44,6 +47,14 @@ class LoopSettings(Settings):
     eval_steps: Annotated[Count, "Updates between two evaluations, each with a checkpoint"] = 100
     patience: Annotated[int | None, at_least(1), "Evaluations without a better score before stopping"] = None
     held_out: Annotated[int, at_least(0), "Records hidden from training for the label-free score"] = 512
+    held_out_seed: Annotated[
+        int | None, at_least(0, below=1 << 32), "Random seed of what is held out; none: that of the run"
+    ] = None
     seed: Seed = 42
     precision: Annotated[str, OneOf(*PRECISIONS), "auto: bfloat16 on a GPU that has it, float32 elsewhere"] = "auto"
     report_to: Annotated[str, OneOf(*TRACKERS), "Tracker that the log goes to as well"] = "none"
+
+    @property
+    def draw_seed(self) -> int:
+        """That of the held-out rows."""
+        return self.seed if self.held_out_seed is None else self.held_out_seed

@@ -52,6 +52,7 @@ class MetricsLog:
                 "candidates": last.candidates,
                 "gradient_norm": float(torch.stack([update.norm for update in self.pending]).mean()),
                 **last.about,
+                "seconds": round(state.seconds, 3),
                 **{name: round(len(losses) * amount / seconds, 1) for name, amount in self.speeds.items()},
             }
         )

@@ -163,6 +163,12 @@ def _check_parts(plan: Plan) -> None:
             f"{plan.name} is scored by its own task; leave eval_data out. "
             f"`isotrope methods {plan.name}` says how to give a test."
         )
+    for tactic, chosen in plan.tactics:
+        if chosen.active and tactic.counts_steps and plan.loop.max_seconds is not None:
+            raise InputError(
+                f"{tactic.card.name} shares out the steps of a run, and how many fit into max_seconds is not known "
+                "before; give max_steps or epochs."
+            )
     check_machine(plan.loop)
 
 

@@ -55,7 +55,7 @@ def plan_needed(plan: Plan, needed: NeededRun) -> Plan:
     """The plan of the needed run: everything but the method as in the run itself, and no labels to choose by."""
     loop = {**asdict(plan.loop), "report_to": "none"}
     if needed.steps is not None:
-        loop["max_steps"] = needed.steps
+        loop |= {"max_steps": needed.steps, "max_seconds": None}
     first = make_plan(
         needed.method, plan.data, plan.model, pooling=plan.pooling, columns=plan.columns, split=plan.split, **loop
     )
@@ -119,4 +119,7 @@ def _say(sentence: str, accelerator: Accelerator) -> None:
 
 
 def _length(plan: Plan) -> str:
-    return f"{plan.loop.max_steps:,} steps" if plan.loop.max_steps else f"{plan.loop.epochs:g} epochs"
+    loop = plan.loop
+    if loop.max_seconds is not None:
+        return f"{loop.max_seconds:g} seconds"
+    return f"{loop.max_steps:,} steps" if loop.max_steps else f"{loop.epochs:g} epochs"

@@ -22,6 +22,7 @@ class TrainingState:
     best: float = -math.inf
     best_step: int = 0
     stale: int = 0  # evaluations since the best
+    seconds: float = 0.0  # of training: no loading, no evaluation, no interruption
 
 
 @dataclass(frozen=True)

@@ -102,6 +102,7 @@ class ChainThaw(Tactic[ChainThawSettings]):
         kind="optimiser",
     )
     Settings = ChainThawSettings
+    counts_steps = True
 
     def __init__(self, settings: ChainThawSettings, combined: Combined, loop: LoopSettings, steps: int) -> None:
         super().__init__(settings, combined, loop, steps)

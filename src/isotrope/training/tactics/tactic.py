@@ -40,6 +40,7 @@ class Tactic(ABC, Generic[T]):
 
     card: ClassVar[Card]
     Settings: ClassVar[type[TacticSettings]]
+    counts_steps: ClassVar[bool] = False  # it must know beforehand how many steps the run has
 
     def __init__(self, settings: T, combined: Combined, loop: LoopSettings, steps: int) -> None:
         self.settings, self.combined, self.loop, self.steps = settings, combined, loop, steps
