@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Iterable
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 
-from isotrope.data import near_duplicates
+from isotrope.data import near_duplicates, shingles
 from isotrope.data.near_duplicates import jaccard, near_groups, near_pairs, signatures_of
-from isotrope.data.shingles import WIDTH, ShingleSets, shingle_sets, shingles_of, split_words
+from isotrope.data.shingles import WIDTH, ShingleSets, shingle_sets, split_words
+
+
+def sets_of(texts: Iterable[list[str]]) -> ShingleSets:
+    return shingle_sets(" ".join(words) for words in texts)
 
 
 def naive(first: list[str], second: list[str]) -> float:
@@ -37,7 +43,7 @@ def texts() -> list[list[str]]:
 
 @pytest.fixture(scope="module")
 def sets(texts: list[list[str]]) -> ShingleSets:
-    return shingle_sets(texts)
+    return sets_of(texts)
 
 
 def expected_pairs(texts: list[list[str]]) -> set[tuple[int, int]]:
@@ -58,7 +64,7 @@ def test_the_similarity_is_exact(texts: list[list[str]], sets: ShingleSets) -> N
 
 def test_references_are_another_text(texts: list[list[str]], sets: ShingleSets) -> None:
     half = len(texts) // 2
-    first, second = shingle_sets(texts[:half]), shingle_sets(texts[half:])
+    first, second = sets_of(texts[:half]), sets_of(texts[half:])
     wanted = {(a, b - half) for b, a in expected_pairs(texts) if a < half <= b}
     assert wanted
     assert {tuple(pair) for pair in near_pairs(first, second).tolist()} == wanted
@@ -89,8 +95,13 @@ def test_a_group_is_the_first_text_and_what_is_near_it(texts: list[list[str]], s
 def test_a_bucket_of_very_many_is_one_group_at_the_price_of_few_comparisons(monkeypatch: pytest.MonkeyPatch) -> None:
     form = [f"word{number}" for number in range(40)]
     compared = []
-    monkeypatch.setattr(near_duplicates, "jaccard", lambda *given: compared.append(len(given[2])) or jaccard(*given))
-    groups = near_groups(shingle_sets([*form, f"name{number}"] for number in range(500)))
+
+    def counted(sets: ShingleSets, others: ShingleSets, pairs: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+        compared.append(len(pairs))
+        return jaccard(sets, others, pairs)
+
+    monkeypatch.setattr(near_duplicates, "jaccard", counted)
+    groups = near_groups(sets_of([*form, f"name{number}"] for number in range(500)))
     assert groups.tolist() == [0] * 500
     assert sum(compared) <= 500 * near_duplicates.FIRST * near_duplicates.BANDS
 
@@ -103,13 +114,31 @@ def test_one_word_at_the_end_of_eleven() -> None:
 
 def near(count: int, place: int) -> bool:
     words = [f"w{number}" for number in range(count)]
-    return len(near_pairs(shingle_sets([words, [*words[:place], "other", *words[place + 1 :]]]))) == 1
+    return len(near_pairs(sets_of([words, [*words[:place], "other", *words[place + 1 :]]]))) == 1
+
+
+def test_shingles_are_those_of_a_set_of_words(texts: list[list[str]], sets: ShingleSets) -> None:
+    assert sets.sizes.tolist() == [len({tuple(t[i : i + WIDTH]) for i in range(len(t) - 2)}) for t in texts]
+    for row in range(len(sets)):
+        values = sets.values[sets.starts[row] : sets.starts[row + 1]]
+        assert np.all(values[1:] > values[:-1])
+
+
+def test_blocks_and_very_long_texts_change_nothing(
+    texts: list[list[str]], sets: ShingleSets, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shingles, "BLOCK", 7)
+    again = sets_of(texts)
+    assert again.starts.tolist() == sets.starts.tolist()
+    assert again.values.tolist() == sets.values.tolist()
+    long = [f"w{number}" for number in range(5000)]
+    assert sets_of([long, long[:1500]]).sizes.tolist() == [shingles.MOST, shingles.MOST]
 
 
 def test_short_texts_and_scripts_without_blanks() -> None:
-    assert len(shingles_of(["yes"])) == len(shingles_of([])) == len(shingles_of(["oh", "yes"])) == 1
-    assert len(shingles_of(["w"] * 50)) == 1
-    assert split_words("我喜欢 BERT。") == ["我", "喜", "欢", "bert"]
-    assert near_groups(shingle_sets(iter([]))).tolist() == []
+    assert shingle_sets(["yes", "", "oh yes", "yes oh", " ".join("w" * 50)]).sizes.tolist() == [1] * 5
+    assert near_groups(shingle_sets(["yes", "", "oh yes", "yes oh", "oh yes"])).tolist() == [0, 1, 2, 3, 2]
+    assert split_words("我喜欢 bert") == ["我", "喜", "欢", "bert"]
+    assert near_groups(shingle_sets([])).tolist() == []
     chinese = "今天天气很好我们一起去公园散步然后回家吃饭"
-    assert near_groups(shingle_sets([split_words(chinese), split_words(chinese[:-1] + "水")])).tolist() == [0, 0]
+    assert near_groups(shingle_sets([chinese, chinese[:-1] + "水"])).tolist() == [0, 0]

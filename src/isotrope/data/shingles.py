@@ -11,16 +11,16 @@ from __future__ import annotations
 
 import re
 import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import islice
 
 import numpy as np
 import numpy.typing as npt
 
-from isotrope.data.compared_words import words_of
-
 WIDTH = 3  # words of a shingle
 MOST = 1000  # shingles of a text; what follows in a longer one does not count
+BLOCK = 16_384  # texts that are hashed together
 _UNSPACED = "\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"  # kana and Chinese characters
 _UNSPACED_WORD = re.compile(f"[{_UNSPACED}]|[^{_UNSPACED}]+")
 
@@ -46,22 +46,33 @@ class ShingleSets:
         return self.values[np.arange(int(sizes.sum())) + shift], sizes
 
 
-def split_words(text: str) -> list[str]:
-    """The words that are compared; a character each where a script has no blanks."""
-    words = words_of(text)
-    if text.isascii():
-        return words
-    return [part for word in words for part in _UNSPACED_WORD.findall(word)]
+def split_words(line: str) -> list[str]:
+    """The words of a line of ``compared_words``; a character each where a script has no blanks."""
+    return line.split() if line.isascii() else [one for word in line.split() for one in _UNSPACED_WORD.findall(word)]
 
 
-def shingles_of(words: Sequence[str]) -> list[int]:
-    """The different shingles of a text, sorted; never none."""
-    count = min(max(len(words) - WIDTH + 1, 1), MOST)
-    return sorted({zlib.crc32(" ".join(words[place : place + WIDTH]).encode()) for place in range(count)})
+def shingle_sets(lines: Iterable[str]) -> ShingleSets:
+    """Of texts as lines of the words that are compared; a text has one shingle at least."""
+    values, sizes = [np.empty(0, dtype=np.uint32)], [np.empty(0, dtype=np.int64)]
+    remaining = iter(lines)
+    while block := list(islice(remaining, BLOCK)):
+        keys = _block_keys([split_words(line)[: MOST + WIDTH - 1] for line in block])
+        values.append((keys & np.uint64(0xFFFFFFFF)).astype(np.uint32))
+        sizes.append(np.bincount((keys >> np.uint64(32)).astype(np.int64), minlength=len(block)))
+    return ShingleSets(np.concatenate(values), np.concatenate([[0], np.cumsum(np.concatenate(sizes))]).astype(np.int64))
 
 
-def shingle_sets(texts: Iterable[Sequence[str]]) -> ShingleSets:
-    """Of texts as lists of words."""
-    found = [np.array(shingles_of(words), dtype=np.uint32) for words in texts]
-    starts = np.concatenate([[0], np.cumsum([len(one) for one in found], dtype=np.int64)]).astype(np.int64)
-    return ShingleSets(np.concatenate(found) if found else np.empty(0, dtype=np.uint32), starts)
+def _block_keys(texts: list[list[str]]) -> npt.NDArray[np.uint64]:
+    """Number of the text in the upper 32 bits, shingle in the lower; sorted, each once."""
+    padded = [[*words, *[""] * (WIDTH - len(words))] for words in texts]
+    lengths = np.array([len(words) for words in padded])
+    count = int(lengths.sum())
+    hashed = np.fromiter((zlib.crc32(word.encode()) for words in padded for word in words), np.uint64, count)
+    owner = np.repeat(np.arange(len(texts), dtype=np.uint64), lengths)
+    left = np.repeat(np.cumsum(lengths), lengths) - np.arange(count)  # words from here to the end of the text
+    mixed = np.zeros(count - WIDTH + 1, dtype=np.uint64)
+    for place in range(WIDTH):
+        mixed = (mixed + hashed[place : count - WIDTH + 1 + place] + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
+        mixed ^= mixed >> np.uint64(29)
+    begins = np.flatnonzero(left >= WIDTH)
+    return np.unique((owner[begins] << np.uint64(32)) | (mixed[begins] >> np.uint64(32)))

@@ -40,6 +40,7 @@ for _language, _words in FUNCTION_WORDS.items():
     for _word in _words.split():
         _LANGUAGES.setdefault(_word, []).append(_language)
 _PATTERNS = [(name, re.compile(f"[{letters}]")) for name, letters in SCRIPTS]
+_OTHER = re.compile(f"[{''.join(letters for _, letters in SCRIPTS)}]")
 _LETTER = re.compile(r"[^\W\d_]")
 
 
@@ -48,7 +49,7 @@ def guess_language(text: str, words: Sequence[str]) -> str:
 
     A script counts where it has a fifth of the letters: names and loan words of another one do not decide.
     """
-    if not text.isascii():
+    if not text.isascii() and _OTHER.search(text):
         letters = len(_LETTER.findall(text))
         for name, pattern in _PATTERNS:
             if 5 * len(pattern.findall(text)) > letters:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from isotrope.data.checking.tally import Tally
 from isotrope.data.leaks import Protected
 from isotrope.data.near_duplicates import near_pairs
-from isotrope.data.shingles import shingle_sets, split_words
+from isotrope.data.shingles import shingle_sets
 
 
 @dataclass(frozen=True)
@@ -48,10 +48,10 @@ def find_leaked_sets(tally: Tally, protected: Protected) -> LeakedSets:
 def _near_sets(tally: Tally, protected: Protected) -> dict[int, set[str]]:
     """By record of the sample, the sets with a sentence that one of its texts is near to."""
     sentences = list(protected.sets)
-    references = shingle_sets(split_words(sentence) for sentence in sentences)
+    references = shingle_sets(sentences)
     found: dict[int, set[str]] = {}
     for place in range(len(tally.record_type.fields)):
-        texts = shingle_sets(split_words(one.record.texts[place]) for one in tally.sample)
+        texts = shingle_sets(one.lines[place] for one in tally.sample)
         for row, sentence in near_pairs(texts, references).tolist():
             found.setdefault(row, set()).update(protected.sets[sentences[sentence]])
     return found

@@ -12,11 +12,10 @@ import numpy as np
 import numpy.typing as npt
 
 from isotrope.data.checking.batch_collisions import expected_pairs, pairs_of_sizes, pairs_sharing
-from isotrope.data.checking.tally import Tally, word_line
-from isotrope.data.compared_words import words_of
-from isotrope.data.corpus_files import combined, text_key
+from isotrope.data.checking.tally import Tally
+from isotrope.data.corpus_files import combined
 from isotrope.data.near_duplicates import near_groups
-from isotrope.data.shingles import shingle_sets, split_words
+from isotrope.data.shingles import shingle_sets
 
 EXAMPLES = 3
 CONTRASTED = 2  # texts of a record that can be a candidate of another one: its anchor and its positive
@@ -98,13 +97,9 @@ def _raw_keys(tally: Tally) -> Keys:
 def _near_groups(tally: Tally) -> npt.NDArray[np.int64]:
     columns = []
     for place in range(len(tally.record_type.fields)):
-        texts = [one.record.texts[place] for one in tally.sample]
-        keys = np.array([text_key(word_line(text, words_of(text)).encode()) for text in texts], dtype=np.uint64)
-        _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
-        order = np.argsort(first)  # the different texts in the order of the file
-        rank = np.argsort(order)
-        groups = near_groups(shingle_sets(split_words(texts[row]) or [texts[row]] for row in first[order].tolist()))
-        columns.append(groups[rank[inverse.ravel()]])
+        numbers: dict[str, int] = {}  # the different texts in the order of the file
+        inverse = [numbers.setdefault(one.lines[place], len(numbers)) for one in tally.sample]
+        columns.append(near_groups(shingle_sets(numbers))[inverse])
     return np.column_stack(columns)
 
 
@@ -116,13 +111,13 @@ def _examples(tally: Tally, groups: npt.NDArray[np.int64]) -> list[dict[str, str
         first = seen.setdefault(group.tobytes(), row)
         if words[first] == words[row]:
             continue
-        (file, record), (_, other) = tally.sample[row], tally.sample[first]
+        this, other = tally.sample[row], tally.sample[first]
         found.append(
             {
-                "record": f"{file}:{record.line}",
-                "text": record.texts[0],
-                "near": f"{tally.sample[first].file}:{other.line}",
-                "near_text": other.texts[0],
+                "record": f"{this.file}:{this.record.line}",
+                "text": this.record.texts[0],
+                "near": f"{other.file}:{other.record.line}",
+                "near_text": other.record.texts[0],
             }
         )
         if len(found) == EXAMPLES:

@@ -28,10 +28,11 @@ STEP = 1000  # records between two moves of the bar
 
 
 class Sampled(NamedTuple):
-    """A record of the sample, and the file that it comes from."""
+    """A record of the sample, the file that it comes from, and for each of its texts the words that are compared."""
 
     file: str
     record: Record
+    lines: tuple[str, ...]
 
 
 @dataclass
@@ -74,18 +75,19 @@ class Tally:
             self.values[value_of(record, self.record_type, name)] += 1
         if (number, record.document) != self._last:
             self.documents, self._last = self.documents + 1, (number, record.document)
-        self._measure(record)
+        lines = self._measure(record)
         if self.protected is not None:
             holders = self.protected.holders(record.texts)
             self.leaks.update(holders)
             self.leaking += bool(holders)
-        self._draw(name, record)
+        self._draw(Sampled(name, record, lines))
         self.records += 1
 
-    def _measure(self, record: Record) -> None:
+    def _measure(self, record: Record) -> tuple[str, ...]:
         words = [words_of(text) for text in record.texts]
         self._texts.extend(text_key(text.encode()) for text in record.texts)
-        same = "\t".join(word_line(text, own) for text, own in zip(record.texts, words, strict=True))
+        lines = tuple(" ".join(own) or text for text, own in zip(record.texts, words, strict=True))
+        same = "\t".join(lines)  # a text without a word (a face, a formula) stands for itself
         if self.record_type.names:
             same += f"\t{record.value}"
         self._words.append(text_key(same.encode()))
@@ -94,16 +96,17 @@ class Tally:
         characters = max(map(len, record.texts))
         self.long += characters > LONG
         self.longest = max(self.longest, characters)
+        return lines
 
-    def _draw(self, name: str, record: Record) -> None:
+    def _draw(self, sampled: Sampled) -> None:
         """Reservoir sampling: each record is in the sample with the same probability."""
         if len(self.sample) < self.size:
-            self.sample.append(Sampled(name, record))
+            self.sample.append(sampled)
             self.places.append(self.records)
             return
         slot = self._random.randrange(self.records + 1)
         if slot < self.size:
-            self.sample[slot], self.places[slot] = Sampled(name, record), self.records
+            self.sample[slot], self.places[slot] = sampled, self.records
 
     def finish(self) -> None:
         """Put the sample into the order of the text."""
@@ -124,8 +127,3 @@ class Tally:
     def valued_keys(self) -> npt.NDArray[np.uint64]:
         """[records]: as ``word_keys``, of records that carry the same label or score as well."""
         return np.frombuffer(self._whole, dtype=np.uint64)
-
-
-def word_line(text: str, words: list[str]) -> str:
-    """What two texts of the same words have in common; a text without a word (a face, a formula) stands for itself."""
-    return " ".join(words) or text

@@ -16,7 +16,6 @@ from isotrope.data.checking.repetition import Duplicates, FalseNegatives, false_
 from isotrope.data.checking.tally import Tally
 from isotrope.data.checking.token_lengths import LengthTokenizer, TokenLengths, token_lengths
 from isotrope.data.checking.value_profiles import ClassBalance, ScoreSpread, class_balance, score_spread
-from isotrope.data.compared_words import words_of
 from isotrope.data.emoji import labelled_by_emoji
 from isotrope.data.leaks import Protected
 from isotrope.data.readers import read
@@ -176,9 +175,7 @@ def format_name(path: Path) -> str:
 
 
 def _languages(tally: Tally) -> dict[str, float]:
-    counts = Counter(
-        guess_language(text, words_of(text)) for text in (" ".join(one.record.texts) for one in tally.sample)
-    )
+    counts = Counter(guess_language(" ".join(one.record.texts), " ".join(one.lines).split()) for one in tally.sample)
     return {name: round(count / len(tally.sample), 4) for name, count in counts.most_common()}
 
 
