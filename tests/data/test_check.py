@@ -5,6 +5,8 @@ from __future__ import annotations
 import gzip
 import json
 import random
+import shutil
+import subprocess
 from collections.abc import Callable
 from itertools import combinations
 from pathlib import Path
@@ -204,6 +206,22 @@ def test_advice_on_the_batch_size_keeps_false_negatives_rare(checked: Callable[.
     (sentence,) = [one for one in checked(path).advice if "lower batch_size to" in one]
     size = int(sentence.rstrip(".").rsplit(" ", 1)[1])
     assert 2 * expected_pairs(600, 1200, size) / size <= 0.01 < 2 * expected_pairs(600, 1200, size + 1) / (size + 1)
+
+
+def test_the_command_of_the_advice_takes_the_repeats_out(
+    checked: Callable[..., TextCheck], written: Write, topics: list[str], tmp_path: Path
+) -> None:
+    if shutil.which("awk") is None:
+        pytest.skip("awk is not on this machine")
+    blocks = ["\n".join(topics[start : start + 8]) for start in range(0, 80, 8)]
+    path = written("my text.txt", "\n\n".join([*blocks, topics[3].upper() + "!", topics[5]]) + "\n")
+    (sentence,) = [one for one in checked(path).advice if "repeat an earlier one" in one]
+    assert "unless documents have to stay whole" in sentence
+    command = sentence[sentence.index("awk ") :].rstrip(".")
+    subprocess.run(command, shell=True, check=True, cwd=tmp_path)
+    clean = checked(tmp_path / "unique.txt")
+    assert (clean.records, clean.duplicates.exact, clean.duplicates.same_words) == (80, 0, 0)
+    assert clean.documents == 10
 
 
 @pytest.mark.parametrize(

@@ -21,6 +21,8 @@ FEW = 1000  # records
 FEW_CLASSES = 2
 UNEVEN = 10  # times that the largest class may be larger than the smallest
 LENGTHS = (16, 32, 64, 128, 256, 512)
+SAME_TEXT = "'!NF || !seen[$0]++'"
+SAME_LETTERS = """'{key = tolower($0); gsub(/[[:punct:]]/, "", key)} !NF || !seen[key]++'"""
 UNPACKERS = {"gz": "zcat", "xz": "xzcat"}
 
 
@@ -49,7 +51,7 @@ def _leaks(check: TextCheck, data_dir: str | None) -> Iterator[str]:
     found = f"{check.leaks.exact:,} records hold a sentence of {where}, and {check.leaks.near:,} are near one"
     if check.format.split(".")[0] in ("txt", "tsv"):
         given = "" if data_dir is None else f" --data-dir {shlex.quote(data_dir)}"
-        todo = f"isotrope leaks {_words(check.files)}{given} --output clean writes a copy without the former"
+        todo = f"isotrope leaks {shlex.join(check.files)}{given} --output clean writes a copy without the former"
     else:
         todo = "take them out, or do not quote scores on these sets"
     yield f"{found}; {todo}."
@@ -78,12 +80,13 @@ def _repeated(check: TextCheck) -> Iterator[str]:
 def _unique_command(check: TextCheck) -> str:
     """A line is a record in these formats; blank lines end documents and stay."""
     form, _, packing = check.format.partition(".")
-    if form not in ("txt", "tsv", "jsonl") or len(check.files) > 1 or not check.duplicates.exact:
-        return "keep one of each"
-    rule = "'!NF || !seen[$0]++'"
-    if packing in UNPACKERS:
-        return f"keep one of each: {UNPACKERS[packing]} {_words(check.files)} | awk {rule} > unique.{form}"
-    return f"keep one of each: awk {rule} {_words(check.files)} > unique.{form}"
+    keep = "keep one of each" + (", unless documents have to stay whole" if (check.documents or 1) > 1 else "")
+    if form not in ("txt", "tsv", "jsonl") or len(check.files) > 1:
+        return keep
+    rule = SAME_TEXT if check.duplicates.same_words < MANY_REPEATED * check.records else SAME_LETTERS
+    name = shlex.join(check.files)
+    command = f"{UNPACKERS[packing]} {name} | awk {rule}" if packing in UNPACKERS else f"awk {rule} {name}"
+    return f"{keep}: {command} > unique.{form}"
 
 
 def _false(check: TextCheck) -> Iterator[str]:
@@ -94,8 +97,8 @@ def _false(check: TextCheck) -> Iterator[str]:
     most = 1 + math.floor((found.batch_size - 1) * MANY_FALSE / found.per_anchor)
     lower = f", or lower batch_size to {most}" if most >= 8 else ""
     yield (
-        f"A batch of {found.batch_size} is expected to hold {found.near:.2g} pairs of near-duplicates that are "
-        f"negatives of each other; take near-duplicates out{lower}."
+        f"A batch of {found.batch_size} is expected to hold {found.near:.2g} pairs of (nearly) the same words that are "
+        f"negatives of each other; keep one of each{lower}."
     )
 
 
@@ -171,7 +174,3 @@ def _methods(check: TextCheck) -> Iterator[str]:
 
 def _listed(names: Sequence[str]) -> str:
     return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
-
-
-def _words(files: Sequence[str]) -> str:
-    return shlex.join(files)

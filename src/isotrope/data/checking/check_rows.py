@@ -44,7 +44,7 @@ def _repetition(check: TextCheck) -> Iterator[tuple[str, str]]:
         classes = "" if expected.same_class is None else f", {_rate(expected.same_class)} of the same class"
         yield (
             f"expected in a batch of {expected.batch_size}",
-            f"{_rate(expected.copies)} pairs of copies, {_rate(expected.near)} of other near-duplicates{classes}",
+            f"{_rate(expected.copies)} pairs of copies, {_rate(expected.near)} of (nearly) the same words{classes}",
         )
     yield (
         "short and long",

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 UNKNOWN = "unknown"
 FUNCTION_WORDS = {  # as ``compared_words`` gives them, without accents
     "English": "the of and to in is that it was for on with as are this be at by from have not you his which a an he "
-    "no what who how when where do does did can",
+    "no what who how when where do does did can i my me your we will would there but yes",
     "German": "der die das und ist nicht ein eine den dem des mit von zu auf fur sich auch als wird wurde sie ich war",
     "French": "le la les des et est un une du dans que qui pour pas sur au avec ce il elle sont ne se par plus etait",
     "Spanish": "el la los las de y en que es un una por con para no del se su al lo como mas pero fue esta",
