@@ -24,6 +24,7 @@ from isotrope.data.sentence_files import sentences_of
 from isotrope.data.tables import check_file, check_readable
 from isotrope.errors import InputError, nearest
 from isotrope.files import check_run_folder, written_file
+from isotrope.progress import bar
 
 if TYPE_CHECKING:
     import torch
@@ -445,7 +446,8 @@ def check(
     from isotrope.data.leaks import protect
     from isotrope.evaluation.benchmark_files import has_data, protected_files
 
-    tests = protect(protected_files(data_dir)) if has_data(data_dir) else None
+    with bar("reading the test sets", None):
+        tests = protect(protected_files(data_dir)) if has_data(data_dir) else None
     from isotrope.encoders.encoder import Encoder
 
     encoder = model if isinstance(model, Encoder) else load(model, device="cpu")

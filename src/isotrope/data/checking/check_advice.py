@@ -51,7 +51,7 @@ def _leaks(check: TextCheck, data_dir: str | None) -> Iterator[str]:
     found = f"{check.leaks.exact:,} records hold a sentence of {where}, and {check.leaks.near:,} are near one"
     if check.format.split(".")[0] in ("txt", "tsv"):
         given = "" if data_dir is None else f" --data-dir {shlex.quote(data_dir)}"
-        todo = f"isotrope leaks {shlex.join(check.files)}{given} --output clean writes a copy without the former"
+        todo = f"`isotrope leaks {shlex.join(check.files)}{given} --output clean` writes a copy without the former"
     else:
         todo = "take them out, or do not quote scores on these sets"
     yield f"{found}; {todo}."
@@ -86,7 +86,7 @@ def _unique_command(check: TextCheck) -> str:
     rule = SAME_TEXT if check.duplicates.same_words < MANY_REPEATED * check.records else SAME_LETTERS
     name = shlex.join(check.files)
     command = f"{UNPACKERS[packing]} {name} | awk {rule}" if packing in UNPACKERS else f"awk {rule} {name}"
-    return f"{keep}: {command} > unique.{form}"
+    return f"{keep}: `{command} > unique.{form}`"
 
 
 def _false(check: TextCheck) -> Iterator[str]:
@@ -166,7 +166,7 @@ def _methods(check: TextCheck) -> Iterator[str]:
     names = [name for name, taken in check.methods.items() if taken == check.record_type]
     carried = record_type_named(check.record_type)
     if not check.methods:
-        yield "No method takes this record type; isotrope methods lists what each needs."
+        yield "No method takes this record type; `isotrope methods` lists what each needs."
     elif names and (carried.value is not None or len(carried.fields) > 1):
         what = f"{carried.value}s" if carried.value is not None and not carried.in_text else check.record_type
         yield f"Of the methods, {_listed(names)} {'uses' if len(names) == 1 else 'use'} the {what} of this text."
