@@ -38,8 +38,8 @@ def parameters(function: Any) -> dict[str, inspect.Parameter]:
 
 def test_the_commands_of_the_contract_are_there() -> None:
     expected = (
-        "methods train evaluate leaks encode compare fit-space pretrain search report mine paraphrase links complete "
-        "doctor"
+        "methods train evaluate check leaks encode compare fit-space pretrain search report mine paraphrase links "
+        "complete doctor"
     )
     assert set(COMMANDS) == set(expected.split())
 
@@ -197,6 +197,8 @@ def test_what_names_and_files_tell_is_refused_before_torch_is_imported(tmp_path:
         (["compare", text, "sentences=nowhere.txt", "--methods", "simcse"], "nowhere.txt: no such file"),
         (["report", "builtin", "--text", "nowhere.txt", "--output", "r.html"], "no such file"),
         (["paraphrase", text, "--output", "x.csv"], "(--output)"),
+        (["check", "nowhere.txt"], "no such file"),
+        (["check", text, "--batch-size", "1"], "(--batch-size)"),
         (["leaks", "nowhere.txt"], "no such file"),
         (["links", "nowhere.xml", "--output", "x.tsv"], "no such file"),
         (["links", text, "--output", "x.csv"], "(--output)"),

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from isotrope.version import __version__
 
 _VERBS = (
+    "check",
     "compare",
     "complete",
     "doctor",
@@ -45,6 +46,7 @@ _ROOMS = (
 __all__ = ["__version__", *_VERBS, *_CALLABLE_ROOMS, *_TYPES]
 
 if TYPE_CHECKING:
+    from isotrope.api import check as check
     from isotrope.api import compare as compare
     from isotrope.api import complete as complete
     from isotrope.api import doctor as doctor

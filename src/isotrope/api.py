@@ -17,18 +17,20 @@ from isotrope.answers import (
     MethodDescription,
     ParaphrasedFile,
 )
-from isotrope.catalogue import all_cards, check_trainable, describe_settings
+from isotrope.catalogue import all_cards, check_trainable, describe_settings, usable_record_types
 from isotrope.data.readers import read
 from isotrope.data.record_types import RECORD_TYPES, record_type_named
 from isotrope.data.sentence_files import sentences_of
 from isotrope.data.tables import check_file, check_readable
 from isotrope.errors import InputError, nearest
 from isotrope.files import check_run_folder, written_file
+from isotrope.progress import bar
 
 if TYPE_CHECKING:
     import torch
 
     from isotrope.comparison.comparison_table import Comparison
+    from isotrope.data.checking.text_check import TextCheck
     from isotrope.data.leaks import LeakReport
     from isotrope.data.link_extraction import ExtractedLinks
     from isotrope.encoders.completion import Completion
@@ -430,6 +432,53 @@ def doctor() -> Machine:
 
 
 # ---- data
+
+
+def check(
+    data: Place | Sequence[Place],
+    model: Place | Encoder = "builtin-base",
+    *,
+    max_length: int = 64,
+    batch_size: int = 64,
+    data_dir: Place | None = None,
+    columns: Sequence[str] | None = None,
+    record_type: str | None = None,
+    sample: int = 200_000,
+) -> TextCheck:
+    """Look at a text before training: what it holds, what is wrong with it, and what to do about it.
+
+    ``data``: a file, or several that are read as one text. ``model`` brings the tokenizer that lengths are counted
+    with. ``record_type``: read it so, where the columns leave it open; by default as the first type that fits. Leaks
+    are looked for where ``data_dir`` (or ISOTROPE_DATA) names a folder of test sets. Counts are exact but for
+    near-duplicates, tokens and languages, which are those of ``sample`` records, drawn at random from longer texts.
+    """
+    from isotrope.data.checking.text_check import Reader, check_files, check_numbers, check_text, choose_type
+
+    files = check_files(data)
+    check_numbers(max_length, batch_size, sample)
+    choose_type(files, columns, record_type)
+    from isotrope.data.leaks import protect
+    from isotrope.evaluation.benchmark_files import has_data, protected_files
+
+    with bar("reading the test sets", None):
+        tests = protect(protected_files(data_dir)) if has_data(data_dir) else None
+    from isotrope.encoders.encoder import Encoder
+
+    encoder = model if isinstance(model, Encoder) else load(model, device="cpu")
+    name = "the encoder" if isinstance(model, Encoder) else str(model)
+    reader = Reader(name, encoder.text_tokenizer, encoder.tokenizer.unk_token_id, encoder.max_length)
+    return check_text(
+        files,
+        reader,
+        tests,
+        usable_record_types(),
+        max_length=max_length,
+        batch_size=batch_size,
+        sample=sample,
+        columns=columns,
+        record_type=record_type,
+        data_dir=None if data_dir is None else str(data_dir),
+    )
 
 
 def leaks(

@@ -32,6 +32,13 @@ def all_cards() -> list[Card]:
     ]
 
 
+def usable_record_types() -> dict[str, tuple[str, ...]]:
+    """By method, the record types that it takes with its default settings, in the order in which they are tried."""
+    from isotrope.methods.frame.method_registry import registry
+
+    return {name: method.record_types(method.Settings()) for name, method in registry().items()}
+
+
 def describe_settings(name: str) -> list[SettingDescription]:
     """The settings that a method takes, its own first; it may change defaults of the loop and of auxiliary losses."""
     from isotrope.methods.frame.method_registry import auxiliaries, find

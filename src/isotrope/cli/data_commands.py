@@ -1,4 +1,4 @@
-"""Commands that make or check training data: mine, paraphrase, links, leaks."""
+"""Commands that make or check training data: check, mine, paraphrase, links, leaks."""
 
 from __future__ import annotations
 
@@ -10,6 +10,50 @@ import typer
 from isotrope.cli.answer_output import print_answer, print_rows
 from isotrope.cli.application import Columns, Command, Json, app
 from isotrope.cli.options import split_names
+
+
+@app.command(cls=Command)
+def check(
+    data: Annotated[
+        list[Path], typer.Argument(help="Files that are read as one text: .txt, .tsv, .csv, .jsonl or .parquet.")
+    ],
+    model: Annotated[
+        str, typer.Option(help="The model whose tokenizer counts: builtin-base, a folder or a hub id.")
+    ] = "builtin-base",
+    max_length: Annotated[int, typer.Option(help="Tokens that training keeps of a text, special tokens counted.")] = 64,
+    batch_size: Annotated[int, typer.Option(help="Records of the batch whose false negatives are estimated.")] = 64,
+    data_dir: Annotated[
+        Path | None,
+        typer.Option(
+            "--data-dir", "--tests", help="Look for the STS, SICK and transfer sets of this folder; or ISOTROPE_DATA."
+        ),
+    ] = None,
+    columns: Columns = None,
+    record_type: Annotated[
+        str | None, typer.Option(help="Read the file as this record type; default: the first that fits.")
+    ] = None,
+    sample: Annotated[
+        int, typer.Option(help="Records drawn at random for near-duplicates, tokens and languages.")
+    ] = 200_000,
+    as_json: Json = False,
+) -> None:
+    """Look at a text before training: duplicates, lengths, language, false negatives, methods, leaks, and advice."""
+    import isotrope
+
+    found = isotrope.check(
+        data,
+        model,
+        max_length=max_length,
+        batch_size=batch_size,
+        data_dir=data_dir,
+        columns=split_names(columns),
+        record_type=record_type,
+        sample=sample,
+    )
+    if not as_json:
+        for sentence in found.advice or ["Nothing to do was found."]:
+            print(f"- {sentence}")
+    print_answer(found, as_json)
 
 
 @app.command(cls=Command)

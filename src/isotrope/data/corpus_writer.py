@@ -114,7 +114,7 @@ class CorpusWriter:
 
     def _write_values(self, records: Sequence[Record]) -> None:
         if "values" in self.layout:
-            values = [_value(record, self.record_type, self.where) for record in records]
+            values = [value_of(record, self.record_type, self.where) for record in records]
             self._write("values", [self.values.setdefault(value, len(self.values)) for value in values])
         if "others" in self.layout:
             others = [name for record in records for name in record.others]
@@ -128,7 +128,7 @@ class CorpusWriter:
                 self._write(file, [seen.setdefault(name, len(seen)) if name else -1 for name in names])
 
 
-def _value(record: Record, record_type: RecordType, where: str) -> str:
+def value_of(record: Record, record_type: RecordType, where: str) -> str:
     value = record.value or ""
     if not value:
         raise InputError(f"{where}:{record.line}: the {record_type.value} is empty; fill it in, or take the row out.")
