@@ -108,8 +108,8 @@ def test_equal_texts_are_found_and_words_too(tiny: Path, tmp_path: Path, topics:
         qrels=[f"{row}\t{row}\t1" for row in range(len(texts))],
     )
     found = isotrope.evaluate(tiny, "retrieval", tmp_path).scores["retrieval"]["small"]
-    assert [found[name] for name in MEASURES] == [100, 100, 100]
-    assert [found["lexical"][name] for name in MEASURES] == [100, 100, 100]
+    for each in (found, found["baselines"]["TF-IDF"], found["baselines"]["BM25"]):
+        assert [each[name] for name in MEASURES] == [100, 100, 100, 100]
 
 
 def test_tf_idf_is_scikit_learns() -> None:

@@ -71,7 +71,7 @@ def _by_suite(name: str) -> Callable[[Encoder, Terms, Measures], Measures]:
 
     def judge(encoder: Encoder, terms: Terms, measured: Measures) -> Measures:
         suite = find_suite(name)()
-        asked = {"aggregation": terms.aggregation, "resamples": 1}
+        asked = {"aggregation": terms.aggregation, "resamples": 1, "baselines": False}
         options = Options(terms.data_dir, **{k: v for k, v in asked.items() if k in suite.card.takes})  # type: ignore[arg-type]
         return {**suite.summary(suite.run(encoder, options)), **(_dev(measured) if name == "sts" else {})}
 

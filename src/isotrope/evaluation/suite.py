@@ -35,6 +35,7 @@ class Options:
     resamples: int = 500
     model: str | os.PathLike[str] | None = None
     test: str | os.PathLike[str] | None = None
+    baselines: bool = True
 
     @property
     def seed(self) -> int:
