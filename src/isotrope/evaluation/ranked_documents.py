@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +18,7 @@ from isotrope.evaluation.retrieval_scores import DEPTH, Nearest, Rows
 from isotrope.evaluation.text_vectors import TextVectors
 from isotrope.measures.nearest_rows import top_rows
 
+Number = TypeVar("Number", bound=np.generic)
 AT_ONCE = 1024  # queries
 DIGITS = 6  # to which cosines are told apart
 
@@ -26,14 +28,10 @@ def nearest(found: RetrievalSet, vectors: TextVectors, device: torch.device) -> 
     that an encoder whose vectors are all alike gains nothing from the order of the file.
     """
     documents, queries = (torch.from_numpy(vectors.of(side)).to(device) for side in (found.documents, found.queries))
-    parts = [
-        top_rows(queries[start : start + AT_ONCE], documents, _depth(found))
-        for start in range(0, len(queries), AT_ONCE)
-    ]
+    parts = [top_rows(block, documents, _depth(found)) for block in queries.split(AT_ONCE)]
     cosines, rows = (torch.cat(side).cpu().numpy() for side in zip(*parts, strict=True))
-    gains = [
-        [wanted.get(row, 0.0) for row in ranked] for ranked, wanted in zip(rows.tolist(), found.gains, strict=True)
-    ]
+    wanted = zip(rows.tolist(), found.gains, strict=True)
+    gains = [[of_query.get(row, 0.0) for row in ranked] for ranked, of_query in wanted]
     order = np.lexsort((np.array(gains), -np.round(cosines.astype(np.float64), DIGITS)))
     rows, cosines = (np.take_along_axis(side, order, axis=1) for side in (rows, cosines))
     kept = _kept(rows, found.own)
@@ -68,5 +66,5 @@ def _kept(rows: Rows, own: Rows | None) -> npt.NDArray[np.bool_]:
     return kept
 
 
-def _chosen(values: npt.NDArray[np.generic], kept: npt.NDArray[np.bool_]) -> npt.NDArray[np.generic]:
+def _chosen(values: npt.NDArray[Number], kept: npt.NDArray[np.bool_]) -> npt.NDArray[Number]:
     return values[kept].reshape(len(values), -1)
