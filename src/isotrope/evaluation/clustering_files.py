@@ -21,7 +21,7 @@ from isotrope.evaluation.linear import read_labelled
 from isotrope.evaluation.retrieval_files import names_before
 
 FOLDER = "clustering"
-SAMPLE = 3000  # texts of a set
+SAMPLE = 2000  # texts of a set
 
 
 @dataclass(frozen=True, eq=False)
