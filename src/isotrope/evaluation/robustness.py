@@ -14,7 +14,6 @@ from __future__ import annotations
 import os
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -117,7 +116,7 @@ def evaluate_robustness(encoder: Encoder, pairs: ScoredPairs, seed: int = 0) -> 
         "ranking": {name: {"share": each.score(), "texts": len(each)} for name, each in hits.items()},
         "average": {"share": average.score(), "texts": len(average)},
     }
-    rows = [("as it is", "1.000", "0.0", f"{whole.score():.2f}", "", f"{len(pairs.gold):,}")]
+    rows: list[tuple[str, ...]] = [("as it is", "1.000", "0.0", f"{whole.score():.2f}", "", f"{len(pairs.gold):,}")]
     rows += [_row(name, each) for name, each in changes.items()]
     rows.append((ANOTHER, f"{kept[ANOTHER].mean():.3f}", "100.0", "", "", f"{len(another):,}"))
     tasks = {f"STS-B, {name}": each for name, each in damaged.items()}
@@ -176,5 +175,5 @@ def _file(data_dir: str | os.PathLike[str] | None) -> Path:
 
 
 def _row(name: str, each: Damage) -> tuple[str, ...]:
-    values: tuple[Any, ...] = f"{each.cosine:.3f}", f"{each.way:.1f}", f"{each.spearman:.2f}", f"{each.lost:.2f}"
+    values = f"{each.cosine:.3f}", f"{each.way:.1f}", f"{each.spearman:.2f}", f"{each.lost:.2f}"
     return (name, *values, f"{each.texts:,}")

@@ -90,6 +90,11 @@ def registry() -> dict[str, type[Suite]]:
 
 
 def find_suite(name: str) -> type[Suite]:
+    """A suite by its name; ``mteb:TASK`` is a task of the mteb package."""
+    if name.startswith("mteb:"):
+        from isotrope.evaluation.mteb_tasks import task_suite
+
+        return task_suite(name)
     if name not in registry():
         raise InputError(f"Unknown suite '{name}'{nearest(name, registry())}", setting="suite")
     return registry()[name]
