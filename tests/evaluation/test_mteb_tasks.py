@@ -1,4 +1,4 @@
-"""mteb: the adapter is what the package asks for, a task of its own classes runs through it, and what is missing is said.
+"""mteb: the adapter is what the package asks for, a task runs through it, and what is missing is said.
 
 The tests with the package are skipped where it is not installed.
 """

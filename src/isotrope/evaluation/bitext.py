@@ -78,7 +78,7 @@ class BitextMatching(Suite):
     @classmethod
     def check(cls, options: Options) -> None:
         super().check(options)
-        _file(options.data_dir)
+        read_bitext(_file(options.data_dir))
 
     def run(self, encoder: Encoder, options: Options) -> Results:
         return evaluate_bitext(encoder, read_bitext(_file(options.data_dir)), options.baselines)

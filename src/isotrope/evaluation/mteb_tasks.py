@@ -32,7 +32,7 @@ class MtebEncoder:
         self.encoder = encoder
 
     def encode(self, inputs: Iterable[Mapping[str, Any]], **told: Any) -> Any:
-        """[texts, dimension]: unit vectors of the batches' ``text``; the task, split and kind of text change nothing."""
+        """[texts, dimension]: unit vectors of each batch's ``text``; task, split and kind of text change nothing."""
         texts = [str(text) for batch in inputs for text in batch["text"]]
         return sound_vectors(self.encoder, texts).of(texts)
 

@@ -20,7 +20,7 @@ from isotrope.measures.nearest_rows import top_rows
 
 Number = TypeVar("Number", bound=np.generic)
 AT_ONCE = 1024  # queries
-DIGITS = 6  # to which cosines are told apart
+DIGITS = 7  # to which cosines are told apart
 
 
 def nearest(found: RetrievalSet, vectors: TextVectors, device: torch.device) -> Nearest:

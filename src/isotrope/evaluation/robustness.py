@@ -92,9 +92,9 @@ def evaluate_robustness(encoder: Encoder, pairs: ScoredPairs, seed: int = 0) -> 
     changes = {
         name: Damage(
             cosine=float(kept[name].mean()),
-            way=100 * (1 - float(kept[name].mean())) / far if far > TIE else 0.0,
-            spearman=items.score(),
-            lost=whole.score() - items.score(),
+            way=100 * max(1 - float(kept[name].mean()), 0.0) / far if far > TIE else 0.0,
+            spearman=_spearman(items),
+            lost=_spearman(whole) - _spearman(items),
             texts=counts[name],
         )
         for name, items in damaged.items()
@@ -104,19 +104,19 @@ def evaluate_robustness(encoder: Encoder, pairs: ScoredPairs, seed: int = 0) -> 
     protocol = {
         "protocol": PROTOCOL,
         "texts": f"second texts of {TASK}, {len(pairs.gold):,} pairs",
-        "typos": f"two letters swapped in {TYPO_SHARE:.0%} of the words, at least in one",
+        "typos": f"two letters swapped in {100 * TYPO_SHARE:g} % of the words, at least in one",
         "ranking": "by cosine with the text as it was; ties lose; texts that a change leaves as they are do not count",
         "seed": seed,
         **read_out(encoder),
     }
     nested = {
-        "STS-B": whole.score(),
+        "STS-B": _spearman(whole),
         "another_text_cosine": float(kept[ANOTHER].mean()),
         "changes": {name: asdict(each) for name, each in changes.items()},
         "ranking": {name: {"share": each.score(), "texts": len(each)} for name, each in hits.items()},
         "average": {"share": average.score(), "texts": len(average)},
     }
-    rows: list[tuple[str, ...]] = [("as it is", "1.000", "0.0", f"{whole.score():.2f}", "", f"{len(pairs.gold):,}")]
+    rows: list[tuple[str, ...]] = [("as it is", "1.000", "0.0", f"{_spearman(whole):.2f}", "", f"{len(pairs.gold):,}")]
     rows += [_row(name, each) for name, each in changes.items()]
     rows.append((ANOTHER, f"{kept[ANOTHER].mean():.3f}", "100.0", "", "", f"{len(another):,}"))
     tasks = {f"STS-B, {name}": each for name, each in damaged.items()}
@@ -163,6 +163,11 @@ def _section(hits: dict[str, Items]) -> Section:
             cells.append(f"{each.score():.1f} ({normal_interval(each.score() / 100, len(each)).times(100)})")
         rows.append((other, *cells))
     return Section("ranking: the harmless change is the nearer one (95 % interval)", RANKS, rows)
+
+
+def _spearman(items: Items) -> float:
+    """0 where all cosines are alike, and no rank says anything."""
+    return float(np.nan_to_num(items.score()))
 
 
 def _cosines(vectors: TextVectors, first: list[str], second: list[str]) -> Floats:
