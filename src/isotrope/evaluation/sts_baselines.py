@@ -32,7 +32,7 @@ def with_lexical(results: Results, benchmark: Benchmark, aggregation: str) -> Re
 
 
 def lexical_spearman(pairs: ScoredPairs, task: str, aggregation: str) -> float:
-    """× 100; STS-B and SICK-R are one set each."""
+    """× 100; STS-B and SICK-R are one set each. 0 where no pair shares a word."""
     subsets = pairs.subsets if task in YEARS else [""] * len(pairs.gold)
-    cosines = lexical_cosines(pairs.first, pairs.second)
-    return 100 * correlate("spearman", cosines, pairs.gold, subsets, aggregation)
+    cosines = np.round(lexical_cosines(pairs.first, pairs.second), 9)  # equal counts of words tie
+    return 100 * float(np.nan_to_num(correlate("spearman", cosines, pairs.gold, subsets, aggregation)))
