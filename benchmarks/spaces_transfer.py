@@ -46,7 +46,7 @@ def transfer_texts(folder: Path) -> list[str]:
 
 
 def judged(for_sts: Encoder, for_transfer: Encoder, data_dir: Path, seeds: list[int]) -> dict[str, float]:
-    sts = evaluate_sts(for_sts, data_dir, resamples=2).scores["sts"]
+    sts = evaluate_sts(for_sts, data_dir, resamples=2, baselines=False).scores["sts"]
     transfer = evaluate_transfer(for_transfer, data_dir, seeds).scores["transfer"]
     raw = evaluate_transfer(for_transfer, data_dir, seeds, standardise=False).scores["transfer"]
     averages = {

@@ -35,6 +35,7 @@ from isotrope.measures.classification import calibration_error, top_accuracy
 from isotrope.towers.heads import tanh_head
 from isotrope.training.state import TrainingWarning
 from isotrope.views.edits import parse_edits
+from isotrope.views.text_damage import with_typos
 from isotrope.views.two_views import edited
 
 SHARES = (0.1, 0.2, 0.4)
@@ -95,16 +96,6 @@ def damaged(encoder: Encoder, texts: Sequence[str], seed: int) -> dict[str, list
         rng = np.random.default_rng([seed, 2])
         found[f"typos {share:g}"] = ids_of(encoder, [with_typos(text, share, rng) for text in texts])
     return found
-
-
-def with_typos(text: str, share: float, rng: np.random.Generator) -> str:
-    """Two neighbouring letters change places in a share of the words that have two."""
-    words = text.split()
-    for number, word in enumerate(words):
-        if len(word) > 1 and rng.random() < share:
-            place = int(rng.integers(len(word) - 1))
-            words[number] = word[:place] + word[place + 1] + word[place] + word[place + 2 :]
-    return " ".join(words)
 
 
 def measured(arm: Arm, texts: Sequence[str], labels: Tensor, seed: int) -> dict[str, float]:

@@ -366,6 +366,7 @@ def evaluate(
     columns: Sequence[str] | None = None,
     pooling: str | None = None,
     test: Place | None = None,
+    baselines: bool = True,
 ) -> Results:
     """Judge an encoder by a suite.
 
@@ -373,7 +374,8 @@ def evaluate(
     samples of the other suites take the first. ``texts`` (a file or a list) is what geometry describes and what
     counterfactual makes triples of, by default the sentences of STS-B and of the movie reviews; the labelled text of
     linear, whose test part is the file ``test``, the rows of split test, or a part drawn at random; and the questions
-    with candidates of answers. ``aggregation`` (all, mean or wmean) is how STS12–16 join their subsets.
+    with candidates of answers. ``aggregation`` (all, mean or wmean) is how STS12–16 join their subsets. ``baselines``:
+    TF-IDF, BM25 and random vectors, computed on the same texts, stand in the table.
     """
     drawn = (seeds,) if isinstance(seeds, int) else tuple(seeds) or (0,)
     for file in (texts, test):
@@ -382,7 +384,7 @@ def evaluate(
     from isotrope.evaluation.suite import Options, find_suite
 
     place = encoder if isinstance(encoder, str | os.PathLike) and pooling is None else None
-    options = Options(data_dir, texts, columns, aggregation, drawn, model=place, test=test)
+    options = Options(data_dir, texts, columns, aggregation, drawn, model=place, test=test, baselines=baselines)
     chosen = find_suite(suite)
     chosen.check(options)
     return chosen().run(_loaded(encoder, pooling), options)

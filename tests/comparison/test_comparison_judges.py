@@ -11,10 +11,12 @@ import pytest
 import isotrope
 from isotrope.comparison import one_run
 from isotrope.comparison.comparison_table import Comparison
-from isotrope.comparison.judges import choose_judges
+from isotrope.comparison.judges import choose_judges, judge, protocol
 from isotrope.comparison.table_rows import head_of, in_order, shown
+from isotrope.comparison.terms import Terms
 from isotrope.errors import InputError
 from isotrope.evaluation import retrieval
+from isotrope.evaluation.suite import Options, find_suite
 from isotrope.evaluation.transfer import TASKS
 
 Short = dict[str, Any]
@@ -50,8 +52,7 @@ def test_each_suite_has_a_column_and_the_record_every_task(
     short: Short, sentences: Path, three: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     orders: list[int] = []
-    plain = retrieval.lexical_order
-    monkeypatch.setattr(retrieval, "lexical_order", lambda *given: orders.append(1) or plain(*given))
+    monkeypatch.setattr(retrieval, "baseline_orders", lambda *given: orders.append(1) or {})
     suites = "sts,transfer,retrieval"
     found = isotrope.compare(sentences, "simcse", tmp_path / "all", data_dir=three, suite=suites, **short)
     assert found.columns == [
@@ -61,7 +62,7 @@ def test_each_suite_has_a_column_and_the_record_every_task(
     start, row = found.rows()
     assert len(row.measures["retrieval_average"]) == len(row.measures["transfer_average"]) == 2
     model = tmp_path / "all" / "simcse-seed-43" / "model"
-    expected = isotrope.evaluate(model, "retrieval", three).scores["retrieval"]
+    expected = isotrope.evaluate(model, "retrieval", three, baselines=False).scores["retrieval"]
     assert row.measures["retrieval_average"][1] == pytest.approx(expected["average"]["ndcg_10"], abs=0.01)
     assert row.measures["retrieval_beta_ndcg"][1] == pytest.approx(expected["beta"]["ndcg_10"], abs=0.01)
     kept = json.loads((tmp_path / "all" / "simcse-seed-43" / "judgement.json").read_text(encoding="utf-8"))
@@ -69,7 +70,7 @@ def test_each_suite_has_a_column_and_the_record_every_task(
     assert kept["facts"]["judge"] == "sts, all + transfer + retrieval, alpha, beta"
     assert "retrieval-exact-v1 (alpha, beta)" in found.table()
     assert {"retrieval_average", "transfer_average"} <= set(start.measures)
-    assert len(orders) == 2  # TF-IDF of two sets, once for all encoders
+    assert not orders  # a comparison shows no baselines, so none is computed
 
 
 def test_another_judge_judges_the_models_that_are_there(
@@ -100,8 +101,34 @@ def test_one_suite_alone_shows_its_tasks() -> None:
     assert shown(in_order(alone)) == ["retrieval_average", "retrieval_zeta_ndcg", "seconds", "own_thing"]
     assert head_of("retrieval_zeta_ndcg") == ("zeta nDCG", 2)
     assert head_of("retrieval_mrr") == ("MRR", 3)  # the label-free score, no set
+    assert head_of("clustering_tweet") == ("clustering tweet", 2)
+    assert shown(["sts_average", "clustering_average", "clustering_v", "clustering_tweet", "robustness_case_lost"]) == [
+        "sts_average",
+        "clustering_average",
+    ]
     several = ["sts_average", "sts_b", "transfer_average", "transfer_mr", "answers_map", "answers_auc", "retrieval_mrr"]
     assert shown(several) == ["sts_average", "sts_b", "transfer_average", "answers_map", "retrieval_mrr"]
+
+
+@pytest.mark.parametrize("suite", ["clustering", "bitext", "robustness", "answers"])
+def test_a_suite_with_a_summary_judges(suite: str, tiny: Path, three: Path, topics: list[str]) -> None:
+    """Its figures are those of ``evaluate``, without baselines."""
+    files = {
+        "clustering/small": [f"{row // 8 % 5}\t{text}" for row, text in enumerate(topics[:60])],
+        "parallel/tatoeba_eng": [f"deu\t{text.upper()}\t{text}" for text in topics[:20]],
+        "retrieval/wikiqa.test": [f"{row % 3 // 2}\tof {topics[row // 3]}\t{topics[row]}" for row in range(60)],
+    }
+    heads = ["label\tsentence", "language\tsentence\tenglish", "label\tquestion\tanswer_sentence"]
+    for head, (name, rows) in zip(heads, files.items(), strict=True):
+        file = three / f"{name}.tsv"
+        file.parent.mkdir(exist_ok=True)
+        file.write_text("\n".join([head, *rows]) + "\n", encoding="utf-8")
+    encoder = isotrope.load(tiny)
+    asked = Options(data_dir=three, baselines="baselines" not in find_suite(suite).card.takes)
+    expected = find_suite(suite)().summary(find_suite(suite)().run(encoder, asked))
+    terms = Terms("tiny", None, {}, {}, data_dir=str(three), judges=choose_judges(suite, str(three), "all"))
+    assert judge(encoder, terms, {}) == pytest.approx(expected)
+    assert protocol(terms) == find_suite(suite).card.protocol
 
 
 def test_missing_tasks_are_refused_before_anything_is_trained(benchmarks: Path) -> None:

@@ -74,6 +74,11 @@ def test_the_suite_reads_the_folder_or_a_file_of_ones_own(tiny: Path, wikiqa: Pa
     assert "9 of 12 questions" in results.protocol["MAP, MRR"]
     assert list(find_suite("answers")().summary(results)) == ["answers_map", "answers_mrr", "answers_auc"]
     assert "TF-IDF" in results.table()
+    assert set(results.scores["answers"]["baselines"]) == {"TF-IDF", "BM25"}
+    assert "auc" not in results.scores["answers"]["baselines"]["BM25"]  # its scores of two questions do not compare
+    assert results.items["answers"].score() == pytest.approx(results.scores["answers"]["encoder"]["map"]["value"])
+    alone = isotrope.evaluate(tiny, "answers", wikiqa.parents[1], baselines=False).scores["answers"]
+    assert "baselines" not in alone
     rows = [line.split("\t") for line in wikiqa.read_text(encoding="utf-8").splitlines()[1:]]
     words = {"1": "entailment", "0": "not_entailment"}
     mine = write(

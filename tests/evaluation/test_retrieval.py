@@ -10,7 +10,10 @@ import pytest
 
 import isotrope
 from isotrope.cli import main
+from isotrope.encoders.encoder import Encoder
 from isotrope.errors import InputError
+from isotrope.evaluation.bm25 import K1, B, bm25_order, bm25_scores
+from isotrope.evaluation.caption_files import find_captions
 from isotrope.evaluation.lexical import lexical_cosines, lexical_order
 from isotrope.evaluation.retrieval_files import SetFiles, find_sets, read_set
 from isotrope.evaluation.retrieval_scores import MEASURES, measured
@@ -108,8 +111,8 @@ def test_equal_texts_are_found_and_words_too(tiny: Path, tmp_path: Path, topics:
         qrels=[f"{row}\t{row}\t1" for row in range(len(texts))],
     )
     found = isotrope.evaluate(tiny, "retrieval", tmp_path).scores["retrieval"]["small"]
-    assert [found[name] for name in MEASURES] == [100, 100, 100]
-    assert [found["lexical"][name] for name in MEASURES] == [100, 100, 100]
+    for each in (found, found["baselines"]["TF-IDF"], found["baselines"]["BM25"]):
+        assert [each[name] for name in MEASURES] == [100, 100, 100, 100]
 
 
 def test_tf_idf_is_scikit_learns() -> None:
@@ -182,3 +185,135 @@ def test_tf_idf_on_the_real_sets_is_the_known_one(shared_data: Path) -> None:
         flat = [{row: float(gain > 0) for row, gain in wanted.items()} for wanted in found.gains]
         assert measured(order, found.gains)["ndcg_10"].mean() == pytest.approx(graded, abs=5e-4)
         assert measured(order, flat)["ndcg_10"].mean() == pytest.approx(alike, abs=5e-4)
+
+
+def test_bm25_is_its_formula() -> None:
+    documents = ["red bread red", "blue boats in blue bays", "red boats carry bread and salt"]
+    words = [["red", "bread", "red"], ["blue", "boats", "blue", "bays"], ["red", "boats", "carry", "bread", "salt"]]
+    mean = np.mean([len(each) for each in words])
+
+    def score(query: list[str], document: list[str]) -> float:
+        total = 0.0
+        for word in query:
+            with_word = sum(word in each for each in words)
+            rarity = np.log(1 + (3 - with_word + 0.5) / (with_word + 0.5))
+            count = document.count(word)
+            total += rarity * count * (K1 + 1) / (count + K1 * (1 - B + B * len(document) / mean))
+        return total
+
+    for asked in ("red boats", "salt salt bread", "nothing known"):
+        expected = [score(asked.split(), each) for each in words]
+        assert bm25_scores([asked] * 3, documents) == pytest.approx(expected)
+        assert bm25_order(documents, [asked], 3)[0].tolist() == np.argsort(-np.array(expected), kind="stable").tolist()
+    assert bm25_order(["of the", "and"], ["the"], 5).tolist() == [[0, 1]]
+    assert bm25_scores(["the"], ["of"]).tolist() == [0]
+
+
+def rankings(encoder: Encoder, folder: Path, name: str) -> tuple[list[dict[str, float]], list[dict[str, int]]]:
+    """Run and judgements of a set, as other packages take them."""
+    read = read_set(next(files for files in find_sets(folder) if files.name == name))
+    cosines = encoder.similarity(read.queries, read.documents)
+    run = [{f"d{row}": float(value) for row, value in enumerate(values)} for values in cosines]
+    return run, [{f"d{row}": int(gain) for row, gain in wanted.items()} for wanted in read.gains]
+
+
+def test_the_measures_are_those_of_pytrec_eval(tiny: Path, data: Path) -> None:
+    trec = pytest.importorskip("pytrec_eval", reason="pytrec_eval is not installed")
+    encoder = isotrope.load(tiny)
+    found = isotrope.evaluate(encoder, "retrieval", data, baselines=False).scores["retrieval"]["first"]
+    run, judged = rankings(encoder, data, "first")
+    wanted = {f"q{number}": each for number, each in enumerate(judged)}
+    names = {"ndcg_cut.10", "recall.10,100"}
+    values = trec.RelevanceEvaluator(wanted, names).evaluate({f"q{number}": each for number, each in enumerate(run)})
+    for ours, theirs in (("ndcg_10", "ndcg_cut_10"), ("recall_10", "recall_10"), ("recall_100", "recall_100")):
+        assert found[ours] == pytest.approx(100 * np.mean([each[theirs] for each in values.values()]), abs=0.01)
+
+
+def test_the_measures_are_those_of_sentence_transformers(tiny: Path, data: Path) -> None:
+    """With every relevant document counted alike: its evaluator knows no grades."""
+    from sentence_transformers import SentenceTransformer
+    from sentence_transformers.evaluation import InformationRetrievalEvaluator
+
+    read = read_set(next(files for files in find_sets(data) if files.name == "second"))
+    relevant = {str(n): {str(row) for row, gain in wanted.items() if gain > 0} for n, wanted in enumerate(read.gains)}
+    judge = InformationRetrievalEvaluator(
+        {str(number): text for number, text in enumerate(read.queries)},
+        {str(number): text for number, text in enumerate(read.documents)},
+        relevant,
+        mrr_at_k=[10], ndcg_at_k=[10], precision_recall_at_k=[10, 100], write_csv=False,
+    )  # fmt: skip
+    theirs = judge(SentenceTransformer(str(tiny), device="cpu"))
+    encoder = isotrope.load(tiny)
+    cosines = encoder.similarity(read.queries, read.documents)
+    flat = [{row: float(gain > 0) for row, gain in wanted.items()} for wanted in read.gains]
+    alike = measured(np.argsort(-cosines, axis=1, kind="stable")[:, :100], flat)
+    found = isotrope.evaluate(encoder, "retrieval", data, baselines=False).scores["retrieval"]["second"]
+    assert 100 * alike["ndcg_10"].mean() == pytest.approx(100 * theirs["cosine_ndcg@10"], abs=0.01)
+    for ours, name in (
+        ("mrr_10", "cosine_mrr@10"),
+        ("recall_10", "cosine_recall@10"),
+        ("recall_100", "cosine_recall@100"),
+    ):
+        assert found[ours] == pytest.approx(100 * theirs[name], abs=0.01)
+
+
+def write_captions(folder: Path, rows: list[str]) -> Path:
+    (folder / "retrieval").mkdir(exist_ok=True)
+    lines = ["image_id\tcaption_no\tsentence", *rows]
+    (folder / "retrieval" / "small_captions.test.tsv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return folder
+
+
+def test_a_caption_finds_those_of_its_picture_but_not_itself(tiny: Path, tmp_path: Path, topics: list[str]) -> None:
+    """Against a slow loop; a picture with one caption is only found, and a copy within a picture is no second one."""
+    rows = [f"{row // 4}.jpg\t{row % 4}\t{text}" for row, text in enumerate(topics[:150])]
+    write_captions(tmp_path, [*rows, f"0.jpg\t9\t{topics[0]}", f"alone.jpg\t1\t{topics[900]}"])
+    results = isotrope.evaluate(tiny, "retrieval", tmp_path)
+    found = results.scores["retrieval"]["small_captions"]
+    assert (found["queries"], found["documents"]) == (150, 151)
+    texts = [*topics[:150], topics[900]]
+    cosines = isotrope.load(tiny).similarity(texts, texts)
+    firsts, shares = [], []
+    for row in range(150):
+        order = sorted((place for place in range(151) if place != row), key=lambda place: -cosines[row, place])
+        right = [place // 4 == row // 4 and place < 150 for place in order]
+        firsts.append(1 / (1 + right.index(True)) if any(right[:10]) else 0)
+        shares.append(sum(right[:10]) / sum(right))
+    assert found["mrr_10"] == pytest.approx(100 * np.mean(firsts), abs=0.01)
+    assert found["recall_10"] == pytest.approx(100 * np.mean(shares), abs=0.01)
+    assert results.items["small_captions"].score() == pytest.approx(found["ndcg_10"])
+    assert results.scores["retrieval"]["average"]["ndcg_10"] == found["ndcg_10"]  # no other set
+    (section,) = results.sections
+    assert "nearest of 151 captions" in section.title
+    assert {row[2] for row in section.rows} <= {"", "same", "another"}
+    assert len(section.rows) == 16
+    assert "the nearest of 151" in results.table()
+
+
+def test_captions_have_no_part_in_the_average_of_sets(
+    tiny: Path, data: Path, tmp_path: Path, topics: list[str]
+) -> None:
+    write(tmp_path)
+    write_captions(tmp_path, [f"{row // 2}.jpg\t{row % 2}\t{text}" for row, text in enumerate(topics[:20])])
+    found = isotrope.evaluate(tiny, "retrieval", tmp_path, baselines=False).scores["retrieval"]
+    assert found["average"]["ndcg_10"] == found["small"]["ndcg_10"]
+    assert "baselines" not in found["small"]
+
+
+def test_captions_without_a_second_one_are_refused(tmp_path: Path) -> None:
+    write_captions(tmp_path, ["1.jpg\t1\ta dog", "2.jpg\t1\ta cat"])
+    assert [each.name for each in find_captions(tmp_path)] == ["small_captions"]
+    with pytest.raises(InputError, match="no picture has two captions"):
+        isotrope.evaluate("no/such/model", "retrieval", tmp_path)
+
+
+def test_degenerate_vectors_gain_nothing(tiny: Path, data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All alike: ties lose, so no query has a hit among the first ten; NaN: a clear error."""
+    encoder = isotrope.load(tiny)
+    monkeypatch.setattr(Encoder, "encode", lambda self, texts, **named: np.ones((len(texts), 32), dtype=np.float32))
+    found = isotrope.evaluate(encoder, "retrieval", data).scores["retrieval"]
+    assert found["average"]["ndcg_10"] == found["average"]["mrr_10"] == 0
+    assert found["average"]["baselines"]["random vectors"]["ndcg_10"] < 15
+    monkeypatch.setattr(Encoder, "encode", lambda self, texts, **named: np.full((len(texts), 32), np.nan, np.float32))
+    with pytest.raises(InputError, match="vectors with NaN or infinite values for 4"):
+        isotrope.evaluate(encoder, "retrieval", data)

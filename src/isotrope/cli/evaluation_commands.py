@@ -18,7 +18,11 @@ from isotrope.cli.options import split_names
 def evaluate(
     encoder: Model,
     suite: Annotated[
-        str, typer.Option(help="sts, transfer, retrieval, answers, linear, layers, geometry or counterfactual.")
+        str,
+        typer.Option(
+            help="sts, transfer, retrieval, answers, clustering, bitext, robustness, linear, layers, geometry, "
+            "counterfactual, or mteb:TASK."
+        ),
     ] = "sts",
     data_dir: Annotated[
         Path | None, typer.Option(help="The evaluation data; default: the variable ISOTROPE_DATA.")
@@ -42,6 +46,9 @@ def evaluate(
         Path | None, typer.Option(help="The test part for linear; default: rows of split test, or a fifth of --text.")
     ] = None,
     columns: Columns = None,
+    baselines: Annotated[
+        bool, typer.Option(help="TF-IDF, BM25 and random vectors on the same texts, where the suite has them.")
+    ] = True,
     pooling: Annotated[str | None, typer.Option(help="For a plain Hugging Face folder, which stores none.")] = None,
     json_file: Annotated[
         str | None, typer.Option("--json", metavar="[FILE]", help="Print JSON, or write it to this file as well.")
@@ -51,7 +58,7 @@ def evaluate(
     import isotrope
 
     results = isotrope.evaluate(
-        encoder, suite, data_dir, seeds, aggregation, texts, split_names(columns), pooling, test
+        encoder, suite, data_dir, seeds, aggregation, texts, split_names(columns), pooling, test, baselines
     )
     if json_file == PRINTED:
         print(json.dumps(results.to_dict(), ensure_ascii=False, indent=2))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from isotrope.comparison.terms import Terms
 from isotrope.encoders.encoder import Encoder
@@ -71,7 +72,7 @@ def _by_suite(name: str) -> Callable[[Encoder, Terms, Measures], Measures]:
 
     def judge(encoder: Encoder, terms: Terms, measured: Measures) -> Measures:
         suite = find_suite(name)()
-        asked = {"aggregation": terms.aggregation, "resamples": 1}
+        asked = {"aggregation": terms.aggregation, "resamples": 1, "baselines": False}
         options = Options(terms.data_dir, **{k: v for k, v in asked.items() if k in suite.card.takes})  # type: ignore[arg-type]
         return {**suite.summary(suite.run(encoder, options)), **(_dev(measured) if name == "sts" else {})}
 
@@ -97,6 +98,11 @@ def _dev(measured: Measures) -> Measures:
     return {"dev_spearman": measured["spearman"]} if "spearman" in measured else {}
 
 
+def _protocol_of(name: str, terms: Terms) -> str:
+    return find_suite(name).card.protocol
+
+
+PLAIN = ("answers", "clustering", "bitext", "robustness")  # suites whose protocol says all
 JUDGES = {
     "sts": Judge(
         _by_suite("sts"), lambda terms: f"{find_suite('sts').card.protocol}, aggregation {terms.aggregation}", True
@@ -105,7 +111,7 @@ JUDGES = {
     "retrieval": Judge(
         _by_suite("retrieval"), lambda terms: f"{find_suite('retrieval').card.protocol} ({terms.retrieval_sets})", True
     ),
-    "answers": Judge(_by_suite("answers"), lambda terms: find_suite("answers").card.protocol, True),
+    **{name: Judge(_by_suite(name), partial(_protocol_of, name), True) for name in PLAIN},
     "label-free": Judge(
         _without_labels,
         lambda terms: "the label-free score on the held-out part of each text, the same for all rows and seeds",

@@ -20,6 +20,10 @@ HEADS = {  # in the order of the table: head, digits
     "answers_map": ("answers MAP", 2),
     "answers_mrr": ("answers MRR", 2),
     "answers_auc": ("answers AUC", 2),
+    "clustering_average": ("clustering", 2),
+    "clustering_v": ("V-measure", 2),
+    "bitext_average": ("bitext", 2),
+    "robustness_ranking": ("robustness", 2),
     "retrieval_mrr": ("MRR", 3),
     "dev_spearman": ("dev", 2),
     "alignment": ("alignment", 3),
@@ -28,16 +32,16 @@ HEADS = {  # in the order of the table: head, digits
     "steps": ("steps", 0),
     "seconds": ("seconds", 1),
 }
-AVERAGES = ("sts_average", "transfer_average", "retrieval_average", "answers_map")
-TASK_COLUMN = re.compile(f"transfer_({'|'.join(task.lower() for task in TASKS)})|retrieval_(.+)_ndcg|answers_(mrr|auc)")
-UNRANKED = (
-    "alignment",
-    "uniformity",
-    "effective_rank",
-    "steps",
-    "seconds",
-    "dev_spearman",
-)  # no method is ranked by these
+AVERAGES = (
+    "sts_average", "transfer_average", "retrieval_average", "answers_map",
+    "clustering_average", "bitext_average", "robustness_ranking",
+)  # fmt: skip
+TASK_COLUMN = re.compile(
+    f"transfer_({'|'.join(task.lower() for task in TASKS)})|retrieval_(.+)_ndcg|answers_(mrr|auc)"
+    "|(?:clustering|bitext)_(?!average).+|robustness_.+_lost"
+)
+# no method is ranked by these
+UNRANKED = ("alignment", "uniformity", "effective_rank", "steps", "seconds", "dev_spearman")
 
 
 @dataclass(frozen=True)
@@ -117,7 +121,7 @@ def head_of(column: str) -> tuple[str, int]:
     """What stands over a column, and its digits; a method's own measures are shares, most of them."""
     if name := _set_of(column):
         return f"{name} nDCG", 2
-    return HEADS.get(column, (column.replace("_", " "), 4))
+    return HEADS.get(column, (column.replace("_", " "), 2 if TASK_COLUMN.fullmatch(column) else 4))
 
 
 def _set_of(column: str) -> str | None:

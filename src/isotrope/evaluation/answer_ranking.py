@@ -10,7 +10,7 @@ WikiQA, as the data folder has it, asks the same of natural questions; a QNLI fi
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import cast
@@ -21,19 +21,23 @@ import numpy.typing as npt
 from isotrope.data.sentence_files import Texts
 from isotrope.encoders.encoder import Encoder
 from isotrope.errors import InputError
+from isotrope.evaluation import bm25, lexical
 from isotrope.evaluation.benchmark_files import data_folder, find_task
-from isotrope.evaluation.lexical import DESCRIPTION, TITLE, lexical_cosines
+from isotrope.evaluation.bm25 import bm25_scores
+from isotrope.evaluation.items import Items
+from isotrope.evaluation.lexical import lexical_cosines
 from isotrope.evaluation.linear import LabelledSource, read_labelled
 from isotrope.evaluation.results import Results, read_out
 from isotrope.evaluation.retrieval_files import FOLDER
+from isotrope.evaluation.sound_vectors import sound_vectors
 from isotrope.evaluation.suite import Options, Suite, SuiteCard
-from isotrope.evaluation.text_vectors import TextVectors
 from isotrope.measures.intervals import Interval, percentile_interval
 from isotrope.measures.ranking_measures import Floats, average_precision
 
 PROTOCOL = "answers-cosine-v1"
 TASK, COLUMNS = "wikiqa.test", ("question", "answer_sentence", "label")
 RIGHT, WRONG = ("1", "entailment", "true", "yes"), ("0", "not_entailment", "false", "no")
+DIGITS = 6  # to which cosines are told apart
 HEADS = ("ranked by", "MAP", "95 % interval", "MRR", "95 % interval", "AUC", "95 % interval")
 
 
@@ -71,7 +75,7 @@ class Answers(Suite):
         name="answers",
         title="Sentences ranked as answers to questions",
         protocol=PROTOCOL,
-        takes=("data_dir", "texts", "columns", "seeds", "resamples"),
+        takes=("data_dir", "texts", "columns", "seeds", "resamples", "baselines"),
     )
 
     @classmethod
@@ -80,7 +84,9 @@ class Answers(Suite):
         read_candidates(_source(options), options.columns)
 
     def run(self, encoder: Encoder, options: Options) -> Results:
-        return evaluate_answers(encoder, _source(options), options.columns, options.seed, options.resamples)
+        return evaluate_answers(
+            encoder, _source(options), options.columns, options.seed, options.resamples, options.baselines
+        )
 
     def summary(self, results: Results) -> dict[str, float]:
         found = results.scores["answers"]["encoder"]
@@ -88,16 +94,27 @@ class Answers(Suite):
 
 
 def evaluate_answers(
-    encoder: Encoder, source: Texts, columns: Sequence[str] | None = None, seed: int = 0, resamples: int = 500
+    encoder: Encoder,
+    source: Texts,
+    columns: Sequence[str] | None = None,
+    seed: int = 0,
+    resamples: int = 500,
+    baselines: bool = True,
 ) -> Results:
-    """MAP, MRR and AUC × 100 of the encoder and of TF-IDF; 95 % intervals by a bootstrap of the questions."""
+    """MAP, MRR and AUC × 100 of the encoder, TF-IDF and BM25; 95 % intervals by a bootstrap of the questions.
+
+    BM25's scores of different questions do not compare, so it has no AUC. Items are average precisions.
+    """
     found = read_candidates(source, columns)
-    vectors = TextVectors.encoded(encoder, (*found.questions, *found.sentences), normalize=True)
+    vectors = sound_vectors(encoder, (*found.questions, *found.sentences))
     first, second = (vectors.of(side).astype(np.float64) for side in (found.questions, found.sentences))
-    scores = {
-        "encoder": score(found, (first * second).sum(axis=1), seed, resamples),
-        "lexical": score(found, lexical_cosines(found.questions, found.sentences), seed, resamples),
-    }
+    cosines = (first * second).sum(axis=1)
+    scores = {"encoder": score(found, cosines, seed, resamples)}
+    if baselines:
+        others = {lexical.TITLE: lexical_cosines, bm25.TITLE: bm25_scores}
+        for title, compared in others.items():
+            scores[title] = score(found, compared(found.questions, found.sentences), seed, resamples)
+        del scores[bm25.TITLE]["auc"]
     answered = len(found.answered())
     protocol = {
         "protocol": PROTOCOL,
@@ -105,13 +122,15 @@ def evaluate_answers(
         "MAP, MRR": f"{answered:,} of {len(found.groups):,} questions, those with a right answer; ties lose",
         "AUC": f"all {len(found.right):,} pairs, {int(found.right.sum()):,} of them right",
         "interval": f"95 % bootstrap of questions, {resamples} resamples, seed {seed}",
-        TITLE: DESCRIPTION,
+        **({lexical.TITLE: lexical.DESCRIPTION, bm25.TITLE: bm25.DESCRIPTION} if baselines else {}),
         **read_out(encoder),
     }
     nested = {name: {measure: asdict(value) for measure, value in each.items()} for name, each in scores.items()}
+    own = {"encoder": nested.pop("encoder")}
     sizes = {"questions": answered, "pairs": len(found.right)}
-    rows = [_row(title, scores[name]) for title, name in (("encoder", "encoder"), (TITLE, "lexical"))]
-    return Results({"answers": {**nested, **sizes}}, protocol, HEADS, rows)
+    whole = {"answers": {**own, **({"baselines": nested} if baselines else {}), **sizes}}
+    rows = [_row(title, measures) for title, measures in scores.items()]
+    return Results(whole, protocol, HEADS, rows, items={"answers": Items(precisions(found, cosines))})
 
 
 def read_candidates(source: Texts, columns: Sequence[str] | None = None) -> Candidates:
@@ -129,10 +148,8 @@ def read_candidates(source: Texts, columns: Sequence[str] | None = None) -> Cand
 
 def score(found: Candidates, cosines: Floats, seed: int, resamples: int) -> dict[str, Measure]:
     """Every measure with its interval. Questions are drawn, each with all its candidates."""
-    ranked = [found.right[rows][np.lexsort((found.right[rows], -cosines[rows]))] for rows in found.groups]
-    answered = found.answered()
-    precision = np.array([average_precision(ranked[number]) for number in answered])
-    reciprocal = np.array([1 / (1 + ranked[number].argmax()) for number in answered])
+    answered, precision = found.answered(), precisions(found, cosines)
+    reciprocal = np.array([1 / (1 + ranking.argmax()) for ranking in _rankings(found, cosines)])
     rng = np.random.default_rng(seed)
     drawn = rng.integers(len(answered), size=(resamples, len(answered)))
     areas = [
@@ -147,6 +164,11 @@ def score(found: Candidates, cosines: Floats, seed: int, resamples: int) -> dict
     }
 
 
+def precisions(found: Candidates, cosines: Floats) -> Floats:
+    """[questions with a right answer]: the average precision of each."""
+    return np.array([average_precision(ranking) for ranking in _rankings(found, cosines)])
+
+
 def area(scores: Floats, right: npt.NDArray[np.bool_]) -> float:
     """AUC: the share of (right, wrong) pairs in which the right one scores higher; ties count half."""
     from scipy.stats import rankdata
@@ -154,6 +176,14 @@ def area(scores: Floats, right: npt.NDArray[np.bool_]) -> float:
     hits = int(right.sum())
     above = rankdata(scores)[right].sum() - hits * (hits + 1) / 2
     return float(above / (hits * (len(right) - hits)))
+
+
+def _rankings(found: Candidates, cosines: Floats) -> Iterator[npt.NDArray[np.bool_]]:
+    """Right or wrong, best first, of each question with a right answer; of equal cosines the wrong one is first."""
+    for number in found.answered():
+        rows = found.groups[number]
+        order = np.lexsort((found.right[rows], -np.round(cosines[rows], DIGITS)))
+        yield found.right[rows][order]
 
 
 def _source(options: Options) -> Texts:
@@ -182,4 +212,5 @@ def _is_right(label: str, source: Texts) -> bool:
 
 def _row(title: str, measures: Mapping[str, Measure]) -> tuple[str, ...]:
     cells = [(f"{each.value:.2f}", str(Interval(each.low, each.high))) for each in measures.values()]
+    cells += [("", "")] * (3 - len(cells))
     return (title, *(cell for pair in cells for cell in pair))

@@ -2,7 +2,8 @@
 
     x_t = (1 + log tf_t) · idf_t over the words of the documents, without English stop words; cosine
 
-An encoder that does not beat it adds nothing to shared words on that text.
+An encoder that does not beat it adds nothing to shared words on that text. ``bm25`` weighs words by the length of a
+document as well, and is the stronger one where documents are long.
 """
 
 from __future__ import annotations
@@ -16,29 +17,54 @@ import numpy.typing as npt
 TITLE = "TF-IDF"
 DESCRIPTION = "scikit-learn's TF-IDF, sublinear, English stop words"
 AT_ONCE = 32  # queries whose scores with all documents stand in memory
+Sparse = Any  # a matrix of scipy
 
 
 def lexical_order(documents: Sequence[str], queries: Sequence[str], top: int) -> npt.NDArray[np.int64]:
     """[queries, top]: the rows of the documents with the largest cosines, best first; equal ones in their order."""
     model = _vectorizer()
     try:
-        known = model.fit_transform(documents).T.tocsr()
+        known = model.fit_transform(documents)
     except ValueError:  # no word but stop words
         return np.tile(np.arange(min(top, len(documents))), (len(queries), 1))
-    asked = model.transform(queries)
-    blocks = ((asked[start : start + AT_ONCE] @ known).toarray() for start in range(0, len(queries), AT_ONCE))
-    return np.concatenate([np.argsort(-scores, axis=1, kind="stable")[:, :top] for scores in blocks])
+    return best_rows(model.transform(queries), known, top)
 
 
 def lexical_cosines(first: Sequence[str], second: Sequence[str]) -> npt.NDArray[np.float64]:
     """[pairs]: the cosine of each pair; words are weighed by all texts of both sides, each counted once."""
+    left, right = lexical_sides(first, second)
+    return np.asarray(left.multiply(right).sum(axis=1)).ravel()
+
+
+def lexical_sides(first: Sequence[str], second: Sequence[str]) -> tuple[Sparse, Sparse]:
+    """Unit rows of both sides, in one vocabulary; words are weighed by all texts of both, each counted once."""
     model = _vectorizer()
     try:
         model.fit(sorted({*first, *second}))
     except ValueError:
-        return np.zeros(len(first))
-    left, right = model.transform(first), model.transform(second)
-    return np.asarray(left.multiply(right).sum(axis=1)).ravel()
+        return _nothing(len(first)), _nothing(len(second))
+    return model.transform(first), model.transform(second)
+
+
+def lexical_vectors(texts: Sequence[str]) -> Sparse:
+    """[texts, words]: unit rows; a text of stop words alone, or of none, is a row of zeros."""
+    try:
+        return _vectorizer().fit_transform(texts)
+    except ValueError:
+        return _nothing(len(texts))
+
+
+def best_rows(asked: Sparse, known: Sparse, top: int) -> npt.NDArray[np.int64]:
+    """[queries, top]: the rows of ``known`` with the largest dot products, best first; equal ones in their order."""
+    columns = known.T.tocsr()
+    blocks = ((asked[start : start + AT_ONCE] @ columns).toarray() for start in range(0, asked.shape[0], AT_ONCE))
+    return np.concatenate([np.argsort(-scores, axis=1, kind="stable")[:, :top] for scores in blocks])
+
+
+def _nothing(rows: int) -> Sparse:
+    from scipy.sparse import csr_matrix
+
+    return csr_matrix((rows, 1))
 
 
 def _vectorizer() -> Any:

@@ -1,44 +1,70 @@
 """Retrieval: does the cosine of a query and a document rank the documents that answer it first?
 
-    score of a set = mean over its queries of nDCG@10 × 100, next to MRR@10 and recall@100
+    score of a set = mean over its queries of nDCG@10 × 100, next to MRR@10, recall@10 and recall@100
 
-Exact search over all documents of a set; graded gains; no training, no second stage. The average is the plain mean of
-the sets that the data folder holds, so it compares only where the sets are the same.
+Exact search over all documents of a set; graded gains; no training, no second stage. Captions that look for those of
+the same picture are a set of their own kind. The average is the plain mean of the sets with queries and documents that
+the data folder holds (of the captions where it has no other), so it compares only where the sets are the same.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
-from dataclasses import asdict
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from functools import lru_cache
 
 import numpy as np
-import numpy.typing as npt
-import torch
 
 from isotrope.encoders.encoder import Encoder
+from isotrope.errors import InputError
+from isotrope.evaluation import bm25, lexical, random_baseline
 from isotrope.evaluation.benchmark_files import data_folder
-from isotrope.evaluation.lexical import DESCRIPTION, TITLE, lexical_order
-from isotrope.evaluation.results import Results, read_out
-from isotrope.evaluation.retrieval_files import RetrievalSet, SetFiles, find_sets, read_set
-from isotrope.evaluation.retrieval_scores import DEPTH, RankingScore, SetScore, averaged, rank
+from isotrope.evaluation.caption_files import CaptionFile, find_captions, neighbours
+from isotrope.evaluation.items import Items
+from isotrope.evaluation.ranked_documents import baseline_orders, nearest
+from isotrope.evaluation.results import Results, Section, read_out
+from isotrope.evaluation.retrieval_files import RetrievalSet, SetFiles, find_sets
+from isotrope.evaluation.retrieval_scores import (
+    DEPTH,
+    Ranked,
+    RankingScore,
+    Rows,
+    SetScore,
+    averaged,
+    baselines_dict,
+    rank,
+)
+from isotrope.evaluation.sound_vectors import sound_vectors
 from isotrope.evaluation.suite import Options, Suite, SuiteCard
 from isotrope.evaluation.text_vectors import TextVectors
 from isotrope.measures.intervals import Interval
-from isotrope.measures.nearest_rows import top_rows
 
 PROTOCOL = "retrieval-exact-v1"
-AT_ONCE = 1024  # queries
-Rows = npt.NDArray[np.int64]
-COLUMNS = ("set", "ranked by", "nDCG@10", "95 % interval", "MRR@10", "recall@100", "queries", "documents")
+ENCODER = "encoder"
+COLUMNS = (
+    "set", "ranked by", "nDCG@10", "95 % interval", "MRR@10", "recall@10", "recall@100", "queries", "documents",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Judged:
+    """``ranked``: the encoder's ranking, then those of the baselines, by name."""
+
+    found: RetrievalSet
+    ranked: dict[str, Ranked]
+    sections: tuple[Section, ...] = ()
+
+    def score(self) -> SetScore:
+        first, *others = [(name, each.score()) for name, each in self.ranked.items()]
+        return SetScore(first[1], dict(others), len(self.found.queries), len(self.found.documents))
 
 
 class Retrieval(Suite):
-    """Does a query find its documents? nDCG@10 on every retrieval set of the data folder, next to TF-IDF.
+    """Does a query find its documents? nDCG@10 on every retrieval set of the data folder, next to TF-IDF and BM25.
 
     It asks for what search needs: one short text against many long ones. An encoder that is good at ``sts`` often loses
-    to TF-IDF here, where queries share rare words with their documents, and long documents are cut at the encoder's
+    to BM25 here, where queries share rare words with their documents, and long documents are cut at the encoder's
     length. ``answers`` ranks a few candidate sentences instead.
     """
 
@@ -46,7 +72,7 @@ class Retrieval(Suite):
         name="retrieval",
         title="Documents ranked for queries, every set of the data folder",
         protocol=PROTOCOL,
-        takes=("data_dir", "seeds", "resamples"),
+        takes=("data_dir", "seeds", "resamples", "baselines"),
     )
 
     @classmethod
@@ -55,7 +81,7 @@ class Retrieval(Suite):
         read_sets(options.data_dir)
 
     def run(self, encoder: Encoder, options: Options) -> Results:
-        return evaluate_retrieval(encoder, options.data_dir, options.seed, options.resamples)
+        return evaluate_retrieval(encoder, options.data_dir, options.seed, options.resamples, options.baselines)
 
     def summary(self, results: Results) -> dict[str, float]:
         found = results.scores["retrieval"]
@@ -64,77 +90,100 @@ class Retrieval(Suite):
 
 
 def evaluate_retrieval(
-    encoder: Encoder, data_dir: str | os.PathLike[str] | None = None, seed: int = 0, resamples: int = 500
+    encoder: Encoder,
+    data_dir: str | os.PathLike[str] | None = None,
+    seed: int = 0,
+    resamples: int = 500,
+    baselines: bool = True,
 ) -> Results:
-    """nDCG@10, MRR@10 and recall@100, × 100, of each set and their average; the same of TF-IDF.
+    """nDCG@10, MRR@10, recall@10 and recall@100, × 100, of each set and their average; the same of the baselines.
 
     Intervals are those of nDCG, by a bootstrap of the queries.
     """
-    sets, orders = zip(*read_sets(data_dir), strict=True)
-    every = (text for found in sets for text in (*found.documents, *found.queries))
-    vectors = TextVectors.encoded(encoder, every, normalize=True)
-    rng = np.random.default_rng(seed)
-    ranked = [
-        [rank(found, order, rng, resamples) for order in (nearest(found, vectors, encoder.device), words)]
-        for found, words in zip(sets, orders, strict=True)
+    sets = read_sets(data_dir)
+    vectors = sound_vectors(encoder, (text for found in sets for text in (*found.documents, *found.queries)))
+    judged = [
+        _judge(found, encoder, vectors, (seed, number), resamples, baselines) for number, found in enumerate(sets)
     ]
-    scores = {
-        found.name: SetScore(both[0].score(), both[1].score(), len(found.queries), len(found.documents))
-        for found, both in zip(sets, ranked, strict=True)
-    }
-    average, lexical = (averaged(side) for side in zip(*ranked, strict=True))
+    scores = {each.found.name: each.score() for each in judged}
+    whole = [each for each in judged if each.found.own is None] or judged
+    average, *others = [(name, averaged([each.ranked[name] for each in whole])) for name in judged[0].ranked]
     protocol = {
         "protocol": PROTOCOL,
-        "search": f"exact, cosine, first {DEPTH} of all documents; a document is its title and its text",
+        "search": f"exact, cosine, first {DEPTH} of all documents; a document is its title and its text; ties lose",
+        "average": " + ".join(each.found.name for each in whole),
         "length": f"texts cut at {encoder.max_length} tokens",
         "gains": "linear, as graded",
         "interval": f"95 % bootstrap of queries, {resamples} resamples, seed {seed}",
-        TITLE: DESCRIPTION,
+        **(_described(encoder.dimension) if baselines else {}),
         **read_out(encoder),
         "queries left out": f"{sum(found.unjudged for found in sets)} without a relevant document",
     }
-    overall = {**asdict(average), "lexical": asdict(lexical)}
+    overall = {**asdict(average[1]), **baselines_dict(dict(others))}
     nested = {**{name: score.to_dict() for name, score in scores.items()}, "average": overall}
-    return Results({"retrieval": nested}, protocol, COLUMNS, _rows(scores, average, lexical))
+    items = {each.found.name: Items(each.ranked[ENCODER].values["ndcg_10"]) for each in judged}
+    sections = [section for each in judged for section in each.sections]
+    return Results({"retrieval": nested}, protocol, COLUMNS, _rows(scores, [average, *others]), sections, items)
 
 
-def nearest(found: RetrievalSet, vectors: TextVectors, device: torch.device) -> Rows:
-    """[queries, depth]: the rows of the nearest documents, on the encoder's device."""
-    documents, queries = (torch.from_numpy(vectors.of(side)).to(device) for side in (found.documents, found.queries))
-    rows = [
-        top_rows(queries[start : start + AT_ONCE], documents, DEPTH)[1] for start in range(0, len(queries), AT_ONCE)
-    ]
-    return np.asarray(torch.cat(rows).cpu().numpy())
-
-
-def read_sets(data_dir: str | os.PathLike[str] | None) -> list[tuple[RetrievalSet, Rows]]:
-    """Every set of the folder, with its order by TF-IDF."""
-    return [prepared(files, files.state()) for files in find_sets(data_folder(data_dir))]
+def read_sets(data_dir: str | os.PathLike[str] | None) -> list[RetrievalSet]:
+    """Every set of the folder, captions last."""
+    folder = data_folder(data_dir)
+    found: list[SetFiles | CaptionFile] = [*find_sets(folder), *find_captions(folder)]
+    if not found:
+        raise InputError(
+            f"{folder}: no retrieval set found; NAME.corpus.tsv, NAME.queries.tsv and NAME.qrels.tsv are expected, "
+            "or NAME_captions.test.tsv."
+        )
+    return [_kept(files, files.state()) for files in found]
 
 
 @lru_cache(maxsize=32)
-def prepared(files: SetFiles, state: tuple[tuple[int, int], ...]) -> tuple[RetrievalSet, Rows]:
-    """A set and its order by TF-IDF. A comparison judges dozens of encoders: what does not hang on the encoder is kept.
+def _kept(files: SetFiles | CaptionFile, state: tuple[tuple[int, int], ...]) -> RetrievalSet:
+    """A comparison judges dozens of encoders: what does not hang on the encoder is kept.
 
     ``state`` is the size and time of each file: one that was changed is read again.
     """
-    found = read_set(files)
-    return found, lexical_order(found.documents, found.queries, DEPTH)
+    return files.read()
 
 
-def _rows(scores: Mapping[str, SetScore], average: RankingScore, lexical: RankingScore) -> list[tuple[str, ...]]:
-    """Two lines a set: the encoder, and TF-IDF."""
+def _judge(
+    found: RetrievalSet,
+    encoder: Encoder,
+    vectors: TextVectors,
+    seeds: tuple[int, int],
+    resamples: int,
+    baselines: bool,
+) -> Judged:
+    """The rankings of one set. Each set has draws of its own, the same for the encoder and the baselines."""
+    by_encoder = nearest(found, vectors, encoder.device)
+    orders: dict[str, Rows] = {ENCODER: by_encoder.rows}
+    if baselines:
+        orders.update(baseline_orders(found, encoder.dimension))
+    ranked = {name: rank(found, order, np.random.default_rng(seeds), resamples) for name, order in orders.items()}
+    return Judged(found, ranked, () if found.own is None else (neighbours(found, by_encoder, seeds[0]),))
+
+
+def _described(dimension: int) -> dict[str, str]:
+    return {
+        lexical.TITLE: lexical.DESCRIPTION,
+        bm25.TITLE: bm25.DESCRIPTION,
+        random_baseline.TITLE: random_baseline.described(dimension),
+    }
+
+
+def _rows(scores: Mapping[str, SetScore], averages: Sequence[tuple[str, RankingScore]]) -> list[tuple[str, ...]]:
+    """A set's lines: the encoder, and each baseline."""
     rows = []
     for name, score in scores.items():
-        sizes = f"{score.queries:,}", f"{score.documents:,}"
-        rows += [(name, *_cells("encoder", score.encoder), *sizes), ("", *_cells(TITLE, score.lexical), "", "")]
-    return [
-        *rows,
-        ("average of sets", *_cells("encoder", average), "", ""),
-        ("", *_cells(TITLE, lexical), "", ""),
-    ]
+        rows.append((name, *_cells(ENCODER, score.encoder), f"{score.queries:,}", f"{score.documents:,}"))
+        rows += [("", *_cells(title, other), "", "") for title, other in score.baselines.items()]
+    for number, (title, average) in enumerate(averages):
+        rows.append(("" if number else "average of sets", *_cells(title, average), "", ""))
+    return rows
 
 
 def _cells(ranked_by: str, score: RankingScore) -> tuple[str, ...]:
     interval = str(Interval(score.low, score.high))
-    return ranked_by, f"{score.ndcg_10:.2f}", interval, f"{score.mrr_10:.2f}", f"{score.recall_100:.2f}"
+    shares = score.mrr_10, score.recall_10, score.recall_100
+    return ranked_by, f"{score.ndcg_10:.2f}", interval, *(f"{value:.2f}" for value in shares)

@@ -5,6 +5,7 @@
     NAME.qrels      query_id, doc_id, score    score 0: judged, not relevant; not listed: not judged, counts as 0
 
 A set is every NAME whose corpus is in the folder. BEIR's names of the columns (_id, query-id, corpus-id) are known too.
+Captions of pictures are a set as well: ``caption_files``.
 """
 
 from __future__ import annotations
@@ -14,6 +15,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+import numpy as np
+import numpy.typing as npt
 
 from isotrope.data.tables import check_file, format_of, table_of, unpacking
 from isotrope.errors import InputError
@@ -37,33 +41,40 @@ class SetFiles:
         found = [file.stat() for file in (self.corpus, self.queries, self.qrels)]
         return tuple((each.st_size, each.st_mtime_ns) for each in found)
 
+    def read(self) -> RetrievalSet:
+        return read_set(self)
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, eq=False)
 class RetrievalSet:
-    """``gains[i]`` is what ``queries[i]`` wants: row of ``documents`` → gain, zeros included."""
+    """``gains[i]`` is what ``queries[i]`` wants: row of ``documents`` → gain, zeros included.
+
+    ``own[i]``, where queries are documents too: the row of ``queries[i]`` among the documents, which is not ranked.
+    """
 
     name: str
     documents: list[str]
     queries: list[str]
     gains: list[dict[int, float]]
     unjudged: int  # queries without a relevant document, which are left out
+    own: npt.NDArray[np.int64] | None = None
 
 
 def find_sets(folder: Path) -> list[SetFiles]:
     """The sets of ``folder``/retrieval, or of the folder itself where it has no such part, by name."""
-    place = folder / FOLDER if (folder / FOLDER).is_dir() else folder
-    names = sorted(
-        {
-            file.name.removesuffix(f"{CORPUS}{suffix}")
-            for suffix in SUFFIXES
-            for file in place.glob(f"*{CORPUS}{suffix}")
-        }
-    )
-    if not names:
-        raise InputError(
-            f"{place}: no retrieval set found; NAME.corpus.tsv, NAME.queries.tsv and NAME.qrels.tsv are expected."
-        )
+    place = place_of(folder)
+    names = names_before(place, CORPUS)
     return [SetFiles(name, *(find_task(place, f"{name}{part}") for part in PARTS)) for name in names]
+
+
+def place_of(folder: Path) -> Path:
+    return folder / FOLDER if (folder / FOLDER).is_dir() else folder
+
+
+def names_before(place: Path, end: str) -> list[str]:
+    """What stands before ``end`` and a suffix of a table in the names of the files, sorted."""
+    found = ((file.name, f"{end}{suffix}") for suffix in SUFFIXES for file in place.glob(f"*{end}{suffix}"))
+    return sorted({name.removesuffix(tail) for name, tail in found})
 
 
 def read_set(files: SetFiles) -> RetrievalSet:
@@ -72,7 +83,7 @@ def read_set(files: SetFiles) -> RetrievalSet:
     queries = _texts(files.queries, QUERY, ("text",))
     places = {name: row for row, name in enumerate(documents)}
     gains: dict[str, dict[int, float]] = {name: {} for name in queries}
-    for line, (query, document, score) in _rows(files.qrels, (("query_id", "query-id"), JUDGED, ("score",))):
+    for line, (query, document, score) in table_rows(files.qrels, (("query_id", "query-id"), JUDGED, ("score",))):
         where = f"{files.qrels}:{line}"
         if query not in gains:
             raise InputError(f"{where}: query '{query}' is not in {files.queries.name}.")
@@ -96,7 +107,7 @@ def read_set(files: SetFiles) -> RetrievalSet:
 def _texts(path: Path, identity: Sequence[str], columns: Sequence[str]) -> dict[str, str]:
     """Text by name, in the order of the file; the columns of one text are joined by a blank."""
     found: dict[str, str] = {}
-    for line, (name, *parts) in _rows(path, (identity, *((column,) for column in columns))):
+    for line, (name, *parts) in table_rows(path, (identity, *((column,) for column in columns))):
         text = " ".join(" ".join(parts).split())
         if name in found:
             raise InputError(
@@ -110,7 +121,7 @@ def _texts(path: Path, identity: Sequence[str], columns: Sequence[str]) -> dict[
     return found
 
 
-def _rows(path: Path, columns: Sequence[Sequence[str]]) -> Iterator[tuple[int, list[str]]]:
+def table_rows(path: Path, columns: Sequence[Sequence[str]]) -> Iterator[tuple[int, list[str]]]:
     """Line and cells of each row. Each column goes by the first of its names that is there; a title may be missing."""
     source = check_file(path)
     with unpacking(source):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -15,7 +15,17 @@ from isotrope.measures.ranking_measures import Floats, ndcg, recall, reciprocal_
 
 DEPTH = 100  # documents that are looked at for each query
 FIRST = 10
-MEASURES = ("ndcg_10", "mrr_10", "recall_100")
+MEASURES = ("ndcg_10", "mrr_10", "recall_10", "recall_100")
+
+
+Rows = npt.NDArray[np.int64]
+
+
+class Nearest(NamedTuple):
+    """[queries, depth] each, best first: rows of the documents, and their cosines."""
+
+    rows: Rows
+    cosines: npt.NDArray[np.float32]
 
 
 @dataclass(frozen=True)
@@ -24,6 +34,7 @@ class RankingScore:
 
     ndcg_10: float
     mrr_10: float
+    recall_10: float
     recall_100: float
     low: float
     high: float
@@ -31,16 +42,16 @@ class RankingScore:
 
 @dataclass(frozen=True)
 class SetScore:
-    """``lexical``: what TF-IDF reaches on the same queries."""
+    """``baselines``: what TF-IDF, BM25 and random vectors reach on the same queries, by name."""
 
     encoder: RankingScore
-    lexical: RankingScore
+    baselines: dict[str, RankingScore]
     queries: int
     documents: int
 
     def to_dict(self) -> dict[str, Any]:
         sizes = {"queries": self.queries, "documents": self.documents}
-        return {**asdict(self.encoder), "lexical": asdict(self.lexical), **sizes}
+        return {**asdict(self.encoder), **baselines_dict(self.baselines), **sizes}
 
 
 @dataclass(frozen=True)
@@ -56,20 +67,21 @@ class Ranked:
         return RankingScore(**means, low=low, high=high)
 
 
-def rank(found: RetrievalSet, order: npt.NDArray[np.int64], rng: np.random.Generator, resamples: int) -> Ranked:
+def rank(found: RetrievalSet, order: Rows, rng: np.random.Generator, resamples: int) -> Ranked:
     """``order`` [queries, depth]: the rows of the documents, best first."""
     values = measured(order, found.gains)
     drawn = rng.integers(len(order), size=(resamples, len(order)))
     return Ranked(values, values["ndcg_10"][drawn].mean(axis=1))
 
 
-def measured(order: npt.NDArray[np.int64], gains: Sequence[Mapping[int, float]]) -> dict[str, Floats]:
+def measured(order: Rows, gains: Sequence[Mapping[int, float]]) -> dict[str, Floats]:
     """Each measure, query by query, between 0 and 1."""
     ranked = np.array(
         [[wanted.get(row, 0.0) for row in rows] for rows, wanted in zip(order.tolist(), gains, strict=True)]
     )
     judged = [list(wanted.values()) for wanted in gains]
-    found = ndcg(ranked, judged, FIRST), reciprocal_rank(ranked, FIRST), recall(ranked, judged, DEPTH)
+    shares = (recall(ranked, judged, first) for first in (FIRST, DEPTH))
+    found = ndcg(ranked, judged, FIRST), reciprocal_rank(ranked, FIRST), *shares
     return dict(zip(MEASURES, found, strict=True))
 
 
@@ -78,3 +90,8 @@ def averaged(sets: Sequence[Ranked]) -> RankingScore:
     low, high = percentile_interval(np.mean([each.draws for each in sets], axis=0)).times(100)
     means = {name: 100 * float(np.mean([each.values[name].mean() for each in sets])) for name in MEASURES}
     return RankingScore(**means, low=low, high=high)
+
+
+def baselines_dict(baselines: Mapping[str, RankingScore]) -> dict[str, Any]:
+    """Nothing where none was asked for."""
+    return {"baselines": {name: asdict(score) for name, score in baselines.items()}} if baselines else {}

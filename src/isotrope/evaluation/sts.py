@@ -19,6 +19,7 @@ from isotrope.errors import InputError, nearest
 from isotrope.evaluation.benchmark_files import data_folder, find_task, optional_task
 from isotrope.evaluation.results import Results, read_out
 from isotrope.evaluation.scored_pairs import read_pairs
+from isotrope.evaluation.sts_baselines import with_lexical
 from isotrope.evaluation.sts_scores import AverageScore, Benchmark, STSScores, TaskScore, score_tasks
 from isotrope.evaluation.suite import Options, Suite, SuiteCard
 from isotrope.evaluation.text_vectors import TextVectors
@@ -49,7 +50,7 @@ class STS(Suite):
         name="sts",
         title="Semantic textual similarity, seven tasks",
         protocol=PROTOCOL,
-        takes=("data_dir", "aggregation", "seeds", "resamples"),
+        takes=("data_dir", "aggregation", "seeds", "resamples", "baselines"),
     )
 
     @classmethod
@@ -59,7 +60,8 @@ class STS(Suite):
         task_files(data_folder(options.data_dir) / "sts")
 
     def run(self, encoder: Encoder, options: Options) -> Results:
-        return evaluate_sts(encoder, options.data_dir, options.aggregation, options.seed, options.resamples)
+        asked = options.aggregation, options.seed, options.resamples, options.baselines
+        return evaluate_sts(encoder, options.data_dir, *asked)
 
     def summary(self, results: Results) -> dict[str, float]:
         found = results.scores["sts"]
@@ -73,6 +75,7 @@ def evaluate_sts(
     aggregation: str = "all",
     seed: int = 0,
     resamples: int = 500,
+    baselines: bool = True,
 ) -> Results:
     """Spearman and Pearson × 100 of the seven tasks, their average, a 95 % bootstrap interval each, and the geometry of
     STS-B.
@@ -88,7 +91,8 @@ def evaluate_sts(
         **read_out(encoder),
         "STS-B geometry": f"{len(benchmark.stsb)} of 3 splits",
     }
-    return Results({"sts": scores.to_dict()}, protocol, (f"task ({aggregation})", *COLUMNS), _rows(scores))
+    found = Results({"sts": scores.to_dict()}, protocol, (f"task ({aggregation})", *COLUMNS), _rows(scores))
+    return with_lexical(found, benchmark, aggregation) if baselines else found
 
 
 def check_aggregation(aggregation: str) -> None:

@@ -35,6 +35,7 @@ class Options:
     resamples: int = 500
     model: str | os.PathLike[str] | None = None
     test: str | os.PathLike[str] | None = None
+    baselines: bool = True
 
     @property
     def seed(self) -> int:
@@ -89,6 +90,11 @@ def registry() -> dict[str, type[Suite]]:
 
 
 def find_suite(name: str) -> type[Suite]:
+    """A suite by its name; ``mteb:TASK`` is a task of the mteb package."""
+    if name.startswith("mteb:"):
+        from isotrope.evaluation.mteb_tasks import task_suite
+
+        return task_suite(name)
     if name not in registry():
         raise InputError(f"Unknown suite '{name}'{nearest(name, registry())}", setting="suite")
     return registry()[name]

@@ -104,7 +104,7 @@ def measure_subject(
         raise InputError(f"{subject.name}: {error}") from error
     sts, pairs, sweep = None, None, None
     if data_dir is not None:
-        sts = evaluate_sts(encoder, data_dir, seed=seed, resamples=RESAMPLES)
+        sts = evaluate_sts(encoder, data_dir, seed=seed, resamples=RESAMPLES, baselines=False)
         first, second, gold, _ = read_pairs(find_task(Path(data_dir) / "sts", TASKS["STS-B"]))
         pairs = describe_pairs(encoder, first, second, gold.tolist())
         sweep = sweep_layers(encoder, read_splits(Path(data_dir) / "sts"), seed, RESAMPLES)
