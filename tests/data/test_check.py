@@ -78,6 +78,14 @@ def test_lengths_and_cuts_are_those_of_the_tokenizer(
     assert found.histogram["32"] == ((lengths > 16) & (lengths <= 32)).sum()
 
 
+def test_a_model_that_knows_none_of_the_words(written: Write) -> None:
+    """A table of word vectors has no token for unknown words: every length is 0, and nothing is lost."""
+    lengths = isotrope.check(
+        written("a.txt", "only one line\n"), written("glove.txt", "the 0.1 0.2\ncat 0.3 0.1\n")
+    ).lengths
+    assert (lengths.longest, lengths.lost_tokens, lengths.cut_records) == (0, 0.0, 0.0)
+
+
 def test_defaults_are_those_of_training() -> None:
     import inspect
 

@@ -6,11 +6,14 @@ import math
 import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from isotrope.data.checking.language_guess import UNKNOWN
 from isotrope.data.checking.leaked_sets import leaking_sets
-from isotrope.data.checking.text_check import TextCheck
 from isotrope.data.record_types import record_type_named
+
+if TYPE_CHECKING:
+    from isotrope.data.checking.text_check import TextCheck
 
 MANY_REPEATED = 0.01  # of the records
 MANY_FALSE = 0.01  # false negatives an anchor
@@ -154,7 +157,7 @@ def _language(check: TextCheck) -> Iterator[str]:
 
 def _size(check: TextCheck) -> Iterator[str]:
     if check.records < FEW:
-        yield f"{check.records:,} records are few for training; bring more text, or begin with a trained encoder."
+        yield f"The text is short for training (records: {check.records:,}); bring more, or begin with a trained encoder."
     if check.record_type in ("sentences", "documents") and check.short > check.records // 2:
         yield "Most texts have fewer than three words; is each line a sentence?"
     if check.lengths.longest and check.long > check.records // 2 and check.record_type == "sentences":

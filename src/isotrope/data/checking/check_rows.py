@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from isotrope.data.checking.leaked_sets import leaking_sets
-from isotrope.data.checking.text_check import TextCheck
+
+if TYPE_CHECKING:
+    from isotrope.data.checking.text_check import TextCheck
 
 BAR = 24  # columns of the longest bar
 SHOWN = 5

@@ -9,6 +9,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from isotrope.data.checking.check_advice import with_advice
+from isotrope.data.checking.check_rows import rows_of
 from isotrope.data.checking.fitting_types import columns_of, common_types
 from isotrope.data.checking.language_guess import guess_language
 from isotrope.data.checking.leaked_sets import LeakedSets, find_leaked_sets
@@ -63,8 +65,6 @@ class TextCheck:
         return {"advice": facts.pop("advice"), **facts}
 
     def rows(self) -> list[dict[str, Any]]:
-        from isotrope.data.checking.check_rows import rows_of
-
         return rows_of(self)
 
 
@@ -95,8 +95,6 @@ def check_text(
 
     ``data_dir`` is where ``protected`` comes from, for the advice.
     """
-    from isotrope.data.checking.check_advice import with_advice
-
     fitting, chosen = choose_type(paths, columns, record_type)
     tally = Tally(chosen, protected, sample, SEED)
     for number, path in enumerate(paths):

@@ -69,7 +69,7 @@ def token_lengths(
         _histogram(framed),
         max_length,
         float((framed.reshape(-1, fields) > max_length).any(axis=1).mean()),
-        float(np.maximum(framed - max_length, 0).sum() / framed.sum()),
+        float(np.maximum(framed - max_length, 0).sum() / max(int(framed.sum()), 1)),
         None if unknown_id is None else unknown / max(tokens, 1),
     )
 
