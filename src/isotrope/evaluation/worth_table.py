@@ -72,6 +72,20 @@ class Worth:
             paid, sentences = judged(footing, by_name)
         return cls(measure, records, list(rows), dict(left_out), paid, sentences)
 
+    @classmethod
+    def read(cls, found: Any) -> Worth | None:
+        """What ``to_dict`` wrote into run.json, or None where that is something else."""
+        try:
+            rows = [
+                WorthRow(
+                    **{**row, "interval": Interval(*row["interval"]), "ahead": row["ahead"] and Interval(*row["ahead"])}
+                )
+                for row in found["rows"]
+            ]
+            return cls(**{**found, "rows": rows})
+        except (KeyError, TypeError):
+            return None
+
     def to_dict(self) -> dict[str, Any]:
         """Values for JSON; an interval is (low, high)."""
         return asdict(self)
