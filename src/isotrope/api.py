@@ -119,10 +119,10 @@ def train(
         split=split,
         eval_data=eval_data,
         resume=resume,
+        final_table=final_table,
         **settings,
     )
-    run = run_plan(plan, make_judge)
-    return with_worth(plan, run) if final_table else run
+    return with_worth(plan, run_plan(plan, make_judge))
 
 
 def pretrain(

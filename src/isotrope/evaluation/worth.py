@@ -56,7 +56,7 @@ def with_worth(plan: Plan, run: Run) -> Run:
 
     Several processes: the first one makes it. The variable ISOTROPE_FINAL_TABLE=0 switches it off.
     """
-    if os.environ.get(SWITCH) == "0" or os.environ.get("RANK", "0") != "0":
+    if not plan.final_table or os.environ.get(SWITCH) == "0" or os.environ.get("RANK", "0") != "0":
         return run
     with hidden():
         worth = weigh(plan, run)
