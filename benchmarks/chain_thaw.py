@@ -72,6 +72,7 @@ def measured(
         seed=seed,
         held_out=HELD_OUT if chosen.stage_patience else 0,
         max_length=chosen.length,
+        final_table=False,
         **loop,
     )
     shutil.rmtree(output)

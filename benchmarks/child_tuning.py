@@ -36,7 +36,7 @@ HELD_OUT = 100_000  # the loop holds out a tenth at most
 
 def fine_tuned(train: Path, own: dict[str, Any], loop: dict[str, Any], model: str, output: Path) -> dict[str, float]:
     """The measures of the last weights; the run's files go, there are hundreds of runs."""
-    run = isotrope.train("fine-tune", train, model, output, **loop, **own)
+    run = isotrope.train("fine-tune", train, model, output, final_table=False, **loop, **own)
     shutil.rmtree(output)
     return [line["evaluation"] for line in run.history if "evaluation" in line][-1]
 

@@ -52,6 +52,7 @@ def trained(texts: list[str], options: argparse.Namespace, seed: int) -> Encoder
             pooling="cls",
             eval_data=options.eval_data,
             seed=seed,
+            final_table=False,
             **settings,
         )
         return run.encoder

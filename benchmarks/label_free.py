@@ -60,7 +60,13 @@ def main() -> None:
             rows = []
             for seed in range(chosen.seeds):
                 output = Path(folder) / f"{method}-{seed}"
-                loop = {"max_steps": chosen.steps, "eval_steps": chosen.every, "eval_data": files, "seed": seed}
+                loop = {
+                    "max_steps": chosen.steps,
+                    "eval_steps": chosen.every,
+                    "eval_data": files,
+                    "seed": seed,
+                    "final_table": False,
+                }
                 rows.append(
                     figures(isotrope.train(method, chosen.text, chosen.model, output, **loop, **settings).history)
                 )

@@ -32,7 +32,7 @@ import json, sys
 import isotrope
 corpus, model, output, steps = sys.argv[1:]
 loop = {"max_steps": int(steps), "eval_steps": int(steps), "batch_size": 64}
-run = isotrope.train("simcse", corpus, model=model, output=output, **loop)
+run = isotrope.train("simcse", corpus, model=model, output=output, final_table=False, **loop)
 status = dict(line.split(":", 1) for line in open("/proc/self/status").read().splitlines())
 peak, now = (int(status[name].split()[0]) for name in ("VmHWM", "VmRSS"))
 print(json.dumps({"records": len(run.corpus), "peak": peak, "now": now}))

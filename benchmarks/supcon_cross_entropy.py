@@ -128,6 +128,7 @@ def arms(train: Labelled, rates: dict[str, float], seed: int, folder: Path, chos
             learning_rate=rate,
             seed=seed,
             held_out=0,
+            final_table=False,
         )
         encoder, wanted = run.encoder, labels.to(run.encoder.device)
         if method == "fine-tune":

@@ -65,6 +65,7 @@ def main() -> None:
                 output,
                 max_steps=chosen.steps,
                 eval_steps=chosen.steps,
+                final_table=False,
                 **weight,
                 **settings,
             )

@@ -90,7 +90,7 @@ def results(data: Path, wanted: list[str], work: Path) -> Iterator[tuple[str, st
     texts = write_texts(data, work)
     for label, (method, text, settings) in JOBS.items():
         if not wanted or method in wanted:
-            run = isotrope.train(method, texts[text], output=work / label, **{**LOOP, **settings})
+            run = isotrope.train(method, texts[text], output=work / label, final_table=False, **{**LOOP, **settings})
             yield label, digest(run.folder / "model")
     for tasks in ("mlm", "mlm,sop") if not wanted or "pretrain" in wanted else ():
         whole, cut = work / f"whole {tasks}", work / f"cut {tasks}"

@@ -43,7 +43,7 @@ def ours(texts: list[str], form: str, epochs: float, device_rate: dict[str, floa
     try:
         with tempfile.TemporaryDirectory() as folder:
             common = {"form": form, "epochs": epochs, "eval_steps": 1 << 30, "logging_steps": 100}
-            return isotrope.train("word2vec", texts, output=Path(folder) / "run", **common).encoder
+            return isotrope.train("word2vec", texts, output=Path(folder) / "run", final_table=False, **common).encoder
     finally:
         training_run.train_loop = loop
 

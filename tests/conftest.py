@@ -40,6 +40,12 @@ def own_cache(tmp_path_factory: pytest.TempPathFactory) -> None:
 
 
 @pytest.fixture(scope="session", autouse=True)
+def no_final_table() -> None:
+    """Hundreds of small runs need not be compared with builtin; tests of the table switch it on."""
+    os.environ["ISOTROPE_FINAL_TABLE"] = "0"
+
+
+@pytest.fixture(scope="session", autouse=True)
 def small_wordnet(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A WordNet of three dozen words, whatever the machine has."""
     folder = write_wordnet(tmp_path_factory.mktemp("wordnet"))

@@ -16,11 +16,11 @@ isotrope pretrain "$work"/text/*.txt.xz --output "$work/base" --eval-data "$data
 python "$here/weights.py" pack-base "$work/builtin-base" "$work/base/model"
 
 for seed in 42 43 44; do
-    isotrope train simcse "$work/sentences.txt" --model "$work/builtin-base" --pooling mean --output "$work/unsupervised-$seed" "${dev[@]}" --seed "$seed" \
+    isotrope train simcse "$work/sentences.txt" --model "$work/builtin-base" --pooling mean --output "$work/unsupervised-$seed" "${dev[@]}" --seed "$seed" --no-final-table \
         --batch-size 256 --max-length 64 --max-steps 200 --eval-steps 25 --learning-rate 1e-4 --dropout 0.05
     for text in triples-both permitted-captions; do
         steps=$([ $text = triples-both ] && echo 500 || echo 800)
-        isotrope train simcse-supervised "$work/$text.tsv" --model "$work/unsupervised-$seed/model" --output "$work/$text-$seed" "${dev[@]}" --seed "$seed" \
+        isotrope train simcse-supervised "$work/$text.tsv" --model "$work/unsupervised-$seed/model" --output "$work/$text-$seed" "${dev[@]}" --seed "$seed" --no-final-table \
             --batch-size 256 --max-length 64 --max-steps "$steps" --eval-steps 50 --learning-rate 2e-4
     done
 done

@@ -90,6 +90,7 @@ def train(
     split: bool = False,
     eval_data: Place | Sequence[Place] | None = None,
     resume: bool = False,
+    final_table: bool = True,
     **settings: Any,
 ) -> Run:
     """Train an encoder with a method on a file of text (or a list of records).
@@ -97,6 +98,8 @@ def train(
     ``settings`` are those of the method and of the loop, by name; ``isotrope.methods(method)`` lists them. A checkpoint
     is selected by its Spearman correlation on ``eval_data`` (a file of scored pairs, or the mean over several) where
     that is given, otherwise without labels: by how well held-out texts retrieve their natural partner.
+    ``final_table`` measures at the end, on held-out text, the run next to its start, builtin as it is and TF-IDF, and
+    warns where training did not pay: ``Run.worth``.
     """
     if isinstance(data, str | os.PathLike):
         check_file(data)
@@ -104,6 +107,7 @@ def train(
     _check_output(output, resume)
     check_trainable(method)
     from isotrope.evaluation.checkpoint_judge import make_judge
+    from isotrope.evaluation.worth import with_worth
     from isotrope.training.plan import make_plan
     from isotrope.training.run import run_plan
 
@@ -117,9 +121,10 @@ def train(
         split=split,
         eval_data=eval_data,
         resume=resume,
+        final_table=final_table,
         **settings,
     )
-    return run_plan(plan, make_judge)
+    return with_worth(plan, run_plan(plan, make_judge))
 
 
 def pretrain(

@@ -89,7 +89,7 @@ def main(
     documents, count = write_corpus(corpus, summaries)
     console.print(f"Text: {count:,} sentences of {documents:,} docstrings of the standard library")
 
-    run = isotrope.train("simcse", corpus, output=place / "simcse", max_steps=STEPS, eval_steps=20)
+    run = isotrope.train("simcse", corpus, output=place / "simcse", max_steps=STEPS, eval_steps=20, final_table=False)
     evaluations = {line["step"]: line["evaluation"] for line in run.history if "evaluation" in line}
     title = f"SimCSE from builtin-base, step {run.selected_step} of {STEPS}"
     table = Table("held-out text, no labels", "before", "after", "better", title=title)

@@ -8,6 +8,7 @@ import json
 import re
 import shutil
 import xml.etree.ElementTree as ElementTree
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -190,3 +191,23 @@ def test_models_alone_and_in_memory(tiny: Path, world: World) -> None:
     assert found.findings.trails == {}
     assert "training" not in found.figures
     assert "Settings" not in found.html()
+
+
+def test_the_final_table_of_a_run_is_shown(report: Report) -> None:
+    from isotrope.evaluation.worth_table import Footing, Worth, WorthRow
+    from isotrope.measures.intervals import Interval
+    from isotrope.report.page_tables import worth_section
+
+    rows = [
+        WorthRow("start", 22.9, 15.1, Interval(20.1, 25.7), Interval(-9.0, -2.0)),
+        WorthRow("this run", 17.0, 12.0, Interval(14.0, 20.0), None),
+    ]
+    worth = Worth.of(Footing("simcse", "<base>", "text.txt", "halves", True, True), 510, rows, {"builtin": "gone"})
+    assert worth_section(report.findings) == ""  # the runs of these tests have none
+    cards = [replace(card, worth=json.loads(json.dumps(worth.to_dict()))) for card in report.findings.subjects[-1:]]
+    shown = worth_section(replace(report.findings, subjects=cards))
+    assert "<td>22.9</td><td>20.1 – 25.7</td><td>15.1 %</td><td>−9.0 to −2.0</td>" in shown
+    assert "Training did not pay: the start, &lt;base&gt;, finds" in shown
+    assert "no row for builtin: gone" in shown
+    broken = [replace(card, worth={"rows": 3}) for card in cards]
+    assert worth_section(replace(report.findings, subjects=broken)) == ""

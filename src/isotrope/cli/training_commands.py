@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import warnings
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -17,6 +18,7 @@ from isotrope.cli.recipe import Recipe, read_recipe
 from isotrope.errors import InputError
 
 if TYPE_CHECKING:
+    from isotrope.evaluation.worth_table import Worth
     from isotrope.training.run import Run
 
 LISTED = ("name", "title", "year", "family", "needs", "read_out", "kind")
@@ -74,6 +76,9 @@ def train(
     columns: Columns = None,
     split: Annotated[bool, typer.Option("--split", help="Split the texts into sentences first.")] = False,
     resume: Annotated[bool, typer.Option("--resume", help="Continue the run in --output.")] = False,
+    final_table: Annotated[
+        bool, typer.Option(help="At the end, compare with the start, builtin and TF-IDF on held-out text.")
+    ] = True,
     as_json: Json = False,
 ) -> None:
     """Train an encoder. Any setting of the method or the loop can be given as --SETTING VALUE."""
@@ -81,6 +86,7 @@ def train(
 
     recipe = read_recipe(config, method) if config else Recipe()
     settings = {**recipe.settings, **parse_settings(context.args)}
+    warnings.filterwarnings("ignore", message="Training did not pay")  # the table below says it
     run = isotrope.train(
         method,
         data,
@@ -91,6 +97,7 @@ def train(
         split=split,
         eval_data=eval_data,
         resume=resume,
+        final_table=final_table,
         **settings,
     )
     if os.environ.get("RANK", "0") == "0":  # one process of a torchrun speaks for all
@@ -107,6 +114,7 @@ def _print_run(run: Run, as_json: bool) -> None:
         "read_out": asdict(run.read_out),
         "data": str(run.corpus.counts),
         "evaluations": evaluations,
+        "worth": None if run.worth is None else run.worth.to_dict(),
     }
     rows = [{"step": line["step"], **{k: f"{v:.4f}" for k, v in line["evaluation"].items()}} for line in evaluations]
     print_rows(summary, rows, as_json)
@@ -115,6 +123,16 @@ def _print_run(run: Run, as_json: bool) -> None:
         print(run.read_out)
         print(f"kept: step {run.selected_step}, {run.selected_by}")
         print(f"model: {run.folder / 'model'}")
+    if run.worth is not None and not as_json:
+        _print_worth(run.worth)
+
+
+def _print_worth(worth: Worth) -> None:
+    if worth.rows:
+        print(f"\nIs it better than before? {worth.measure}:")
+        print_rows({}, worth.lines(), as_json=False)
+    for sentence in worth.remarks():
+        print(sentence)
 
 
 @app.command(cls=Command, context_settings=FREE)

@@ -79,10 +79,17 @@ def halves(text: str, words: int = 6, letters: int = 12) -> tuple[str, str] | No
 
 def partner_ranks(first: npt.NDArray[Any], second: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
     """The rank of row i of ``second`` among all its rows, by cosine with row i of ``first``; 1 is the nearest."""
-    scores = unit_rows(first) @ unit_rows(second).T
+    return ranks_of_own(unit_rows(first) @ unit_rows(second).T)
+
+
+def ranks_of_own(scores: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
+    """The rank of entry i among all entries of row i. Ties count half: a collapsed space must not look perfect.
+
+    What is not a number ranks before everything, and its own row last: broken vectors must not look good.
+    """
     own = np.diag(scores)[:, None]
-    # Ties count half: a collapsed space must not look perfect.
-    return np.asarray(1 + (scores > own).sum(axis=1) + ((scores == own).sum(axis=1) - 1) / 2)
+    lower, equal = (scores < own).sum(axis=1), (scores == own).sum(axis=1)
+    return np.asarray(len(scores) - lower - (np.maximum(equal, 1) - 1) / 2)
 
 
 def retrieval(first: npt.NDArray[Any], second: npt.NDArray[Any]) -> Retrieval:

@@ -16,6 +16,8 @@ import numpy.typing as npt
 
 TITLE = "TF-IDF"
 DESCRIPTION = "scikit-learn's TF-IDF, sublinear, English stop words"
+HAN = "\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"  # scripts without spaces: a character is a word
+WORD = rf"(?u)[{HAN}]|[^\W{HAN}]{{2,}}"
 AT_ONCE = 32  # queries whose scores with all documents stand in memory
 Sparse = Any  # a matrix of scipy
 
@@ -67,7 +69,17 @@ def _nothing(rows: int) -> Sparse:
     return csr_matrix((rows, 1))
 
 
+def lexical_scores(known: Sequence[str], first: Sequence[str], second: Sequence[str]) -> npt.NDArray[np.float64]:
+    """[first, second]: the cosines of all texts of one side with all of the other; ``known`` weighs the words."""
+    model = _vectorizer()
+    try:
+        model.fit(known)
+    except ValueError:
+        return np.zeros((len(first), len(second)))
+    return np.asarray((model.transform(first) @ model.transform(second).T).toarray())
+
+
 def _vectorizer() -> Any:
     from sklearn.feature_extraction.text import TfidfVectorizer
 
-    return TfidfVectorizer(sublinear_tf=True, stop_words="english")
+    return TfidfVectorizer(sublinear_tf=True, stop_words="english", token_pattern=WORD)

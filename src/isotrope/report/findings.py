@@ -28,6 +28,7 @@ class SubjectCard:
     selected_step: int | None = None
     settings: dict[str, Any] = field(default_factory=dict)
     versions: dict[str, str] = field(default_factory=dict)
+    worth: dict[str, Any] = field(default_factory=dict)  # the final table of a run
 
 
 @dataclass(frozen=True)

@@ -137,6 +137,7 @@ def card(subject: Subject, encoder: Encoder) -> SubjectCard:
         selected_step=encoder.facts.get("selected_step") if subject.role == "run" else None,
         settings=facts.get("settings", {}),
         versions=facts.get("versions", {}),
+        worth=facts.get("worth", {}),
     )
 
 

@@ -26,7 +26,7 @@ from isotrope.report.page_sections import (
     title,
     warnings_section,
 )
-from isotrope.report.page_tables import folded_table, pooling_keys
+from isotrope.report.page_tables import folded_table, pooling_keys, worth_section
 from isotrope.report.plane_figures import checkpoint_table
 from isotrope.report.read_out_figures import pooling_styles, read_out_table
 from isotrope.report.subject_styles import styles
@@ -43,6 +43,7 @@ def write_page(findings: Findings, figures: dict[str, Figure]) -> str:
     sections = [
         warnings_section(findings),
         compared_section(findings.compared),
+        worth_section(findings),
         figure_section(figures.get("scores"), after=score_rows(findings)),
         figure_section(figures.get("plane"), after=folded_table("Every checkpoint", checkpoint_table(findings))),
         figure_section(figures.get("map"), before=group_keys(findings)),

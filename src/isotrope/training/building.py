@@ -35,13 +35,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Built:
-    """``held`` are the rows hidden from training, ``held_usable`` those of them that the method's own task can use."""
+    """``held`` are the rows hidden from training, ``held_usable`` those of them that the method's own task can use.
+
+    Where none could be hidden, ``hidden`` is False and ``held`` are the rows that are trained on.
+    """
 
     combined: Combined
     settings: LoopSettings
     feed: CorpusFeed
     steps: int
     held: Rows
+    hidden: bool
     held_usable: Rows
     tests: Mapping[str, Corpus]
     tactics: list[Tactic[Any]]
@@ -66,7 +70,8 @@ def build(plan: Plan, opened: Opened, accelerator: Accelerator) -> Built:
     feed = CorpusFeed(combined, corpus, usable, settings, accelerator)
     steps = count_steps(feed.records, settings)
     tactics = [one(each, combined, settings, steps) for one, each in plan.tactics if each.active]
-    return Built(combined, settings, feed, steps, held if len(held) else usable, held_usable, tests, tactics)
+    hidden = len(held) > 0
+    return Built(combined, settings, feed, steps, held if hidden else usable, hidden, held_usable, tests, tactics)
 
 
 def count_steps(records: int, settings: LoopSettings) -> int:

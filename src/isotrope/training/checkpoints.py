@@ -45,6 +45,11 @@ class RunFolder:
             self.checkpoints.mkdir(parents=True, exist_ok=True)
         write_json(self.folder / "run.json", facts)
 
+    def add_facts(self, facts: dict[str, Any]) -> None:
+        """Put into run.json what is known only at the end."""
+        file = self.folder / "run.json"
+        write_json(file, {**json.loads(file.read_text(encoding="utf-8")), **facts})
+
     def _check_same(self, facts: dict[str, Any]) -> None:
         before = json.loads((self.folder / "run.json").read_text(encoding="utf-8"))
         for part in ("method", "data", "model", "settings"):

@@ -35,7 +35,7 @@ DEFAULT_MODEL = "builtin-base"
 @dataclass(frozen=True)
 class Plan:
     """What was asked for, resolved and checked. ``given`` are the names of the settings that the user set, ``made`` the
-    values that a run before this one gave to settings of the method."""
+    values that a run before this one gave to settings of the method. ``final_table`` is asked for by `train` alone."""
 
     method: type[Method[Any]]
     settings: Settings
@@ -51,6 +51,7 @@ class Plan:
     eval_data: tuple[Place, ...]
     folder: RunFolder
     resume: bool
+    final_table: bool = True
     made: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -106,6 +107,7 @@ def make_plan(
     split: bool = False,
     eval_data: Files | None = None,
     resume: bool = False,
+    final_table: bool = True,
     **settings: Any,
 ) -> Plan:
     found = find(method)
@@ -136,6 +138,7 @@ def make_plan(
         files_of(eval_data),
         folder,
         resume,
+        final_table,
     )
     _check_parts(plan)
     return plan

@@ -31,12 +31,18 @@ from isotrope.version import __version__
 if TYPE_CHECKING:
     from accelerate import Accelerator
 
+    from isotrope.evaluation.worth_table import Worth
+
 JudgeMaker = Callable[[Corpus, Rows, Sequence[Place]], Judge]
 
 
 @dataclass(frozen=True)
 class Run:
-    """A training run. ``encoder`` holds the weights of ``selected_step``; ``folder`` holds everything on disk."""
+    """A training run. ``encoder`` holds the weights of ``selected_step``; ``folder`` holds everything on disk.
+
+    ``held``: the rows of ``corpus`` that training never saw. ``worth``: the final table, next to the start, builtin and
+    TF-IDF, where one was made.
+    """
 
     encoder: Encoder
     history: list[dict[str, Any]]
@@ -45,6 +51,8 @@ class Run:
     folder: Path
     corpus: Corpus
     read_out: ReadOut
+    held: Rows
+    worth: Worth | None = None
 
 
 def run_plan(plan: Plan, make_judge: JudgeMaker) -> Run:
@@ -172,6 +180,7 @@ def _export(
         plan.folder.folder,
         opened.corpus,
         opened.read_out,
+        built.held if built.hidden else built.held[:0],
     )
 
 
