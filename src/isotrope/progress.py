@@ -16,6 +16,7 @@ class Advance(Protocol):
 
 
 _hidden = False
+_label = ""
 _log = logging.getLogger("isotrope")
 
 
@@ -34,6 +35,17 @@ def hidden() -> Iterator[None]:
         yield
     finally:
         _hidden = before
+
+
+@contextmanager
+def labelled(name: str) -> Iterator[None]:
+    """Bars inside the block begin with ``name``: what is being done, where many things are done one after another."""
+    global _label
+    before, _label = _label, f"{_label}{name}: "
+    try:
+        yield
+    finally:
+        _label = before
 
 
 @contextmanager
@@ -62,7 +74,7 @@ def bar(label: str, total: int | None, start: int = 0, show: bool | None = None)
         TextColumn("{task.fields[note]}"),
     )
     with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
-        task = progress.add_task(label, total=total, completed=start, rate="", note="")
+        task = progress.add_task(f"{_label}{label}", total=total, completed=start, rate="", note="")
 
         def advance(amount: int = 1, note: str = "") -> None:
             speed = progress.tasks[0].speed

@@ -77,7 +77,7 @@ def score_tasks(
     scores, draws = {}, []
     for task, pairs in benchmark.tasks.items():
         subsets = pairs.subsets if task in YEARS else [""] * len(pairs.gold)  # STS-B and SICK-R are one set each
-        cosine = _cosines(vectors, pairs)
+        cosine = task_cosines(vectors, pairs)
         draws.append(bootstrap(cosine, pairs.gold, subsets, aggregation, rng, resamples))
         interval = percentile_interval(draws[-1]).times(100)
         rank, line = (100 * correlate(name, cosine, pairs.gold, subsets, aggregation) for name in MEASURES)
@@ -127,7 +127,8 @@ def _average(scores: Sequence[TaskScore], draws: Sequence[Floats]) -> AverageSco
     return AverageScore(rank, line, low, high)
 
 
-def _cosines(vectors: TextVectors, pairs: ScoredPairs) -> Floats:
+def task_cosines(vectors: TextVectors, pairs: ScoredPairs) -> Floats:
+    """[pairs]: the cosine of the two sides of each, of unit vectors."""
     return np.asarray((_wide(vectors, pairs.first) * _wide(vectors, pairs.second)).sum(axis=1))
 
 
