@@ -9,7 +9,7 @@ the sets that the data folder holds, so it compares only where the sets are the 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from functools import lru_cache
 
@@ -61,6 +61,10 @@ class Retrieval(Suite):
         found = results.scores["retrieval"]
         sets = {f"retrieval_{name}_ndcg": found[name]["ndcg_10"] for name in found if name != "average"}
         return {"retrieval_average": found["average"]["ndcg_10"], **sets}
+
+    @classmethod
+    def judged_texts(cls, options: Options) -> Mapping[str, Sequence[str]]:
+        return {found.name: found.queries for found, _ in read_sets(options.data_dir)}
 
 
 def evaluate_retrieval(

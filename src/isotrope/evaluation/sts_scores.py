@@ -15,6 +15,7 @@ from isotrope.measures.correlation import pearson, resampled_spearman, spearman
 from isotrope.measures.intervals import percentile_interval
 
 YEARS = ("STS12", "STS13", "STS14", "STS15", "STS16")
+CONSTANT = 1e-6  # range of the cosines under which every text has the same vector
 MEASURES = {"spearman": spearman, "pearson": pearson}
 
 
@@ -100,8 +101,11 @@ def stsb_geometry(parts: Sequence[ScoredPairs], vectors: TextVectors) -> STSBGeo
 
 
 def correlate(measure: str, predicted: Floats, gold: Floats, subsets: Sequence[str], aggregation: str) -> float:
-    """The correlation over all pairs, or its (weighted) mean over subsets."""
-    function = MEASURES[measure]
+    """The correlation over all pairs, or its (weighted) mean over subsets; 0 where every cosine is the same."""
+
+    def function(x: Floats, y: Floats) -> float:
+        return float(np.nan_to_num(MEASURES[measure](x, y)))
+
     if aggregation == "all":
         return function(predicted, gold)
     names = np.asarray(subsets)
@@ -128,8 +132,9 @@ def _average(scores: Sequence[TaskScore], draws: Sequence[Floats]) -> AverageSco
 
 
 def task_cosines(vectors: TextVectors, pairs: ScoredPairs) -> Floats:
-    """[pairs]: the cosine of the two sides of each, of unit vectors."""
-    return np.asarray((_wide(vectors, pairs.first) * _wide(vectors, pairs.second)).sum(axis=1))
+    """[pairs]: the cosine of the two sides of each, of unit vectors. What differs by rounding alone is alike."""
+    cosines = np.asarray((_wide(vectors, pairs.first) * _wide(vectors, pairs.second)).sum(axis=1))
+    return np.full_like(cosines, cosines[0]) if np.ptp(cosines) < CONSTANT else cosines
 
 
 def _wide(vectors: TextVectors, texts: Sequence[str]) -> Floats:

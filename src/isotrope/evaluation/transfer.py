@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
@@ -75,6 +75,13 @@ class Transfer(Suite):
         found = results.scores["transfer"]
         tasks = {f"transfer_{task.lower()}": found[task]["accuracy"] for task in TASKS}
         return {"transfer_average": found["average"]["accuracy"], **tasks}
+
+    @classmethod
+    def judged_texts(cls, options: Options) -> Mapping[str, Sequence[str]]:
+        files = task_files(data_folder(options.data_dir) / "transfer")
+        return {
+            task: [text for side in read_task(parts[-1], task).texts for text in side] for task, parts in files.items()
+        }
 
 
 def evaluate_transfer(
