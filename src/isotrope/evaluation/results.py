@@ -82,7 +82,7 @@ class Results:
                 table.add_row(*row, end_section=row is section.rows[-1])
             console.print(table)
         for line in self.remarks():
-            console.print(line, markup=False, highlight=False)
+            console.print(line, markup=False, highlight=False, soft_wrap=True)
         return text.getvalue()
 
     def remarks(self) -> list[str]:
