@@ -19,6 +19,7 @@ from isotrope.evaluation.judged_models import find_models
 from isotrope.evaluation.sts import TASKS
 from isotrope.evaluation.suite import Options, registry
 from isotrope.evaluation.suite_runs import plan_suites
+from isotrope.evaluation.task_records import first_numbers
 from isotrope.evaluation.transfer import TASKS as TRANSFER
 
 pytestmark = pytest.mark.filterwarnings("ignore:Training did not improve")
@@ -116,6 +117,12 @@ def test_every_score_carries_what_it_hangs_on(everything, tiny: Path, data: Path
     assert by_name["retrieval", "small"]["items"] == 10
     assert by_name["linear", "knn"]["metric"] == "top_1"
     assert by_name["answers", "encoder"]["metric"] == "map"
+
+
+def test_the_main_measure_is_the_first_number_of_a_task() -> None:
+    nested = {"a": {"count": 3, "map": {"value": 1.5, "low": 0.5}}, "b": {"x": {"y": 2.0}}, "size": 4.0, "c": {"n": 1}}
+    assert first_numbers(nested) == {"a": ("map", 1.5), "b": ("y", 2.0)}
+    assert first_numbers({"correlation": 0.5, "pairs": 3}) == {"correlation": ("correlation", 0.5)}
 
 
 def test_each_text_is_encoded_once_whatever_the_number_of_suites(

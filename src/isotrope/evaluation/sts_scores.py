@@ -13,6 +13,7 @@ from isotrope.evaluation.scored_pairs import POSITIVE_ABOVE, Floats, ScoredPairs
 from isotrope.evaluation.text_vectors import TextVectors
 from isotrope.measures.correlation import pearson, resampled_spearman, spearman
 from isotrope.measures.intervals import percentile_interval
+from isotrope.progress import bar
 
 YEARS = ("STS12", "STS13", "STS14", "STS15", "STS16")
 CONSTANT = 1e-6  # range of the cosines under which every text has the same vector
@@ -76,13 +77,15 @@ def score_tasks(
 ) -> STSScores:
     """Scores of unit vectors. Pairs of different tasks are resampled independently, so the average errs least."""
     scores, draws = {}, []
-    for task, pairs in benchmark.tasks.items():
-        subsets = pairs.subsets if task in YEARS else [""] * len(pairs.gold)  # STS-B and SICK-R are one set each
-        cosine = task_cosines(vectors, pairs)
-        draws.append(bootstrap(cosine, pairs.gold, subsets, aggregation, rng, resamples))
-        interval = percentile_interval(draws[-1]).times(100)
-        rank, line = (100 * correlate(name, cosine, pairs.gold, subsets, aggregation) for name in MEASURES)
-        scores[task] = TaskScore(rank, line, interval.low, interval.high, len(pairs.gold))
+    with bar("scoring", len(benchmark.tasks)) as advance:
+        for task, pairs in benchmark.tasks.items():
+            subsets = pairs.subsets if task in YEARS else [""] * len(pairs.gold)  # STS-B and SICK-R are one set each
+            cosine = task_cosines(vectors, pairs)
+            draws.append(bootstrap(cosine, pairs.gold, subsets, aggregation, rng, resamples))
+            interval = percentile_interval(draws[-1]).times(100)
+            rank, line = (100 * correlate(name, cosine, pairs.gold, subsets, aggregation) for name in MEASURES)
+            scores[task] = TaskScore(rank, line, interval.low, interval.high, len(pairs.gold))
+            advance(1, task)
     return STSScores(scores, _average(list(scores.values()), draws), stsb_geometry(benchmark.stsb, vectors))
 
 

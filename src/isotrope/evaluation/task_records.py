@@ -46,7 +46,12 @@ def task_records(suite: Suite, results: Results, encoder: Encoder, options: Opti
 
 
 def first_numbers(entries: Mapping[str, Any]) -> dict[str, tuple[str, float]]:
-    """By task, the name and value of the first number of its entry; entries without one are facts, not tasks."""
+    """By task, the name and value of the first number of its entry; entries without one are facts, not tasks.
+
+    Where nothing is nested, each number is a task of its own.
+    """
+    if not any(isinstance(entry, Mapping) for entry in entries.values()):
+        return {name: (name, value) for name, value in entries.items() if isinstance(value, float)}
     found = {}
     for task, entry in entries.items():
         first = _first(entry) if isinstance(entry, Mapping) else None

@@ -103,7 +103,7 @@ def evaluate_transfer(
         for task, parts in tasks.items():
             outcomes = classify(parts, vectors, encoder.device, seeds, standardise)
             scores[task] = summarised(outcomes, with_f1=task in PAIRS)
-            advance(1)
+            advance(1, task)
     average = averaged(list(scores.values()))
     protocol = {
         "protocol": PROTOCOL,
