@@ -362,8 +362,8 @@ def fit_space(
 
 
 def evaluate(
-    encoder: Encoder | Place,
-    suite: str = "sts",
+    encoder: Encoder | Place | Sequence[Encoder | Place],
+    suite: str | Sequence[str] = "sts",
     data_dir: Place | None = None,
     seeds: int | Sequence[int] = 0,
     aggregation: str = "all",
@@ -372,8 +372,10 @@ def evaluate(
     pooling: str | None = None,
     test: Place | None = None,
     baselines: bool = True,
+    against: Encoder | Place | Sequence[Encoder | Place | Sequence[Encoder | Place]] = (),
+    leaks: bool = True,
 ) -> Results:
-    """Judge an encoder by a suite.
+    """Judge an encoder (or a run folder, or several runs) by a suite, by several ("sts,transfer"), or by "all".
 
     ``seeds`` are random seeds: transfer draws its folds again for each of them and gives the mean; bootstraps and
     samples of the other suites take the first. ``texts`` (a file or a list) is what geometry describes and what
@@ -381,18 +383,22 @@ def evaluate(
     linear, whose test part is the file ``test``, the rows of split test, or a part drawn at random; and the questions
     with candidates of answers. ``aggregation`` (all, mean or wmean) is how STS12–16 join their subsets. ``baselines``:
     TF-IDF, BM25 and random vectors, computed on the same texts, stand in the table.
+
+    ``against``: other encoders; for each there is a verdict, by a paired bootstrap of the test items. Several runs of
+    one method, given as a folder of runs, as a list, or joined by commas, stand for one encoder, and the verdict then
+    covers their random seeds. ``leaks``: mark the scores whose test items stand in the training text of a run.
     """
     drawn = (seeds,) if isinstance(seeds, int) else tuple(seeds) or (0,)
     for file in (texts, test):
         if isinstance(file, str | os.PathLike):
             check_file(file)
-    from isotrope.evaluation.suite import Options, find_suite
+    from isotrope.evaluation.judging import judge_models
+    from isotrope.evaluation.suite import Options
 
-    place = encoder if isinstance(encoder, str | os.PathLike) and pooling is None else None
-    options = Options(data_dir, texts, columns, aggregation, drawn, model=place, test=test, baselines=baselines)
-    chosen = find_suite(suite)
-    chosen.check(options)
-    return chosen().run(_loaded(encoder, pooling), options)
+    alone = isinstance(against, str | os.PathLike) or hasattr(against, "encode")
+    others: Sequence[Any] = [against] if alone else list(against)  # type: ignore[arg-type]
+    options = Options(data_dir, texts, columns, aggregation, drawn, test=test, baselines=baselines)
+    return judge_models(encoder, suite, options, others, pooling, leaks)
 
 
 def report(

@@ -17,6 +17,7 @@ class Advance(Protocol):
 
 SPEED_PERIOD = 24 * 3600.0  # seconds that the rate of a bar is taken over; at most its last 1000 moves
 _hidden = False
+_label = ""
 _log = logging.getLogger("isotrope")
 
 
@@ -35,6 +36,17 @@ def hidden() -> Iterator[None]:
         yield
     finally:
         _hidden = before
+
+
+@contextmanager
+def labelled(name: str) -> Iterator[None]:
+    """Bars inside the block begin with ``name``: what is being done, where many things are done one after another."""
+    global _label
+    before, _label = _label, f"{_label}{name}: "
+    try:
+        yield
+    finally:
+        _label = before
 
 
 @contextmanager
@@ -66,7 +78,7 @@ def bar(label: str, total: int | None, start: int = 0, show: bool | None = None)
     with Progress(
         *columns, console=Console(stderr=True), transient=True, speed_estimate_period=SPEED_PERIOD
     ) as progress:
-        task = progress.add_task(label, total=total, completed=start, rate="", note="")
+        task = progress.add_task(f"{_label}{label}", total=total, completed=start, rate="", note="")
 
         def advance(amount: int = 1, note: str = "") -> None:
             speed = progress.tasks[0].speed

@@ -21,9 +21,15 @@ def evaluate(
         str,
         typer.Option(
             help="sts, transfer, retrieval, answers, clustering, bitext, robustness, linear, layers, geometry, "
-            "counterfactual, or mteb:TASK."
+            "counterfactual, mteb:TASK; several joined by commas; all: every one that the data folder has."
         ),
     ] = "sts",
+    against: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Another model, a run folder, or runs joined by commas: is MODEL really better? May be repeated."
+        ),
+    ] = None,
     data_dir: Annotated[
         Path | None, typer.Option(help="The evaluation data; default: the variable ISOTROPE_DATA.")
     ] = None,
@@ -50,15 +56,29 @@ def evaluate(
         bool, typer.Option(help="TF-IDF, BM25 and random vectors on the same texts, where the suite has them.")
     ] = True,
     pooling: Annotated[str | None, typer.Option(help="For a plain Hugging Face folder, which stores none.")] = None,
+    leaks: Annotated[
+        bool, typer.Option("--leaks/--no-leaks", help="Mark scores whose test items stand in the training text.")
+    ] = True,
     json_file: Annotated[
         str | None, typer.Option("--json", metavar="[FILE]", help="Print JSON, or write it to this file as well.")
     ] = None,
 ) -> None:
-    """Judge an encoder."""
+    """Judge an encoder or a run, alone or against others."""
     import isotrope
 
     results = isotrope.evaluate(
-        encoder, suite, data_dir, seeds, aggregation, texts, split_names(columns), pooling, test, baselines
+        encoder,
+        suite,
+        data_dir,
+        seeds,
+        aggregation,
+        texts,
+        split_names(columns),
+        pooling,
+        test,
+        baselines,
+        against=against or (),
+        leaks=leaks,
     )
     if json_file == PRINTED:
         print(json.dumps(results.to_dict(), ensure_ascii=False, indent=2))

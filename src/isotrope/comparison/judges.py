@@ -13,6 +13,7 @@ from isotrope.evaluation.benchmark_files import data_folder
 from isotrope.evaluation.retrieval_files import find_sets
 from isotrope.evaluation.sts import AGGREGATIONS
 from isotrope.evaluation.suite import Options, find_suite
+from isotrope.evaluation.vector_cache import shared_vectors
 
 LABEL_FREE = ("retrieval_mrr", "alignment", "uniformity", "effective_rank")
 OF_EVERY_RUN = (*LABEL_FREE, "retrieval_first", "mean_cosine")  # measured whatever the method is
@@ -51,10 +52,13 @@ def judged_on(judges: Sequence[str], data_dir: str | None) -> str:
 
 
 def judge(encoder: Encoder, terms: Terms, measured: Measures) -> Measures:
-    """By benchmarks, by what the run measured on its held-out texts, or both."""
-    return {
-        name: value for suite in terms.judges for name, value in JUDGES[suite].judge(encoder, terms, measured).items()
-    }
+    """By benchmarks, by what the run measured on its held-out texts, or both.
+
+    Suites share the vectors of their texts; nothing goes to disk, because most of these encoders are thrown away.
+    """
+    with shared_vectors(disk=False):
+        found = [JUDGES[suite].judge(encoder, terms, measured) for suite in terms.judges]
+    return {name: value for one in found for name, value in one.items()}
 
 
 def can_judge_start(terms: Terms) -> bool:

@@ -22,7 +22,6 @@ from isotrope.encoders.parts.token_weights import TokenWeighting
 from isotrope.encoders.pooling import Pooling
 from isotrope.encoders.word_vectors import StaticVectors
 from isotrope.errors import InputError
-from isotrope.files import digest
 from isotrope.progress import bar
 from isotrope.tokens.padded import Lengths, Tokens, join
 from isotrope.tokens.text_tokenizer import TextTokenizer
@@ -159,13 +158,10 @@ class Encoder(nn.Module):
         return (limit if limit > 0 else 512) - (behind + 1 if behind is not None else 0)
 
     def fingerprint(self) -> str:
-        """A short name for everything that decides the vectors: weights, tokenizer, read-out, length, prompt."""
-        state = [
-            digest(name, value.detach().cpu().contiguous().numpy().tobytes())
-            for name, value in self.state_dict().items()
-        ]
-        pooling = f"{self.pooling} {[type(part).__name__ for part in self.parts]} {self.max_length} {self.prompt}"
-        return digest(self.text_tokenizer.fingerprint(), pooling + " causal" * self.causal, *state)
+        """A short name for everything that decides the vectors: weights, config, tokenizer, read-out, prompt."""
+        from isotrope.encoders.content_fingerprint import fingerprint
+
+        return fingerprint(self)
 
     @property
     def causal(self) -> bool:

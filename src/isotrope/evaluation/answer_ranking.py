@@ -92,6 +92,10 @@ class Answers(Suite):
         found = results.scores["answers"]["encoder"]
         return {f"answers_{name}": found[name]["value"] for name in ("map", "mrr", "auc")}
 
+    @classmethod
+    def judged_texts(cls, options: Options) -> Mapping[str, Sequence[str]]:
+        return {"encoder": read_candidates(_source(options), options.columns).questions}
+
 
 def evaluate_answers(
     encoder: Encoder,

@@ -12,6 +12,7 @@ import numpy as np
 
 from isotrope.encoders.encoder import Encoder
 from isotrope.errors import InputError
+from isotrope.evaluation.text_vectors import TextVectors
 from isotrope.lexicon.english import WORD
 from isotrope.lexicon.replacements import open_lexicon
 from isotrope.lexicon.wordnet import wordnet_folder
@@ -62,7 +63,8 @@ def hit_rates(encoder: Encoder, triples: Triples) -> HitRates:
 
     CLINE trains dot products, and can do that by the length of vectors alone, which a cosine does not see.
     """
-    plain = [encoder.encode([triple[side] for triple in triples]).astype(np.float64) for side in range(3)]
+    vectors = TextVectors.encoded(encoder, (text for triple in triples for text in triple))
+    plain = [vectors.of([triple[side] for triple in triples]).astype(np.float64) for side in range(3)]
     by_cosine, by_dot_product = (
         float(((original * synonym).sum(1) > (original * antonym).sum(1)).mean())
         for original, synonym, antonym in ([unit_rows(side) for side in plain], plain)

@@ -12,7 +12,7 @@ is chosen on the dev part.
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
@@ -96,6 +96,11 @@ class Counterfactual(Suite):
 
     def summary(self, results: Results) -> dict[str, float]:
         return {name: found["share"] for name, found in results.scores["counterfactual"].items()}
+
+    @classmethod
+    def judged_texts(cls, options: Options) -> Mapping[str, Sequence[str]]:
+        test = read_items(item_files(data_folder(options.data_dir))["test"])
+        return {task: [*test.premises, *test.hypotheses] for task in ("accuracy", "both_right", "entailed_nearer")}
 
 
 def evaluate_counterfactual(

@@ -65,7 +65,7 @@ def describe_pairs(
 ) -> PairGeometry:
     """What the space does with pairs that people scored from 0 to 5."""
     texts = list(dict.fromkeys([*first, *second]))
-    vectors = encoder.encode(texts) if texts else np.empty((0, 1), np.float32)
+    vectors = TextVectors.encoded(encoder, texts).of(texts) if texts else np.empty((0, 1), np.float32)
     return describe_scored(vectors, texts, first, second, scores)
 
 

@@ -3,8 +3,9 @@
     read-out (K, p):   v = p(H_K),   K = 0 … L,   p one of cls, mean, max
     and the mixes of layers that have a name (first_last, embed_last, last2)
 
-Pairs run together, so nothing but their cosines is kept: thirteen layers of three poolings would be gigabytes of
-vectors. What follows the pooling (a Dense, a whitening) belongs to one read-out and is left out.
+Where a cache is open and all vectors fit (layer_vectors.py), each text runs once, and read-outs share vectors with
+other suites. Else pairs run together, and nothing but their cosines is kept: thirteen layers of three poolings would be
+gigabytes. What follows the pooling (a Dense, a whitening) belongs to one read-out and is left out.
 """
 
 from __future__ import annotations
@@ -20,7 +21,10 @@ from isotrope.encoders.encoder import TOKEN_BUDGET, Encoder, plan
 from isotrope.encoders.first_token import lacks_first_token
 from isotrope.encoders.modes import evaluating
 from isotrope.encoders.pooling import LAYERED, Pooling, pool
+from isotrope.evaluation.layer_vectors import fits, layer_vectors
 from isotrope.evaluation.scored_pairs import Floats
+from isotrope.evaluation.text_vectors import TextVectors
+from isotrope.evaluation.vector_cache import active_cache
 from isotrope.progress import bar
 
 
@@ -48,6 +52,11 @@ def read_outs(encoder: Encoder) -> list[ReadOut]:
 def pair_cosines(encoder: Encoder, first: Sequence[str], second: Sequence[str]) -> dict[str, Floats]:
     """[pairs] for each read-out, by name: the cosine of ``first[i]`` and ``second[i]``."""
     chosen = read_outs(encoder)
+    cache, texts = active_cache(encoder), sorted({*first, *second})
+    poolings = [Pooling.named(one.name, int(encoder.backbone.config.num_hidden_layers)) for one in chosen]
+    if cache is not None and fits(encoder, poolings, texts):
+        read = layer_vectors(encoder, poolings, texts, cache)
+        return {name: _cosines_of(TextVectors(texts, vectors), first, second) for name, vectors in read.items()}
     found = {one.name: np.empty(len(first)) for one in chosen}
     tokenizer = encoder.text_tokenizer
     flat, lengths = tokenizer.flat([encoder.prompt + text for text in (*first, *second)])
@@ -75,4 +84,10 @@ def _cosines(chosen: Sequence[ReadOut], layers: Sequence[torch.Tensor], mask: to
         )
         left, right = vectors.double().chunk(2)
         found[one.name] = cosine_similarity(left, right).cpu().numpy()
+    return found
+
+
+def _cosines_of(vectors: TextVectors, first: Sequence[str], second: Sequence[str]) -> Floats:
+    left, right = (torch.from_numpy(vectors.of(side)).double() for side in (first, second))
+    found: Floats = cosine_similarity(left, right).numpy()
     return found

@@ -7,6 +7,7 @@ The first experiment of SG (Kim, Yoo and Lee 2021, figure 1). Every text runs th
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -101,6 +102,15 @@ class Layers(Suite):
     def summary(self, results: Results) -> dict[str, float]:
         best = results.scores["layers"]["best"]["spearman"]
         return {"sts_b_best_read_out": float([*best.values()][-1])}
+
+    def main_scores(self, results: Results) -> dict[str, tuple[str, float]]:
+        best = results.scores["layers"]["best"]
+        return {"best": ("spearman", [*best["spearman"].values()][-1])}
+
+    @classmethod
+    def judged_texts(cls, options: Options) -> Mapping[str, Sequence[str]]:
+        splits = read_splits(data_folder(options.data_dir) / "sts")
+        return {"best": [*splits.values()][-1].texts}
 
 
 def split_files(folder: Path) -> dict[str, Path]:

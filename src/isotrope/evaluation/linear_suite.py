@@ -8,7 +8,7 @@ Top-1, top-5 and the calibration error of the predicted probabilities. The secon
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import cast
 
 import numpy as np
@@ -59,6 +59,11 @@ class Linear(Suite):
     def summary(self, results: Results) -> dict[str, float]:
         found = results.scores["linear"]
         return {"linear_top_1": found["standardised"]["top_1"], "knn_top_1": found["knn"]["top_1"]}
+
+    @classmethod
+    def judged_texts(cls, options: Options) -> Mapping[str, Sequence[str]]:
+        parts = read_parts(_labelled(options), options.test, options.columns, options.seed)
+        return dict.fromkeys(TITLES, parts.test.texts[0])
 
 
 def evaluate_linear(

@@ -6,11 +6,16 @@ import io
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from isotrope.encoders.encoder import Encoder
 from isotrope.evaluation.items import Items
 from isotrope.files import write_json
+
+if TYPE_CHECKING:
+    from isotrope.evaluation.verdict import Verdict
+
+WIDTH = 110
 
 
 def read_out(encoder: Encoder) -> dict[str, str]:
@@ -21,18 +26,23 @@ def read_out(encoder: Encoder) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class Section:
-    """A further table under the first."""
+    """A further table under the first; ``caption`` stands below it."""
 
     title: str
     columns: tuple[str, ...]
     rows: Sequence[tuple[str, ...]]
+    caption: str = ""
 
 
 @dataclass(frozen=True)
 class Results:
-    """``scores`` is nested: suite → task → measure. ``protocol`` names everything that moves the numbers.
+    """``scores`` is nested: suite → task → measure. ``protocol`` names everything that moves the numbers; of several
+    suites it is nested by suite.
 
-    ``items`` has what the main measure of a task is made of, for tasks where that is known.
+    ``items`` has what the main measure of a task is made of, for tasks where that is known; of several suites its keys
+    are ``suite/task``. ``tasks`` has a flat record of each task with its protocol (task_records.py), ``cost`` the time
+    and memory, ``leaks`` what is known of test items in the training text (leak_marks.py), ``verdicts`` the comparisons
+    with other encoders (verdict.py).
     """
 
     scores: dict[str, Any]
@@ -41,31 +51,62 @@ class Results:
     rows: Sequence[tuple[str, ...]] = ()
     sections: Sequence[Section] = ()
     items: Mapping[str, Items] = field(default_factory=dict)
+    tasks: Sequence[Mapping[str, Any]] = ()
+    cost: Mapping[str, Any] = field(default_factory=dict)
+    leaks: Mapping[str, Any] = field(default_factory=dict)
+    verdicts: Sequence[Verdict] = ()
+
+    def tables(self) -> list[Section]:
+        """Every table, the protocol under the last of its suite."""
+        first = [Section("", self.columns, self.rows)] if self.columns else []
+        tables = [*first, *self.sections]
+        if tables and not tables[-1].caption:
+            last = tables[-1]
+            tables[-1] = Section(last.title, last.columns, last.rows, caption_of(self.protocol))
+        return tables
 
     def table(self) -> str:
-        """The scores for a person to read, the protocol underneath."""
+        """The scores for a person to read, the protocol underneath; then verdicts, leaks and cost."""
         from rich.console import Console
         from rich.table import Table
 
-        protocol = " · ".join(f"{name} {value}" for name, value in self.protocol.items())
-        tables = [Section("", self.columns, self.rows), *self.sections]
         text = io.StringIO()
-        console = Console(file=text, width=110, no_color=True)
-        for section in tables:
-            last = section is tables[-1]
-            table = Table(
-                *section.columns, title=section.title or None, title_justify="left", caption=protocol if last else None
-            )
+        console = Console(file=text, width=WIDTH, no_color=True)
+        for section in (*self.tables(), *(verdict.section() for verdict in self.verdicts)):
+            title = section.title or None
+            table = Table(*section.columns, title=title, title_justify="left", caption=section.caption or None)
             for number, column in enumerate(table.columns[1:], 1):
                 words = any(letter.isalpha() for row in section.rows for letter in row[number])
                 column.justify = "left" if words else "right"
             for row in section.rows:
                 table.add_row(*row, end_section=row is section.rows[-1])
             console.print(table)
+        for line in self.remarks():
+            console.print(line, markup=False, highlight=False, soft_wrap=True)
         return text.getvalue()
 
+    def remarks(self) -> list[str]:
+        """The sentences under the tables."""
+        cost = " · ".join(f"{name} {value}" for name, value in self.cost.items() if not isinstance(value, Mapping))
+        leaks = [str(line) for line in self.leaks.get("remarks", ())]
+        return [*(verdict.sentence for verdict in self.verdicts), *leaks, *([cost] if cost else [])]
+
     def to_dict(self) -> dict[str, Any]:
-        return {"protocol": self.protocol, "scores": self.scores}
+        more = {
+            "tasks": [dict(task) for task in self.tasks],
+            "verdicts": [verdict.to_dict() for verdict in self.verdicts],
+            "leaks": dict(self.leaks),
+            "cost": dict(self.cost),
+        }
+        return {
+            "protocol": self.protocol,
+            "scores": self.scores,
+            **{name: value for name, value in more.items() if value},
+        }
 
     def to_json(self, path: str | os.PathLike[str]) -> None:
         write_json(path, self.to_dict())
+
+
+def caption_of(protocol: Mapping[str, Any]) -> str:
+    return " · ".join(f"{name} {value}" for name, value in protocol.items())

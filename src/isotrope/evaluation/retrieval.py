@@ -88,6 +88,10 @@ class Retrieval(Suite):
         sets = {f"retrieval_{name}_ndcg": found[name]["ndcg_10"] for name in found if name != "average"}
         return {"retrieval_average": found["average"]["ndcg_10"], **sets}
 
+    @classmethod
+    def judged_texts(cls, options: Options) -> Mapping[str, Sequence[str]]:
+        return {found.name: found.queries for found, _ in read_sets(options.data_dir)}
+
 
 def evaluate_retrieval(
     encoder: Encoder,

@@ -10,6 +10,7 @@ weighs them by size (BERT-flow, whitening). Test splits only; STS-B's other spli
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -17,10 +18,11 @@ import numpy as np
 from isotrope.encoders.encoder import Encoder
 from isotrope.errors import InputError, nearest
 from isotrope.evaluation.benchmark_files import data_folder, find_task, optional_task
+from isotrope.evaluation.items import Items
 from isotrope.evaluation.results import Results, read_out
 from isotrope.evaluation.scored_pairs import read_pairs
 from isotrope.evaluation.sts_baselines import with_lexical
-from isotrope.evaluation.sts_scores import AverageScore, Benchmark, STSScores, TaskScore, score_tasks
+from isotrope.evaluation.sts_scores import AverageScore, Benchmark, STSScores, TaskScore, score_tasks, task_cosines
 from isotrope.evaluation.suite import Options, Suite, SuiteCard
 from isotrope.evaluation.text_vectors import TextVectors
 from isotrope.measures.correlation import spearman
@@ -63,6 +65,14 @@ class STS(Suite):
         asked = options.aggregation, options.seed, options.resamples, options.baselines
         return evaluate_sts(encoder, options.data_dir, *asked)
 
+    def main_scores(self, results: Results) -> dict[str, tuple[str, float]]:
+        return {task: ("spearman", results.scores["sts"][task]["spearman"]) for task in (*TASKS, "average")}
+
+    @classmethod
+    def judged_texts(cls, options: Options) -> Mapping[str, Sequence[str]]:
+        files = task_files(data_folder(options.data_dir) / "sts")
+        return {task: read_pairs(file).texts for task, file in files.items()}
+
     def summary(self, results: Results) -> dict[str, float]:
         found = results.scores["sts"]
         geometry = {name: found["geometry"][name] for name in ("alignment", "uniformity", "effective_rank")}
@@ -91,7 +101,11 @@ def evaluate_sts(
         **read_out(encoder),
         "STS-B geometry": f"{len(benchmark.stsb)} of 3 splits",
     }
-    found = Results({"sts": scores.to_dict()}, protocol, (f"task ({aggregation})", *COLUMNS), _rows(scores))
+    if aggregation != "all":
+        protocol["items"] = "of aggregation all: verdicts are taken by it"
+    items = {task: Items(task_cosines(vectors, pairs), pairs.gold) for task, pairs in benchmark.tasks.items()}
+    columns = (f"task ({aggregation})", *COLUMNS)
+    found = Results({"sts": scores.to_dict()}, protocol, columns, _rows(scores), items=items)
     return with_lexical(found, benchmark, aggregation) if baselines else found
 
 

@@ -13,8 +13,10 @@ from isotrope.evaluation.scored_pairs import POSITIVE_ABOVE, Floats, ScoredPairs
 from isotrope.evaluation.text_vectors import TextVectors
 from isotrope.measures.correlation import pearson, resampled_spearman, spearman
 from isotrope.measures.intervals import percentile_interval
+from isotrope.progress import bar
 
 YEARS = ("STS12", "STS13", "STS14", "STS15", "STS16")
+CONSTANT = 1e-6  # range of the cosines under which every text has the same vector
 MEASURES = {"spearman": spearman, "pearson": pearson}
 
 
@@ -75,13 +77,15 @@ def score_tasks(
 ) -> STSScores:
     """Scores of unit vectors. Pairs of different tasks are resampled independently, so the average errs least."""
     scores, draws = {}, []
-    for task, pairs in benchmark.tasks.items():
-        subsets = pairs.subsets if task in YEARS else [""] * len(pairs.gold)  # STS-B and SICK-R are one set each
-        cosine = _cosines(vectors, pairs)
-        draws.append(bootstrap(cosine, pairs.gold, subsets, aggregation, rng, resamples))
-        interval = percentile_interval(draws[-1]).times(100)
-        rank, line = (100 * correlate(name, cosine, pairs.gold, subsets, aggregation) for name in MEASURES)
-        scores[task] = TaskScore(rank, line, interval.low, interval.high, len(pairs.gold))
+    with bar("scoring", len(benchmark.tasks)) as advance:
+        for task, pairs in benchmark.tasks.items():
+            subsets = pairs.subsets if task in YEARS else [""] * len(pairs.gold)  # STS-B and SICK-R are one set each
+            cosine = task_cosines(vectors, pairs)
+            draws.append(bootstrap(cosine, pairs.gold, subsets, aggregation, rng, resamples))
+            interval = percentile_interval(draws[-1]).times(100)
+            rank, line = (100 * correlate(name, cosine, pairs.gold, subsets, aggregation) for name in MEASURES)
+            scores[task] = TaskScore(rank, line, interval.low, interval.high, len(pairs.gold))
+            advance(1, task)
     return STSScores(scores, _average(list(scores.values()), draws), stsb_geometry(benchmark.stsb, vectors))
 
 
@@ -100,8 +104,11 @@ def stsb_geometry(parts: Sequence[ScoredPairs], vectors: TextVectors) -> STSBGeo
 
 
 def correlate(measure: str, predicted: Floats, gold: Floats, subsets: Sequence[str], aggregation: str) -> float:
-    """The correlation over all pairs, or its (weighted) mean over subsets."""
-    function = MEASURES[measure]
+    """The correlation over all pairs, or its (weighted) mean over subsets; 0 where every cosine is the same."""
+
+    def function(x: Floats, y: Floats) -> float:
+        return float(np.nan_to_num(MEASURES[measure](x, y)))
+
     if aggregation == "all":
         return function(predicted, gold)
     names = np.asarray(subsets)
@@ -127,8 +134,10 @@ def _average(scores: Sequence[TaskScore], draws: Sequence[Floats]) -> AverageSco
     return AverageScore(rank, line, low, high)
 
 
-def _cosines(vectors: TextVectors, pairs: ScoredPairs) -> Floats:
-    return np.asarray((_wide(vectors, pairs.first) * _wide(vectors, pairs.second)).sum(axis=1))
+def task_cosines(vectors: TextVectors, pairs: ScoredPairs) -> Floats:
+    """[pairs]: the cosine of the two sides of each, of unit vectors. What differs by rounding alone is alike."""
+    cosines = np.asarray((_wide(vectors, pairs.first) * _wide(vectors, pairs.second)).sum(axis=1))
+    return np.full_like(cosines, cosines[0]) if np.ptp(cosines) < CONSTANT else cosines
 
 
 def _wide(vectors: TextVectors, texts: Sequence[str]) -> Floats:

@@ -7,7 +7,7 @@ the command line. A comparison judges by those whose ``summary`` it has columns 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import Field, dataclass, fields
 from functools import cache
 from typing import Any, ClassVar
@@ -17,6 +17,7 @@ from isotrope.data.sentence_files import Texts
 from isotrope.encoders.encoder import Encoder
 from isotrope.errors import InputError, nearest
 from isotrope.evaluation.results import Results
+from isotrope.evaluation.task_records import first_numbers
 from isotrope.methods.frame.method_registry import carded_in
 
 
@@ -82,6 +83,15 @@ class Suite:
     def summary(self, results: Results) -> dict[str, float]:
         """The few figures that stand for the whole, by name: what a comparison shows of each run."""
         raise NotImplementedError
+
+    def main_scores(self, results: Results) -> dict[str, tuple[str, float]]:
+        """By task, the name of its main measure and its value. Default: the first number of the task's entry."""
+        return first_numbers(results.scores[self.card.name])
+
+    @classmethod
+    def judged_texts(cls, options: Options) -> Mapping[str, Sequence[str]]:
+        """By task, the texts of its test items: what must not stand in the training text. Default: not known."""
+        return {}
 
 
 @cache

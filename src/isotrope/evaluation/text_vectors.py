@@ -1,10 +1,18 @@
-"""The vectors of many texts, each text encoded once however often a benchmark repeats it."""
+"""The vectors of many texts, each text encoded once however often benchmarks repeat it.
+
+Every suite takes its vectors from here: what other suites or earlier calls encoded is not encoded again where a cache
+is open (vector_cache.py), and vectors that are not numbers are refused for all.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+import numpy as np
+
 from isotrope.encoders.encoder import Encoder, Vectors
+from isotrope.errors import InputError
+from isotrope.evaluation.vector_cache import active_cache, model_key
 
 
 class TextVectors:
@@ -19,8 +27,34 @@ class TextVectors:
     def encoded(cls, encoder: Encoder, texts: Iterable[str], normalize: bool = False) -> TextVectors:
         """The different texts, sorted, so that the result does not hang on the order of the tasks."""
         order = sorted(set(texts))
-        return cls(order, encoder.encode(order, normalize_embeddings=normalize))
+        cache = active_cache(encoder)
+        if cache is None:
+            vectors = encoder.encode(order)
+        else:
+            vectors = cache.vectors(model_key(encoder, encoder.fingerprint()), order, encoder.encode)
+        check_finite(order, vectors)
+        return cls(order, _unit(vectors) if normalize else vectors)
 
     def of(self, texts: Sequence[str]) -> Vectors:
         """[texts, dimension], in the order of ``texts``."""
         return self.vectors[[self.row[text] for text in texts]]
+
+
+def check_finite(texts: Sequence[str], vectors: Vectors) -> None:
+    """Refuse NaN and infinite vectors: a score of them would be made up."""
+    broken = np.flatnonzero(~np.isfinite(vectors).all(axis=-1))
+    if len(broken):
+        text = texts[broken[0]]
+        raise InputError(
+            f"The encoder gives NaN or infinite vectors for {len(broken):,} of {len(texts):,} texts, such as "
+            f"{text[:60]!r}; its weights are broken, or it ran over in half precision."
+        )
+
+
+def _unit(vectors: Vectors) -> Vectors:
+    """As ``encode`` with normalize_embeddings."""
+    import torch
+    from torch.nn.functional import normalize
+
+    unit: Vectors = normalize(torch.from_numpy(vectors), dim=-1).numpy()
+    return unit

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
@@ -76,6 +76,13 @@ class Transfer(Suite):
         tasks = {f"transfer_{task.lower()}": found[task]["accuracy"] for task in TASKS}
         return {"transfer_average": found["average"]["accuracy"], **tasks}
 
+    @classmethod
+    def judged_texts(cls, options: Options) -> Mapping[str, Sequence[str]]:
+        files = task_files(data_folder(options.data_dir) / "transfer")
+        return {
+            task: [text for side in read_task(parts[-1], task).texts for text in side] for task, parts in files.items()
+        }
+
 
 def evaluate_transfer(
     encoder: Encoder,
@@ -96,7 +103,7 @@ def evaluate_transfer(
         for task, parts in tasks.items():
             outcomes = classify(parts, vectors, encoder.device, seeds, standardise)
             scores[task] = summarised(outcomes, with_f1=task in PAIRS)
-            advance(1)
+            advance(1, task)
     average = averaged(list(scores.values()))
     protocol = {
         "protocol": PROTOCOL,

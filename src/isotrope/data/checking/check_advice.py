@@ -157,7 +157,7 @@ def _language(check: TextCheck) -> Iterator[str]:
 
 def _size(check: TextCheck) -> Iterator[str]:
     if check.records < FEW:
-        yield f"The text is short for training (records: {check.records:,}); bring more, or begin with a trained encoder."
+        yield f"The text is short (records: {check.records:,}); bring more, or begin with a trained encoder."
     if check.record_type in ("sentences", "documents") and check.short > check.records // 2:
         yield "Most texts have fewer than three words; is each line a sentence?"
     if check.lengths.longest and check.long > check.records // 2 and check.record_type == "sentences":

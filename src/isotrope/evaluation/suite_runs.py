@@ -1,0 +1,159 @@
+"""One suite or several, run over an encoder: which of them, in which order, at what cost, and as one result.
+
+Several suites share their vectors (vector_cache.py). ``all`` is every suite that the data folder has the files of; one
+that cannot run is left out, and a line says why.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+import torch
+
+from isotrope.encoders.encoder import Encoder
+from isotrope.errors import InputError
+from isotrope.evaluation.results import Results, Section
+from isotrope.evaluation.suite import Options, Suite, find_suite, registry
+from isotrope.evaluation.task_records import task_records
+from isotrope.evaluation.vector_cache import shared_vectors
+from isotrope.progress import labelled, say
+
+ALL = "all"
+
+
+@dataclass(frozen=True)
+class PlannedSuite:
+    """A suite, under the name it was asked for, with the options that it takes."""
+
+    name: str
+    suite: Suite
+    options: Options
+
+
+def plan_suites(names: str | Sequence[str], options: Options) -> tuple[list[PlannedSuite], dict[str, str]]:
+    """The suites that will run, checked before a model is loaded; and those that ``all`` leaves out, with reasons."""
+    asked = list(dict.fromkeys(names.split(",") if isinstance(names, str) else names))
+    if not asked or not all(asked):
+        raise InputError(f"No suite given; choose {', '.join([*registry(), ALL])}.", setting="suite")
+    if ALL in asked:
+        return _everything(options)
+    found = [PlannedSuite(name, find_suite(name)(), options) for name in asked]
+    if len(found) > 1:
+        _check_taken(found, options)
+        found = [replace(one, options=_taken(one.suite, options)) for one in found]
+    for one in found:
+        type(one.suite).check(one.options)
+    return found, {}
+
+
+def run_suites(
+    encoder: Encoder, planned: Sequence[PlannedSuite], left_out: Mapping[str, str] | None = None, disk: bool = True
+) -> list[tuple[str, Results]]:
+    """The results of each suite, by name. Each text is encoded once."""
+    found = []
+    with shared_vectors(disk):
+        for number, one in enumerate(planned, 1):
+            label = one.name if len(planned) == 1 else f"{one.name} ({number} of {len(planned)})"
+            with labelled(label):
+                found.append((one.name, _run(encoder, one)))
+    for name, reason in (left_out or {}).items():
+        say(f"{name} is left out: {reason}")
+    return found
+
+
+def joined_results(found: Sequence[tuple[str, Results]], left_out: Mapping[str, str] | None = None) -> Results:
+    """One result of several: tables under each other, scores and protocols nested by suite."""
+    if len(found) == 1 and not left_out:
+        return found[0][1]
+    sections = []
+    for name, results in found:
+        tables = results.tables()
+        tables[0] = replace(tables[0], title=" · ".join(filter(None, (name, tables[0].title))))
+        sections += tables
+    if left_out:
+        rows = [(name, reason) for name, reason in left_out.items()]
+        sections.append(Section("left out", ("suite", "why"), rows, caption=" "))
+    return Results(
+        scores={key: value for _, results in found for key, value in results.scores.items()},
+        protocol={
+            **{name: results.protocol for name, results in found},
+            **({"left out": dict(left_out)} if left_out else {}),
+        },
+        sections=sections,
+        items={f"{name}/{task}": items for name, results in found for task, items in results.items.items()},
+        tasks=[task for _, results in found for task in results.tasks],
+        cost=_joined_cost(found),
+    )
+
+
+def _run(encoder: Encoder, one: PlannedSuite) -> Results:
+    cuda = encoder.device.type == "cuda"
+    if cuda:
+        torch.cuda.reset_peak_memory_stats(encoder.device)
+    start = time.perf_counter()
+    with shared_vectors() as cache:
+        before = cache.encoded, cache.found
+        results = one.suite.run(encoder, one.options)
+        texts = {"texts encoded": cache.encoded - before[0], "taken from the cache": cache.found - before[1]}
+    cost: dict[str, Any] = {"seconds": round(time.perf_counter() - start, 2), **_resident()}
+    if cuda:
+        cost["peak CUDA memory (MB)"] = round(torch.cuda.max_memory_allocated(encoder.device) / 1e6)
+    records = task_records(one.suite, results, encoder, one.options)
+    return replace(results, tasks=records, cost={**cost, **texts})
+
+
+def _resident() -> dict[str, int]:
+    """The most memory that this process ever held; what came before the suite counts too."""
+    try:
+        import resource
+    except ImportError:  # Windows
+        return {}
+    import sys
+
+    unit = 1 if sys.platform == "darwin" else 1024
+    return {"peak memory (MB)": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 1e6)}
+
+
+def _joined_cost(found: Sequence[tuple[str, Results]]) -> dict[str, Any]:
+    total: dict[str, Any] = {}
+    for _, results in found:
+        for name, value in results.cost.items():
+            total[name] = max(total.get(name, 0), value) if "memory" in name else total.get(name, 0) + value
+    if "seconds" in total:
+        total["seconds"] = round(total["seconds"], 2)
+    return {**total, "suites": {name: dict(results.cost) for name, results in found}}
+
+
+def _everything(options: Options) -> tuple[list[PlannedSuite], dict[str, str]]:
+    found, left_out = [], {}
+    for name, suite in registry().items():
+        own = _taken(suite(), options)
+        try:
+            suite.check(own)
+        except InputError as error:
+            left_out[name] = str(error)
+            continue
+        found.append(PlannedSuite(name, suite(), own))
+    if not found:
+        reason = next(iter(left_out.values()), "")
+        raise InputError(f"No suite can run. {reason}", setting="suite")
+    _check_taken(found, options)
+    return found, left_out
+
+
+def _taken(suite: Suite, options: Options) -> Options:
+    """The options that a suite takes; the others stay at their defaults."""
+    default = Options()
+    kept = (*suite.card.takes, "model")
+    return replace(options, **{f.name: getattr(default, f.name) for f in fields(Options) if f.name not in kept})
+
+
+def _check_taken(found: Sequence[PlannedSuite], options: Options) -> None:
+    """Refuse an option that none of the suites takes."""
+    taken = {name for one in found for name in one.suite.card.takes}
+    for name in options.asked():
+        if name not in taken:
+            raise InputError(f"None of the suites takes {name}: {', '.join(one.name for one in found)}; leave it out.")
