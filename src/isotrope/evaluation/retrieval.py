@@ -90,7 +90,7 @@ class Retrieval(Suite):
 
     @classmethod
     def judged_texts(cls, options: Options) -> Mapping[str, Sequence[str]]:
-        return {found.name: found.queries for found, _ in read_sets(options.data_dir)}
+        return {found.name: found.queries for found in read_sets(options.data_dir)}
 
 
 def evaluate_retrieval(
