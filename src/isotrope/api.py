@@ -350,6 +350,9 @@ def evaluate(
     columns: Sequence[str] | None = None,
     pooling: str | None = None,
     test: Place | None = None,
+    protocol: str | None = None,
+    tasks: Sequence[str] | None = None,
+    lang: str | None = None,
 ) -> Results:
     """Judge an encoder by a suite.
 
@@ -357,7 +360,8 @@ def evaluate(
     samples of the other suites take the first. ``texts`` (a file or a list) is what geometry describes and what
     counterfactual makes triples of, by default the sentences of STS-B and of the movie reviews; the labelled text of
     linear, whose test part is the file ``test``, the rows of split test, or a part drawn at random; and the questions
-    with candidates of answers. ``aggregation`` (all, mean or wmean) is how STS12–16 join their subsets.
+    with candidates of answers. ``aggregation`` (all, mean or wmean) is how STS12–16 join their subsets. ``protocol`` is
+    the classifier of transfer and probing, ``tasks`` some of their tasks, ``lang`` another language of sts.
     """
     drawn = (seeds,) if isinstance(seeds, int) else tuple(seeds) or (0,)
     for file in (texts, test):
@@ -366,7 +370,10 @@ def evaluate(
     from isotrope.evaluation.suite import Options, find_suite
 
     place = encoder if isinstance(encoder, str | os.PathLike) and pooling is None else None
-    options = Options(data_dir, texts, columns, aggregation, drawn, model=place, test=test)
+    some = None if tasks is None else tuple(tasks)
+    options = Options(
+        data_dir, texts, columns, aggregation, drawn, model=place, test=test, protocol=protocol, tasks=some, lang=lang
+    )
     chosen = find_suite(suite)
     chosen.check(options)
     return chosen().run(_loaded(encoder, pooling), options)

@@ -15,7 +15,7 @@ from isotrope.comparison.judges import choose_judges
 from isotrope.comparison.table_rows import head_of, in_order, shown
 from isotrope.errors import InputError
 from isotrope.evaluation import retrieval
-from isotrope.evaluation.transfer import TASKS
+from isotrope.evaluation.transfer_tasks import TASKS
 
 Short = dict[str, Any]
 

@@ -18,7 +18,8 @@ from isotrope.cli.options import split_names
 def evaluate(
     encoder: Model,
     suite: Annotated[
-        str, typer.Option(help="sts, transfer, retrieval, answers, linear, layers, geometry or counterfactual.")
+        str,
+        typer.Option(help="sts, transfer, probing, retrieval, answers, linear, layers, geometry or counterfactual."),
     ] = "sts",
     data_dir: Annotated[
         Path | None, typer.Option(help="The evaluation data; default: the variable ISOTROPE_DATA.")
@@ -42,6 +43,14 @@ def evaluate(
         Path | None, typer.Option(help="The test part for linear; default: rows of split test, or a fifth of --text.")
     ] = None,
     columns: Columns = None,
+    protocol: Annotated[
+        str | None,
+        typer.Option(help="For transfer and probing: transfer-logistic-v2, senteval, senteval-mlp or senteval-fast."),
+    ] = None,
+    tasks: Annotated[
+        str | None, typer.Option(help="Some tasks of transfer or probing, as in MR,CR; default: all that are there.")
+    ] = None,
+    lang: Annotated[str | None, typer.Option(help="Another language for sts: zh.")] = None,
     pooling: Annotated[str | None, typer.Option(help="For a plain Hugging Face folder, which stores none.")] = None,
     json_file: Annotated[
         str | None, typer.Option("--json", metavar="[FILE]", help="Print JSON, or write it to this file as well.")
@@ -51,7 +60,18 @@ def evaluate(
     import isotrope
 
     results = isotrope.evaluate(
-        encoder, suite, data_dir, seeds, aggregation, texts, split_names(columns), pooling, test
+        encoder,
+        suite,
+        data_dir,
+        seeds,
+        aggregation,
+        texts,
+        split_names(columns),
+        pooling,
+        test,
+        protocol,
+        split_names(tasks),
+        lang,
     )
     if json_file == PRINTED:
         print(json.dumps(results.to_dict(), ensure_ascii=False, indent=2))

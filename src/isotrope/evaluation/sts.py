@@ -19,6 +19,7 @@ from isotrope.errors import InputError, nearest
 from isotrope.evaluation.benchmark_files import data_folder, find_task, optional_task
 from isotrope.evaluation.results import Results, read_out
 from isotrope.evaluation.scored_pairs import read_pairs
+from isotrope.evaluation.sts_languages import evaluate_language, language_files
 from isotrope.evaluation.sts_scores import AverageScore, Benchmark, STSScores, TaskScore, score_tasks
 from isotrope.evaluation.suite import Options, Suite, SuiteCard
 from isotrope.evaluation.text_vectors import TextVectors
@@ -49,20 +50,27 @@ class STS(Suite):
         name="sts",
         title="Semantic textual similarity, seven tasks",
         protocol=PROTOCOL,
-        takes=("data_dir", "aggregation", "seeds", "resamples"),
+        takes=("data_dir", "aggregation", "seeds", "resamples", "lang"),
     )
 
     @classmethod
     def check(cls, options: Options) -> None:
         super().check(options)
         check_aggregation(options.aggregation)
+        if options.lang not in (None, "en"):
+            language_files(options.lang, data_folder(options.data_dir))
+            return
         task_files(data_folder(options.data_dir) / "sts")
 
     def run(self, encoder: Encoder, options: Options) -> Results:
+        if options.lang not in (None, "en"):
+            return evaluate_language(encoder, options.lang, options.data_dir, options.seed, options.resamples)
         return evaluate_sts(encoder, options.data_dir, options.aggregation, options.seed, options.resamples)
 
     def summary(self, results: Results) -> dict[str, float]:
         found = results.scores["sts"]
+        if "geometry" not in found:  # another language
+            return {"sts_average": found["average"]["spearman"]}
         geometry = {name: found["geometry"][name] for name in ("alignment", "uniformity", "effective_rank")}
         return {"sts_average": found["average"]["spearman"], "sts_b": found["STS-B"]["spearman"], **geometry}
 

@@ -35,6 +35,9 @@ class Options:
     resamples: int = 500
     model: str | os.PathLike[str] | None = None
     test: str | os.PathLike[str] | None = None
+    protocol: str | None = None
+    tasks: tuple[str, ...] | None = None
+    lang: str | None = None
 
     @property
     def seed(self) -> int:
