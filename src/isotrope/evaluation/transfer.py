@@ -33,7 +33,7 @@ from isotrope.evaluation.scored_pairs import ScoredPairs
 from isotrope.evaluation.senteval_classifier import Training
 from isotrope.evaluation.suite import Options, Suite, SuiteCard
 from isotrope.evaluation.text_vectors import TextVectors
-from isotrope.evaluation.transfer_protocols import DEFAULT, Exact, Protocol, find_protocol, right_of
+from isotrope.evaluation.transfer_protocols import DEFAULT, Exact, Protocol, check_features, find_protocol, right_of
 from isotrope.evaluation.transfer_scores import AverageAccuracy, TaskAccuracy, averaged, summarised
 from isotrope.evaluation.transfer_tasks import FURTHER, PAIRS, SCORED, TASKS, TaskFiles, find_tasks
 from isotrope.measures.intervals import Interval
@@ -108,6 +108,7 @@ def evaluate_transfer(
             advance(1, task)
         for task, pairs in scored.items():
             features = [features_of(vectors, (part.first, part.second)).to(encoder.device) for part in pairs]
+            check_features(features)
             predicted[task] = predict_scores(features, pairs[0].gold, pairs[1].gold, Training())
             advance(1, task)
     scores = {task: summarised(each, with_f1=task in PAIRS) for task, each in outcomes.items()}

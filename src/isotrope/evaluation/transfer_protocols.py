@@ -125,6 +125,12 @@ def find_protocol(name: str | None, default: str = DEFAULT, known: Sequence[str]
     return PROTOCOLS[found]
 
 
+def check_features(features: Sequence[Tensor]) -> None:
+    """Refuse what is not a number: a classifier of it would guess, and its score would be made up."""
+    if not all(bool(side.isfinite().all()) for side in features):
+        raise InputError("The encoder gives NaN or infinity for some texts; its weights are broken.")
+
+
 def right_of(outcomes: Sequence[Outcome]) -> npt.NDArray[np.float64]:
     """[judged texts]: right or wrong, the mean over seeds; in the order of the data."""
     right = torch.stack([one.found == one.wanted for one in outcomes])
@@ -132,9 +138,8 @@ def right_of(outcomes: Sequence[Outcome]) -> npt.NDArray[np.float64]:
 
 
 def _numbers(parts: Sequence[Labelled], features: Sequence[Tensor]) -> list[Tensor]:
-    """The classes as numbers. Features that are not numbers are refused: a classifier of them would guess."""
-    if not all(bool(side.isfinite().all()) for side in features):
-        raise InputError("The encoder gives NaN or infinity for some texts; its weights are broken.")
+    """The classes as numbers."""
+    check_features(features)
     return [torch.from_numpy(side).to(features[0].device) for side in numbered(*(part.labels for part in parts))]
 
 
