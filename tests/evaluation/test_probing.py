@@ -37,7 +37,7 @@ def test_ten_tasks_their_average_and_what_the_files_are(tiny: Path, tables: Path
     assert found.protocol["protocol"] == f"probing-{protocol}-v1"
     assert found.protocol["files"].startswith("derived, not SentEval's")
     table = found.table()
-    assert "average of ten, derived files" in table
+    assert "average of ten (derived)" in table
     assert "top_dependents" in table
     assert find_suite("probing")().summary(found) == {"probing_average": scores["average"]["accuracy"]}
     for task in TASKS:

@@ -10,6 +10,7 @@ import pytest
 
 import isotrope
 from isotrope.errors import InputError
+from isotrope.evaluation.suite import Options, find_suite
 from isotrope.evaluation.text_vectors import TextVectors
 from isotrope.evaluation.transfer import evaluate_transfer, features_of
 from isotrope.evaluation.transfer_tasks import find_tasks
@@ -54,6 +55,13 @@ def test_every_protocol_judges_the_further_tasks(tiny: Path, tables: Path, proto
         measure = "spearman" if task == "SICK-R" else "accuracy"
         assert found.items[task].score() == pytest.approx(scores[task][measure])
     assert scores["SST5"]["majority"] == pytest.approx(20)
+
+
+def test_the_judged_texts_are_those_of_the_test_part(tables: Path, topics: list[str]) -> None:
+    found = find_suite("transfer").judged_texts(Options(tables, tasks=SOME))
+    assert list(found) == list(SOME)
+    assert found["SST5"] == topics[:120]
+    assert found["SICK-R"] == found["SNLI"] == [*topics[:120], *topics[1:121]]
 
 
 def test_snli_of_its_own_training_part_says_nothing(tables: Path, tmp_path: Path) -> None:

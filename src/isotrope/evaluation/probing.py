@@ -50,7 +50,7 @@ TASKS = {  # the files, the first that is there
 }
 DEFAULT = "senteval"
 KNOWN = ("senteval", "senteval-mlp", "senteval-fast")
-COLUMNS = ("task", "accuracy", "95 % interval", "commonest class", "classes", "learned from", "judged")
+COLUMNS = ("task", "accuracy", "95 % interval", "commonest class", "classes", "trained on", "judged")
 
 
 @dataclass(frozen=True)
@@ -101,6 +101,12 @@ class Probing(Suite):
     def summary(self, results: Results) -> dict[str, float]:
         found = results.scores["probing"]
         return {"probing_average": found["average"]["accuracy"]} if "average" in found else {}
+
+    @classmethod
+    def judged_texts(cls, options: Options) -> Mapping[str, Sequence[str]]:
+        """By task, the sentences of its test part: what must not stand in the training text."""
+        files = find_probing(data_folder(options.data_dir), options.tasks)
+        return {task: file.parts()[-1].texts[0] for task, file in files.items()}
 
 
 def evaluate_probing(
@@ -172,7 +178,7 @@ def _protocol(
         else f"derived, not SentEval's: the same definitions on other text, {rows:,} sentences in all; "
         "do not compare with published figures",
         **words,
-        "WC": "without a hidden layer",
+        "WC": "softmax regression under every protocol",
         "interval": "95 %, binomial over the judged texts; of the average normal",
         **read_out(encoder),
     }
@@ -194,7 +200,7 @@ def _rows(
         )
         for task, score in scores.items()
     ]
-    derived = "" if all(file.own for file in files.values()) else ", derived files"
+    derived = "" if all(file.own for file in files.values()) else " (derived)"
     return [*rows, (*_row(f"average of ten{derived}", average), "", "", "", "")] if average else rows
 
 

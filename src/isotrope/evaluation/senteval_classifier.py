@@ -148,12 +148,12 @@ class _Stack:
 
     def _adam(self, gradients: Sequence[Tensor]) -> None:
         self.taken += 1
-        first, second = (1 - decay**self.taken for decay in DECAYS)
+        first, second = 1 - DECAYS[0] ** self.taken, (1 - DECAYS[1] ** self.taken) ** 0.5
         for layer, gradient, (mean, square) in zip(self.layers, gradients, self.moments, strict=True):
             gradient.addcmul_(layer, self.penalty)
             mean.lerp_(gradient, 1 - DECAYS[0])
             square.mul_(DECAYS[1]).addcmul_(gradient, gradient, value=1 - DECAYS[1])
-            layer.addcdiv_(mean, (square.sqrt() / second**0.5).add_(EPSILON), value=-RATE / first)
+            layer.addcdiv_(mean, square.sqrt().add_(EPSILON * second), value=-RATE * second / first)
 
     def _compare(self) -> None:
         """Keep what is best on dev, and drop what has not improved too often."""

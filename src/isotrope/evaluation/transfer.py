@@ -79,6 +79,12 @@ class Transfer(Suite):
         tasks = {f"transfer_{task.lower()}": found[task]["accuracy"] for task in TASKS}
         return {"transfer_average": found["average"]["accuracy"], **tasks}
 
+    @classmethod
+    def judged_texts(cls, options: Options) -> Mapping[str, Sequence[str]]:
+        """By task, the texts of its test items: what must not stand in the training text."""
+        files = find_tasks(data_folder(options.data_dir), options.tasks)
+        return {task: found.judged_texts() for task, found in files.items()}
+
 
 def evaluate_transfer(
     encoder: Encoder,

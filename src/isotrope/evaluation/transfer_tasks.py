@@ -70,6 +70,13 @@ class TaskFiles:
             return [senteval_folder.read_scored(self.task, files) for files in self.parts]
         return [read_pairs(files[0]) for files in self.parts]
 
+    def judged_texts(self) -> list[str]:
+        """Those of the last part, all columns."""
+        last = TaskFiles(self.task, self.parts[-1:], self.own)
+        if self.task in SCORED:
+            return last.scored()[0].texts
+        return [text for side in last.labelled()[0].texts for text in side]
+
 
 def find_tasks(folder: Path, asked: Sequence[str] | None = None) -> dict[str, TaskFiles]:
     """The files of the tasks that were asked for; without a wish the seven, and the further ones that are there."""

@@ -1,6 +1,6 @@
 """The protocols of the transfer suite next to each other: accuracy and seconds of each task, every text encoded once.
 
-python benchmarks/transfer_protocols.py --data-dir data --tasks CR,TREC
+python benchmarks/senteval_agreement.py --data-dir data --tasks CR,TREC
 """
 
 from __future__ import annotations
