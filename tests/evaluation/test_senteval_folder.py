@@ -97,7 +97,7 @@ def test_a_folder_above_or_with_a_file_missing(senteval: Path, tmp_path: Path) -
         find_tasks(tmp_path / "other")
     with pytest.raises(InputError, match="Unknown task 'MRR'; did you mean 'MR'"):
         find_tasks(senteval, ["MRR"])
-    assert list(TASKS) == list(ALL[:7])
+    assert list(find_tasks(senteval, ["seven"])) == list(TASKS) == list(ALL[:7])
 
 
 def test_encodings_blank_lines_and_odd_characters(tmp_path: Path) -> None:

@@ -48,7 +48,8 @@ def evaluate(
         typer.Option(help="For transfer and probing: transfer-logistic-v2, senteval, senteval-mlp or senteval-fast."),
     ] = None,
     tasks: Annotated[
-        str | None, typer.Option(help="Some tasks of transfer or probing, as in MR,CR; default: all that are there.")
+        str | None,
+        typer.Option(help="Some tasks of transfer or probing, as in MR,CR, or seven; default: all that are there."),
     ] = None,
     lang: Annotated[str | None, typer.Option(help="Another language for sts: zh.")] = None,
     pooling: Annotated[str | None, typer.Option(help="For a plain Hugging Face folder, which stores none.")] = None,

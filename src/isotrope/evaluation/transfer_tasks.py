@@ -37,6 +37,7 @@ FURTHER: dict[str, Parts] = {
     "SICK-R": (("sts/sick.train",), ("sts/sick.trial",), ("sts/sick.test",)),
     "STS-B": (("sts/stsb.train",), ("sts/stsb.dev",), ("sts/stsb.test",)),
 }
+SEVEN = "seven"
 SCORED = ("SICK-R", "STS-B")
 PAIRS = ("MRPC",)  # those with F1
 OF_PAIRS = ("MRPC", "SICK-E", "SNLI")
@@ -79,12 +80,15 @@ class TaskFiles:
 
 
 def find_tasks(folder: Path, asked: Sequence[str] | None = None) -> dict[str, TaskFiles]:
-    """The files of the tasks that were asked for; without a wish the seven, and the further ones that are there."""
+    """The files of the tasks that were asked for ("seven": these); without a wish the seven, and the further ones that
+    are there.
+    """
     known = (*TASKS, *FURTHER)
     for name in asked or ():
-        if name not in known:
-            raise InputError(f"Unknown task '{name}'{nearest(name, known)}", setting="tasks")
-    found = {name: _find(folder, name, asked is not None or name in TASKS) for name in asked or known}
+        if name not in (*known, SEVEN):
+            raise InputError(f"Unknown task '{name}'{nearest(name, (*known, SEVEN))}", setting="tasks")
+    names = [task for name in asked or known for task in (TASKS if name == SEVEN else (name,))]
+    found = {name: _find(folder, name, asked is not None or name in TASKS) for name in names}
     return {name: files for name, files in found.items() if files is not None}
 
 
