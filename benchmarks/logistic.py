@@ -24,7 +24,7 @@ import isotrope
 from isotrope.evaluation.folds import FOLDS, STRENGTHS, stratified
 from isotrope.evaluation.linear import numbered, read_labelled, standardised
 from isotrope.evaluation.logistic import fit_many
-from isotrope.evaluation.transfer import task_files
+from isotrope.evaluation.transfer_tasks import task_files
 
 SOLVERS = ("lbfgs", "newton-cholesky")
 

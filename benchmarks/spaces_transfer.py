@@ -24,7 +24,8 @@ from isotrope.data.sentence_files import sentences_of
 from isotrope.encoders.encoder import Encoder
 from isotrope.evaluation.linear import read_labelled
 from isotrope.evaluation.sts import evaluate_sts, read_benchmark
-from isotrope.evaluation.transfer import PAIRS, TASKS, evaluate_transfer, task_files
+from isotrope.evaluation.transfer import evaluate_transfer
+from isotrope.evaluation.transfer_tasks import PAIRS, TASKS, task_files
 
 SPACES: dict[str, tuple[str, dict[str, Any]]] = {
     "remove-components": ("remove-components", {}),
@@ -47,8 +48,9 @@ def transfer_texts(folder: Path) -> list[str]:
 
 def judged(for_sts: Encoder, for_transfer: Encoder, data_dir: Path, seeds: list[int]) -> dict[str, float]:
     sts = evaluate_sts(for_sts, data_dir, resamples=2, baselines=False).scores["sts"]
-    transfer = evaluate_transfer(for_transfer, data_dir, seeds).scores["transfer"]
-    raw = evaluate_transfer(for_transfer, data_dir, seeds, standardise=False).scores["transfer"]
+    transfer = evaluate_transfer(for_transfer, data_dir, seeds, tasks=tuple(TASKS)).scores["transfer"]
+    found = evaluate_transfer(for_transfer, data_dir, seeds, standardise=False, tasks=tuple(TASKS))
+    raw = found.scores["transfer"]
     averages = {
         "STS": sts["average"]["spearman"],
         "STS-B": sts["STS-B"]["spearman"],

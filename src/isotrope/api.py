@@ -374,6 +374,9 @@ def evaluate(
     baselines: bool = True,
     against: Encoder | Place | Sequence[Encoder | Place | Sequence[Encoder | Place]] = (),
     leaks: bool = True,
+    protocol: str | None = None,
+    tasks: Sequence[str] | None = None,
+    lang: str | None = None,
 ) -> Results:
     """Judge an encoder (or a run folder, or several runs) by a suite, by several ("sts,transfer"), or by "all".
 
@@ -382,7 +385,8 @@ def evaluate(
     counterfactual makes triples of, by default the sentences of STS-B and of the movie reviews; the labelled text of
     linear, whose test part is the file ``test``, the rows of split test, or a part drawn at random; and the questions
     with candidates of answers. ``aggregation`` (all, mean or wmean) is how STS12–16 join their subsets. ``baselines``:
-    TF-IDF, BM25 and random vectors, computed on the same texts, stand in the table.
+    TF-IDF, BM25 and random vectors, computed on the same texts, stand in the table. ``protocol`` is the
+    classifier of transfer and probing, ``tasks`` some of their tasks, ``lang`` another language of sts.
 
     ``against``: other encoders; for each there is a verdict, by a paired bootstrap of the test items. Several runs of
     one method, given as a folder of runs, as a list, or joined by commas, stand for one encoder, and the verdict then
@@ -397,7 +401,9 @@ def evaluate(
 
     alone = isinstance(against, str | os.PathLike) or hasattr(against, "encode")
     others: Sequence[Any] = [against] if alone else list(against)  # type: ignore[arg-type]
-    options = Options(data_dir, texts, columns, aggregation, drawn, test=test, baselines=baselines)
+    some = None if tasks is None else tuple(tasks)
+    suited = {"test": test, "baselines": baselines, "protocol": protocol, "tasks": some, "lang": lang}
+    options = Options(data_dir, texts, columns, aggregation, drawn, **suited)  # type: ignore[arg-type]
     return judge_models(encoder, suite, options, others, pooling, leaks)
 
 

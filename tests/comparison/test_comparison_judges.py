@@ -17,7 +17,7 @@ from isotrope.comparison.terms import Terms
 from isotrope.errors import InputError
 from isotrope.evaluation import retrieval
 from isotrope.evaluation.suite import Options, find_suite
-from isotrope.evaluation.transfer import TASKS
+from isotrope.evaluation.transfer_tasks import TASKS
 
 Short = dict[str, Any]
 

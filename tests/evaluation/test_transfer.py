@@ -17,7 +17,8 @@ from isotrope.evaluation.folds import FOLDS, STRENGTHS, by_dev, by_folds, by_tes
 from isotrope.evaluation.linear import standardised
 from isotrope.evaluation.logistic import fit_many
 from isotrope.evaluation.text_vectors import TextVectors
-from isotrope.evaluation.transfer import TASKS, features_of, plain_brackets, read_task
+from isotrope.evaluation.transfer import features_of
+from isotrope.evaluation.transfer_tasks import TASKS, plain_brackets, read_task
 
 
 def made(rows: int, classes: int, seed: int = 0, width: int = 12) -> tuple[torch.Tensor, torch.Tensor]:

@@ -20,8 +20,8 @@ def evaluate(
     suite: Annotated[
         str,
         typer.Option(
-            help="sts, transfer, retrieval, answers, clustering, bitext, robustness, linear, layers, geometry, "
-            "counterfactual, mteb:TASK; several joined by commas; all: every one that the data folder has."
+            help="sts, transfer, probing, retrieval, answers, clustering, bitext, robustness, linear, layers, "
+            "geometry, counterfactual, mteb:TASK; several joined by commas; all: every one that the data folder has."
         ),
     ] = "sts",
     against: Annotated[
@@ -55,6 +55,15 @@ def evaluate(
     baselines: Annotated[
         bool, typer.Option(help="TF-IDF, BM25 and random vectors on the same texts, where the suite has them.")
     ] = True,
+    protocol: Annotated[
+        str | None,
+        typer.Option(help="For transfer and probing: transfer-logistic-v2, senteval, senteval-mlp or senteval-fast."),
+    ] = None,
+    tasks: Annotated[
+        str | None,
+        typer.Option(help="Some tasks of transfer or probing, as in MR,CR, or seven; default: all that are there."),
+    ] = None,
+    lang: Annotated[str | None, typer.Option(help="Another language for sts: zh.")] = None,
     pooling: Annotated[str | None, typer.Option(help="For a plain Hugging Face folder, which stores none.")] = None,
     leaks: Annotated[
         bool, typer.Option("--leaks/--no-leaks", help="Mark scores whose test items stand in the training text.")
@@ -79,6 +88,9 @@ def evaluate(
         baselines,
         against=against or (),
         leaks=leaks,
+        protocol=protocol,
+        tasks=split_names(tasks),
+        lang=lang,
     )
     if json_file == PRINTED:
         print(json.dumps(results.to_dict(), ensure_ascii=False, indent=2))

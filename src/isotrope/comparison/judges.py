@@ -13,6 +13,7 @@ from isotrope.evaluation.benchmark_files import data_folder
 from isotrope.evaluation.retrieval_files import find_sets
 from isotrope.evaluation.sts import AGGREGATIONS
 from isotrope.evaluation.suite import Options, find_suite
+from isotrope.evaluation.transfer_tasks import SEVEN
 from isotrope.evaluation.vector_cache import shared_vectors
 
 LABEL_FREE = ("retrieval_mrr", "alignment", "uniformity", "effective_rank")
@@ -76,7 +77,12 @@ def _by_suite(name: str) -> Callable[[Encoder, Terms, Measures], Measures]:
 
     def judge(encoder: Encoder, terms: Terms, measured: Measures) -> Measures:
         suite = find_suite(name)()
-        asked = {"aggregation": terms.aggregation, "resamples": 1, "baselines": False}
+        asked: dict[str, object] = {
+            "aggregation": terms.aggregation,
+            "resamples": 1,
+            "baselines": False,
+            "tasks": (SEVEN,),
+        }
         options = Options(terms.data_dir, **{k: v for k, v in asked.items() if k in suite.card.takes})  # type: ignore[arg-type]
         return {**suite.summary(suite.run(encoder, options)), **(_dev(measured) if name == "sts" else {})}
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from isotrope.evaluation.transfer import TASKS
+from isotrope.evaluation.transfer_tasks import TASKS
 
 START = "start"
 HEADS = {  # in the order of the table: head, digits

@@ -33,17 +33,29 @@ class Outcome:
     strengths: list[float]
 
 
-def judge(features: Tensor, labels: list[Tensor], rng: np.random.Generator, standardise: bool = False) -> Outcome:
+def judge(
+    features: Tensor,
+    labels: list[Tensor],
+    rng: np.random.Generator,
+    standardise: bool = False,
+    strengths: Sequence[float] = STRENGTHS,
+) -> Outcome:
     """``features`` are those of all parts, one after another: one part, train and test, or train, dev and test."""
     parts = features.split([len(side) for side in labels])
     if len(parts) == 1:
-        return by_folds(parts[0], labels[0], rng, standardise)
+        return by_folds(parts[0], labels[0], rng, standardise, strengths)
     if len(parts) == 2:
-        return by_test(parts[0], labels[0], parts[1], labels[1], rng, standardise)
-    return by_dev(parts[0], labels[0], parts[1], labels[1], parts[2], labels[2], standardise=standardise)
+        return by_test(parts[0], labels[0], parts[1], labels[1], rng, standardise, strengths)
+    return by_dev(parts[0], labels[0], parts[1], labels[1], parts[2], labels[2], strengths, standardise)
 
 
-def by_folds(features: Tensor, labels: Tensor, rng: np.random.Generator, standardise: bool = False) -> Outcome:
+def by_folds(
+    features: Tensor,
+    labels: Tensor,
+    rng: np.random.Generator,
+    standardise: bool = False,
+    strengths: Sequence[float] = STRENGTHS,
+) -> Outcome:
     """Nested: C of a fold is the best when another fold is left out as well, over all nine others.
 
     A fit without folds i and j serves both, so 45 pairs are enough for what would be 90 fits of each C.
@@ -52,18 +64,18 @@ def by_folds(features: Tensor, labels: Tensor, rng: np.random.Generator, standar
     member = one_hot(folds, FOLDS).bool()
     pairs = list(itertools.combinations(range(FOLDS), 2))
     outside = torch.stack([~(member[:, i] | member[:, j]) for i, j in pairs], dim=1)
-    right = _right(features, labels, outside, STRENGTHS, standardise)  # [rows, pairs, strengths]
+    right = _right(features, labels, outside, strengths, standardise)  # [rows, pairs, strengths]
     share = torch.einsum("nf,npc->fpc", member.float(), right.float()) / member.sum(dim=0)[:, None, None]
     chosen = []
     for fold in range(FOLDS):
         others = [(pair, i + j - fold) for pair, (i, j) in enumerate(pairs) if fold in (i, j)]
         chosen.append(int(torch.stack([share[other, pair] for pair, other in others]).mean(dim=0).argmax()))
-    strengths = [STRENGTHS[place] for place in chosen]
-    fits = fit_many(features, labels, ~member, torch.tensor(strengths, device=labels.device), standardise)
+    own_strengths = [strengths[place] for place in chosen]
+    fits = fit_many(features, labels, ~member, torch.tensor(own_strengths, device=labels.device), standardise)
     found = fits.classes(features)
     own = found.gather(1, folds[:, None])[:, 0]
     accuracy = torch.stack([(own == labels)[member[:, fold]].float().mean() for fold in range(FOLDS)]).mean()
-    return Outcome(float(accuracy), own, labels, strengths)
+    return Outcome(float(accuracy), own, labels, own_strengths)
 
 
 def by_test(
@@ -73,13 +85,14 @@ def by_test(
     wanted: Tensor,
     rng: np.random.Generator,
     standardise: bool = False,
+    strengths: Sequence[float] = STRENGTHS,
 ) -> Outcome:
     """C by the mean over ten folds of the training part, then one fit on all of it."""
     folds = torch.from_numpy(stratified(labels.cpu().numpy(), rng)).to(labels.device)
     member = one_hot(folds, FOLDS).bool()
-    right = _right(learn, labels, ~member, STRENGTHS, standardise)
+    right = _right(learn, labels, ~member, strengths, standardise)
     share = torch.einsum("nf,nfc->fc", member.float(), right.float()) / member.sum(dim=0)[:, None]
-    strength = STRENGTHS[int(share.mean(dim=0).argmax())]
+    strength = strengths[int(share.mean(dim=0).argmax())]
     whole = torch.ones(len(labels), 1, dtype=torch.bool, device=labels.device)
     fit = fit_many(learn, labels, whole, torch.tensor([strength], device=labels.device), standardise)
     found = fit.classes(judge)[:, 0]

@@ -22,6 +22,7 @@ from isotrope.evaluation.items import Items
 from isotrope.evaluation.results import Results, read_out
 from isotrope.evaluation.scored_pairs import read_pairs
 from isotrope.evaluation.sts_baselines import with_lexical
+from isotrope.evaluation.sts_languages import evaluate_language, language_files
 from isotrope.evaluation.sts_scores import AverageScore, Benchmark, STSScores, TaskScore, score_tasks, task_cosines
 from isotrope.evaluation.suite import Options, Suite, SuiteCard
 from isotrope.evaluation.text_vectors import TextVectors
@@ -52,29 +53,39 @@ class STS(Suite):
         name="sts",
         title="Semantic textual similarity, seven tasks",
         protocol=PROTOCOL,
-        takes=("data_dir", "aggregation", "seeds", "resamples", "baselines"),
+        takes=("data_dir", "aggregation", "seeds", "resamples", "baselines", "lang"),
     )
 
     @classmethod
     def check(cls, options: Options) -> None:
         super().check(options)
         check_aggregation(options.aggregation)
+        if options.lang not in (None, "en"):
+            language_files(options.lang, data_folder(options.data_dir))
+            return
         task_files(data_folder(options.data_dir) / "sts")
 
     def run(self, encoder: Encoder, options: Options) -> Results:
+        if options.lang not in (None, "en"):
+            return evaluate_language(encoder, options.lang, options.data_dir, options.seed, options.resamples)
         asked = options.aggregation, options.seed, options.resamples, options.baselines
         return evaluate_sts(encoder, options.data_dir, *asked)
 
     def main_scores(self, results: Results) -> dict[str, tuple[str, float]]:
-        return {task: ("spearman", results.scores["sts"][task]["spearman"]) for task in (*TASKS, "average")}
+        found = {task: score for task, score in results.scores["sts"].items() if "spearman" in score}
+        return {task: ("spearman", score["spearman"]) for task, score in found.items()}
 
     @classmethod
     def judged_texts(cls, options: Options) -> Mapping[str, Sequence[str]]:
-        files = task_files(data_folder(options.data_dir) / "sts")
+        folder = data_folder(options.data_dir)
+        other = options.lang not in (None, "en")
+        files = language_files(str(options.lang), folder) if other else task_files(folder / "sts")
         return {task: read_pairs(file).texts for task, file in files.items()}
 
     def summary(self, results: Results) -> dict[str, float]:
         found = results.scores["sts"]
+        if "geometry" not in found:  # another language
+            return {"sts_average": found["average"]["spearman"]}
         geometry = {name: found["geometry"][name] for name in ("alignment", "uniformity", "effective_rank")}
         return {"sts_average": found["average"]["spearman"], "sts_b": found["STS-B"]["spearman"], **geometry}
 

@@ -37,6 +37,9 @@ class Options:
     model: str | os.PathLike[str] | None = None
     test: str | os.PathLike[str] | None = None
     baselines: bool = True
+    protocol: str | None = None
+    tasks: tuple[str, ...] | None = None
+    lang: str | None = None
 
     @property
     def seed(self) -> int:

@@ -1,75 +1,78 @@
-"""Transfer: how much of a task's classes does a logistic regression find in frozen vectors? SentEval's protocol.
+"""Transfer: how much of a task's classes does a classifier find in frozen vectors? SentEval's downstream tasks.
 
     MR, CR, SUBJ, MPQA    no split: ten folds, each judged by a fit on the other nine;
-                          C chosen among these nine by leaving out one more
-    TREC, MRPC            C by ten folds of the training part, then a fit on all of it, judged on the test part
-    SST2                  C on the dev part, judged on the test part; trained on phrases, as in SentEval
+                          the penalty chosen among these nine by leaving out one more
+    TREC, MRPC            the penalty by ten folds of the training part, then a fit on all of it, the given test
+    SST2, SST5, SICK-E,   the penalty on the dev part, judged on the test part; SST2 is trained on phrases
+    SNLI
+    SICK-R, STS-B         a regressor for scored pairs (relatedness.py), in a table of its own
 
-Features are the vector e of a text; for a pair [|u − v|; u·v]. Each fit standardises them over the rows that it learns
-from. Every text is encoded once. SST's files differ in their brackets (``-lrb-`` in one, ``(`` in another); all texts
-are read with plain ones (``plain_brackets``).
+Features are the vector e of a text; for a pair [|u − v|; u·v], for SNLI [u; v; u·v; |u − v|]. The classifier is that of
+the protocol (transfer_protocols.py). The average is that of seven: MR, CR, SUBJ, MPQA, SST2, TREC, MRPC. Every text is
+encoded once. SST's files differ in their brackets (``-lrb-`` in one, ``(`` in another); all texts are read with plain
+ones (``plain_brackets``).
 """
 
 from __future__ import annotations
 
 import os
-import re
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict
-from pathlib import Path
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, replace
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from isotrope.encoders.encoder import Encoder
-from isotrope.evaluation.benchmark_files import data_folder, find_task, optional_task
-from isotrope.evaluation.folds import FOLDS, STRENGTHS, Outcome, judge
-from isotrope.evaluation.linear import Labelled, numbered, read_labelled
-from isotrope.evaluation.results import Results, read_out
+from isotrope.evaluation.benchmark_files import data_folder
+from isotrope.evaluation.folds import Outcome
+from isotrope.evaluation.items import Items
+from isotrope.evaluation.linear import Labelled
+from isotrope.evaluation.relatedness import Relatedness, predict_scores, related
+from isotrope.evaluation.results import Results, Section, read_out
+from isotrope.evaluation.scored_pairs import ScoredPairs
+from isotrope.evaluation.senteval_classifier import Training
 from isotrope.evaluation.suite import Options, Suite, SuiteCard
 from isotrope.evaluation.text_vectors import TextVectors
+from isotrope.evaluation.transfer_protocols import DEFAULT, Exact, Protocol, check_features, find_protocol, right_of
 from isotrope.evaluation.transfer_scores import AverageAccuracy, TaskAccuracy, averaged, summarised
+from isotrope.evaluation.transfer_tasks import FURTHER, PAIRS, SCORED, TASKS, TaskFiles, find_tasks
 from isotrope.measures.intervals import Interval
 from isotrope.progress import bar
 
-PROTOCOL = "transfer-logistic-v2"
-TASKS: dict[str, tuple[tuple[str, ...], ...]] = {  # the files of each part, the first that is there
-    "MR": (("mr",),),
-    "CR": (("cr",),),
-    "SUBJ": (("subj",),),
-    "MPQA": (("mpqa",),),
-    "SST2": (("sst2.phrases.train", "sst2.train"), ("sst2.dev",), ("sst2.test",)),
-    "TREC": (("trec.train",), ("trec.test",)),
-    "MRPC": (("mrpc.train",), ("mrpc.test",)),
-}
-PAIRS = ("MRPC",)
-BRACKETS = {"-lrb-": "(", "-rrb-": ")", "-lsb-": "[", "-rsb-": "]", "-lcb-": "{", "-rcb-": "}", "\\/": "/", "\\*": "*"}
-_ESCAPED = re.compile("|".join(map(re.escape, BRACKETS)), re.IGNORECASE)
+PROTOCOL = DEFAULT
 COLUMNS = ("task", "accuracy", "95 % interval", "F1", "commonest class", "judged")
+SCORED_COLUMNS = ("task", "Spearman", "95 % interval", "Pearson", "squared error", "pairs")
 
 
 class Transfer(Suite):
-    """What can a linear classifier find in the vectors? SentEval's seven tasks.
+    """What can a classifier find in the vectors? SentEval's tasks: seven and their average, and further ones.
 
     It rewards everything that the vectors still hold, topic and sentiment included, whatever their cosines say: an
-    encoder can win here and lose on ``sts``.
+    encoder can win here and lose on ``sts``. The data folder may be SentEval's own.
     """
 
     card = SuiteCard(
         name="transfer",
-        title="Logistic regression on frozen vectors, seven tasks",
+        title="A classifier on frozen vectors, SentEval's tasks",
         protocol=PROTOCOL,
-        takes=("data_dir", "seeds"),
+        takes=("data_dir", "seeds", "resamples", "protocol", "tasks"),
     )
 
     @classmethod
     def check(cls, options: Options) -> None:
         super().check(options)
-        task_files(data_folder(options.data_dir) / "transfer")
+        find_protocol(options.protocol)
+        find_tasks(data_folder(options.data_dir), options.tasks)
 
     def run(self, encoder: Encoder, options: Options) -> Results:
-        return evaluate_transfer(encoder, options.data_dir, options.seeds)
+        return evaluate_transfer(
+            encoder,
+            options.data_dir,
+            options.seeds,
+            protocol=options.protocol,
+            tasks=options.tasks,
+            resamples=options.resamples,
+        )
 
     def summary(self, results: Results) -> dict[str, float]:
         found = results.scores["transfer"]
@@ -78,10 +81,9 @@ class Transfer(Suite):
 
     @classmethod
     def judged_texts(cls, options: Options) -> Mapping[str, Sequence[str]]:
-        files = task_files(data_folder(options.data_dir) / "transfer")
-        return {
-            task: [text for side in read_task(parts[-1], task).texts for text in side] for task, parts in files.items()
-        }
+        """By task, the texts of its test items: what must not stand in the training text."""
+        files = find_tasks(data_folder(options.data_dir), options.tasks)
+        return {task: found.judged_texts() for task, found in files.items()}
 
 
 def evaluate_transfer(
@@ -89,83 +91,140 @@ def evaluate_transfer(
     data_dir: str | os.PathLike[str] | None = None,
     seeds: Sequence[int] = (0,),
     standardise: bool = True,
+    protocol: str | None = None,
+    tasks: Sequence[str] | None = None,
+    resamples: int = 500,
 ) -> Results:
-    """Accuracy × 100 of the seven tasks, their average, and a 95 % interval each.
+    """Accuracy × 100 of each task, the average of the seven, and a 95 % interval each; correlations of scored tasks.
 
-    Each seed cuts other folds; scores are the mean over seeds.
+    Each seed cuts other folds; scores are the mean over seeds. ``tasks``: some of them only; without all of the seven
+    there is no average. ``standardise`` false takes it out of the default protocol.
     """
-    files = task_files(data_folder(data_dir) / "transfer")
-    tasks = {task: [read_task(file, task) for file in parts] for task, parts in files.items()}
-    every = (text for parts in tasks.values() for part in parts for side in part.texts for text in side)
-    vectors = TextVectors.encoded(encoder, every)
-    with bar("classifying", len(TASKS)) as advance:
-        scores = {}
-        for task, parts in tasks.items():
-            outcomes = classify(parts, vectors, encoder.device, seeds, standardise)
-            scores[task] = summarised(outcomes, with_f1=task in PAIRS)
+    chosen = find_protocol(protocol)
+    if isinstance(chosen, Exact) and not standardise:
+        chosen = replace(chosen, standardise=False)
+    files = find_tasks(data_folder(data_dir), tasks)
+    labelled = {task: found.labelled() for task, found in files.items() if task not in SCORED}
+    scored = {task: found.scored() for task, found in files.items() if task in SCORED}
+    vectors = TextVectors.encoded(encoder, _texts(labelled, scored))
+    outcomes, predicted = {}, {}
+    with bar("classifying", len(files)) as advance:
+        for task, parts in labelled.items():
+            outcomes[task] = classify(task, parts, vectors, encoder.device, seeds, chosen)
             advance(1, task)
-    average = averaged(list(scores.values()))
-    protocol = {
-        "protocol": PROTOCOL,
-        "classifier": f"logistic regression, C of {STRENGTHS[0]:g} … {STRENGTHS[-1]:g} by inner folds or dev",
-        "features": "standardised over the rows of each fit" if standardise else "as they are",
-        "SST2 trained on": files["SST2"][0].name.split(".tsv")[0],
-        "folds": f"{FOLDS}, seed{'s' * (len(seeds) > 1)} {', '.join(map(str, seeds))}",
-        "interval": "95 %, binomial over the judged texts; of the average normal",
-        **read_out(encoder),
+        for task, pairs in scored.items():
+            features = [features_of(vectors, (part.first, part.second)).to(encoder.device) for part in pairs]
+            check_features(features)
+            predicted[task] = predict_scores(features, pairs[0].gold, pairs[1].gold, Training())
+            advance(1, task)
+    scores = {task: summarised(each, with_f1=task in PAIRS) for task, each in outcomes.items()}
+    scored_scores = {task: related(each, scored[task][2], seeds[0], resamples) for task, each in predicted.items()}
+    average = averaged([scores[task] for task in TASKS]) if set(TASKS) <= set(scores) else None
+    nested = {
+        **{task: score.to_dict() for task, score in scores.items()},
+        **({"average": asdict(average)} if average else {}),
+        **{task: score.to_dict() for task, score in scored_scores.items()},
     }
-    nested = {**{task: score.to_dict() for task, score in scores.items()}, "average": asdict(average)}
-    return Results({"transfer": nested}, protocol, COLUMNS, _rows(scores, average))
-
-
-def task_files(folder: Path) -> dict[str, list[Path]]:
-    """The files of each task, part by part."""
-    return {task: [_file(folder, names) for names in parts] for task, parts in TASKS.items()}
+    items = {
+        **{task: Items(right_of(each)) for task, each in outcomes.items()},
+        **{task: Items(each, scored[task][2].gold) for task, each in predicted.items()},
+    }
+    said = _protocol(encoder, chosen, files, seeds, asked=tasks is not None, resamples=resamples)
+    sections = [Section("A trained regressor", SCORED_COLUMNS, _scored_rows(scored_scores))] if scored_scores else []
+    return Results({"transfer": nested}, said, COLUMNS, _rows(scores, average, files), sections, items)
 
 
 def classify(
-    parts: Sequence[Labelled], vectors: TextVectors, device: torch.device, seeds: Sequence[int], standardise: bool
+    task: str,
+    parts: Sequence[Labelled],
+    vectors: TextVectors,
+    device: torch.device,
+    seeds: Sequence[int],
+    protocol: Protocol,
 ) -> list[Outcome]:
     """The outcome of each seed; with a dev part nothing is drawn at random, and one seed says all."""
-    features = torch.cat([features_of(vectors, part.texts) for part in parts]).to(device)
-    labels = [torch.from_numpy(side).to(device) for side in numbered(*(part.labels for part in parts))]
-    drawn = seeds if len(parts) < 3 else seeds[:1]
-    return [judge(features, labels, np.random.default_rng(seed), standardise) for seed in drawn]
+    features = [features_of(vectors, part.texts, both=task == "SNLI").to(device) for part in parts]
+    return protocol.outcomes(task, parts, features, seeds)
 
 
-def plain_brackets(text: str) -> str:
-    """``-lrb-`` → ``(`` and so on, as the Penn Treebank escapes them; the slash and the asterisk too."""
-    return _ESCAPED.sub(lambda found: BRACKETS[found[0].lower()], text)
-
-
-def read_task(file: Path, task: str) -> Labelled:
-    """The texts and labels of a part of a task."""
-    texts, labels = read_labelled(file, record_type="labelled-pairs" if task in PAIRS else "labelled")
-    return Labelled(tuple([plain_brackets(text) for text in side] for side in texts), labels)
-
-
-def features_of(vectors: TextVectors, texts: Sequence[list[str]]) -> Tensor:
-    """[rows, d] for texts, [rows, 2 d] for pairs."""
+def features_of(vectors: TextVectors, texts: Sequence[list[str]], both: bool = False) -> Tensor:
+    """[rows, d] for texts, [rows, 2 d] for pairs, [rows, 4 d] with ``both`` vectors themselves before them."""
     sides = [torch.from_numpy(vectors.of(side)) for side in texts]
-    return sides[0] if len(sides) == 1 else torch.cat([(sides[0] - sides[1]).abs(), sides[0] * sides[1]], dim=1)
+    if len(sides) == 1:
+        return sides[0]
+    apart, product = (sides[0] - sides[1]).abs(), sides[0] * sides[1]
+    return torch.cat([*sides, product, apart] if both else [apart, product], dim=1)
 
 
-def _file(folder: Path, names: Sequence[str]) -> Path:
-    found = next((file for name in names[:-1] if (file := optional_task(folder, name)) is not None), None)
-    return found or find_task(folder, names[-1])
+def _texts(labelled: Mapping[str, list[Labelled]], scored: Mapping[str, list[ScoredPairs]]) -> Iterator[str]:
+    for parts in labelled.values():
+        for part in parts:
+            for side in part.texts:
+                yield from side
+    for pairs in scored.values():
+        for each in pairs:
+            yield from each.texts
 
 
-def _rows(scores: dict[str, TaskAccuracy], average: AverageAccuracy) -> list[tuple[str, ...]]:
-    rows = [
-        (
-            *_row(task, score),
+def _protocol(
+    encoder: Encoder,
+    chosen: Protocol,
+    files: Mapping[str, TaskFiles],
+    seeds: Sequence[int],
+    asked: bool,
+    resamples: int,
+) -> dict[str, str]:
+    """Everything that moves the numbers, and what is missing."""
+    missing = [] if asked else [task for task in FURTHER if task not in files]
+    scored = any(task in files for task in SCORED)
+    return {
+        "protocol": chosen.name,
+        **chosen.words(seeds),
+        **{f"{task} trained on": files[task].trained_on for task in ("SST2", "SNLI") if task in files},
+        **({"left out": f"{', '.join(missing)}: no files of theirs"} if missing else {}),
+        **({"regressor": f"linear and softmax over 5 scores, Adam, seed {Training.seed}"} if scored else {}),
+        "interval": "95 %, binomial over the judged texts; of the average normal"
+        + (f"; of Spearman a bootstrap of pairs, {resamples} resamples" if scored else ""),
+        **read_out(encoder),
+    }
+
+
+def _rows(
+    scores: Mapping[str, TaskAccuracy], average: AverageAccuracy | None, files: Mapping[str, TaskFiles]
+) -> list[tuple[str, ...]]:
+    """The seven, their average, then the further tasks."""
+    lines = {
+        task: (
+            *_row(_title(files[task]), score),
             "" if score.f1 is None else f"{score.f1:.2f}",
             f"{score.majority:.1f}",
             f"{score.texts:,}",
         )
         for task, score in scores.items()
+    }
+    mean = [(*_row("average of seven", average), "", "", "")] if average else []
+    seven = [line for task, line in lines.items() if task in TASKS]
+    return [*seven, *mean, *(line for task, line in lines.items() if task not in TASKS)]
+
+
+def _scored_rows(scores: Mapping[str, Relatedness]) -> list[tuple[str, ...]]:
+    return [
+        (
+            task,
+            f"{score.spearman:.2f}",
+            str(Interval(score.low, score.high)),
+            f"{score.pearson:.2f}",
+            f"{score.mse:.3f}",
+            f"{score.pairs:,}",
+        )
+        for task, score in scores.items()
     ]
-    return [*rows, (*_row("average of seven", average), "", "", "")]
+
+
+def _title(files: TaskFiles) -> str:
+    """With the text that it was trained on, where that is not its own."""
+    foreign = files.task == "SNLI" and not files.own and not files.trained_on.startswith("snli")
+    return f"{files.task} (trained on {files.trained_on})" if foreign else files.task
 
 
 def _row(name: str, score: TaskAccuracy | AverageAccuracy) -> tuple[str, str, str]:
