@@ -8,6 +8,8 @@ from __future__ import annotations
 import argparse
 import time
 
+import numpy as np
+
 import isotrope
 from isotrope.evaluation.benchmark_files import data_folder
 from isotrope.evaluation.text_vectors import TextVectors
@@ -29,14 +31,17 @@ def main() -> None:
     parts = {task: files.labelled() for task, files in find_tasks(data_folder(given.data_dir), tasks).items()}
     every = (text for sides in parts.values() for part in sides for side in part.texts for text in side)
     vectors = TextVectors.encoded(encoder, every)
-    print("| task | protocol | accuracy | 95 % interval | seconds |\n|---|---|---|---|---|")
+    print("| task | protocol | accuracy | 95 % interval | C or λ | seconds |\n|---|---|---|---|---|---|")
     for task, sides in parts.items():
         for name in given.protocols.split(","):
             start = time.perf_counter()
             found = summarised(classify(task, sides, vectors, encoder.device, (0,), find_protocol(name)), False)
             seconds = time.perf_counter() - start
             interval = f"{found.low:.1f} – {found.high:.1f}"
-            print(f"| {task} | `{name}` | {found.accuracy:.2f} | {interval} | {seconds:.1f} |", flush=True)
+            print(
+                f"| {task} | `{name}` | {found.accuracy:.2f} | {interval} | {np.median(found.strengths):g} | {seconds:.1f} |",
+                flush=True,
+            )
 
 
 if __name__ == "__main__":

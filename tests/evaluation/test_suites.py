@@ -47,7 +47,8 @@ def test_every_suite_has_a_card() -> None:
         (
             "sts",
             {"columns": ["a"]},
-            "The sts suite takes no columns; leave it out, or choose answers, counterfactual, geometry or linear",
+            "The sts suite takes no columns; leave it out, or choose answers, clustering, counterfactual, geometry or "
+            "linear",
         ),
         ("sts", {"aggregation": "sum"}, "Unknown aggregation 'sum'"),
         ("transfer", {"aggregation": "mean"}, "The transfer suite takes no aggregation; leave it out, or choose sts"),

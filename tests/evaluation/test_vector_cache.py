@@ -109,6 +109,13 @@ def test_a_damaged_file_is_made_anew_with_one_line(tmp_path: Path, caplog: pytes
         assert VectorCache(tmp_path).vectors(MODEL, texts, made).tobytes() == made(texts).tobytes()
 
 
+def test_what_another_process_is_writing_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / MODEL).mkdir()
+    (tmp_path / MODEL / ".half.npy").write_bytes(b"half")
+    assert VectorCache(tmp_path).vectors(MODEL, ["a"], made).tobytes() == made(["a"]).tobytes()
+    assert (tmp_path / MODEL / ".half.npy").read_bytes() == b"half"
+
+
 def test_the_oldest_goes_when_the_limit_is_reached(tmp_path: Path) -> None:
     cache = VectorCache(tmp_path)
     for number in range(4):
@@ -136,7 +143,7 @@ def test_nothing_half_written_is_left(tmp_path: Path, monkeypatch: pytest.Monkey
     def full(*given: object, **named: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(np, "save", full)
+    monkeypatch.setattr(os, "fsync", full)
     VectorCache(tmp_path).vectors(MODEL, ["a"], made)
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
 

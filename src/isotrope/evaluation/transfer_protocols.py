@@ -27,7 +27,7 @@ from isotrope.evaluation.senteval_classifier import Training
 from isotrope.evaluation.senteval_folds import NO_PENALTY, PENALTIES, judge_as_senteval, senteval_order
 
 SEED = Training.seed
-AS_THEY_ARE = tuple(4.0**power for power in range(-2, 6))  # C of scikit-learn: short vectors need large ones
+AS_THEY_ARE = tuple(8.0**power for power in range(-4, 4))  # C: large for short vectors, small for products of long ones
 MANY_CLASSES = ("WC",)  # a thousand: no hidden layer, as in the paper, and no exact fit: its curvature is too large
 SHORT = {"SNLI": {"epoch_size": 1, "max_epoch": 15}}
 

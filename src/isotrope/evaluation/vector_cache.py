@@ -11,6 +11,8 @@ that met the text first.
 
 from __future__ import annotations
 
+import hashlib
+import io
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -27,6 +29,7 @@ from isotrope.progress import say
 
 LIMIT = 4 << 30  # bytes on disk, of all models together
 FOLDER = "vectors"
+WHOLE = "[!.]*.npy"  # a name with a dot before it is being written
 Encode = Callable[[list[str]], Vectors]
 
 
@@ -63,7 +66,7 @@ class VectorCache:
     def _shelf(self, model: str) -> dict[bytes, npt.NDArray[np.float32]]:
         if model not in self._shelves:
             shelf = self._shelves[model] = {}
-            files = sorted((self.folder / model).glob("*.npy")) if self.folder is not None else []
+            files = sorted((self.folder / model).glob(WHOLE)) if self.folder is not None else []
             for file in files:
                 table = _read(file)
                 if table is not None:
@@ -77,18 +80,18 @@ class VectorCache:
         table["vector"] = vectors
         if table.nbytes > self.limit:
             return
+        content = io.BytesIO()
+        np.save(content, table)
+        target = folder / f"{hashlib.blake2b(content.getbuffer(), digest_size=16).hexdigest()}.npy"
         try:
-            with written_file(folder / ".new.npy") as temporary:
-                with open(temporary, "wb") as file:
-                    np.save(file, table)
-                    file.flush()
-                    os.fsync(file.fileno())
-                name = file_digest(temporary)
-            os.replace(folder / ".new.npy", folder / f"{name}.npy")
+            with written_file(target) as temporary, open(temporary, "wb") as file:
+                file.write(content.getbuffer())
+                file.flush()
+                os.fsync(file.fileno())
         except (InputError, OSError) as error:
             say(f"The vectors are not kept for the next call: {error}")
             return
-        self._trim(folder / f"{name}.npy")
+        self._trim(target)
 
     def _trim(self, newest: Path) -> None:
         """Remove what was not used for longest until the limit holds."""
@@ -151,7 +154,7 @@ def _read(file: Path) -> npt.NDArray[np.void] | None:
 
 
 def _files(folder: Path) -> Iterator[tuple[Path, os.stat_result]]:
-    for file in folder.glob("*/*.npy"):
+    for file in folder.glob(f"*/{WHOLE}"):
         try:
             yield file, file.stat()
         except FileNotFoundError:
