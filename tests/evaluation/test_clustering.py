@@ -87,12 +87,12 @@ def test_the_suite_repeats_itself_and_sums_up(tiny: Path, data: Path) -> None:
 
 def test_vectors_that_say_nothing_are_at_chance(tiny: Path, data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     encoder = isotrope.load(tiny)
-    monkeypatch.setattr(Encoder, "encode", lambda self, texts, **named: np.ones((len(texts), 32), dtype=np.float32))
+    monkeypatch.setattr(encoder, "encode", lambda texts, **named: np.ones((len(texts), 32), dtype=np.float32))
     found = isotrope.evaluate(encoder, "clustering", data).scores["clustering"]["topics"]
     assert found["accuracy"] == pytest.approx(found["commonest_class"])
     assert found["v_measure"] == 0
-    monkeypatch.setattr(Encoder, "encode", lambda self, texts, **named: np.full((len(texts), 32), np.nan, np.float32))
-    with pytest.raises(InputError, match="vectors with NaN or infinite values for"):
+    monkeypatch.setattr(encoder, "encode", lambda texts, **named: np.full((len(texts), 32), np.nan, np.float32))
+    with pytest.raises(InputError, match="NaN or infinite vectors for"):
         isotrope.evaluate(encoder, "clustering", data)
 
 
@@ -100,10 +100,10 @@ def test_shuffled_vectors_lose_the_classes(tiny: Path, data: Path, monkeypatch: 
     encoder, plain = isotrope.load(tiny), Encoder.encode
     true = isotrope.evaluate(encoder, "clustering", data, baselines=False).scores["clustering"]["topics"]
 
-    def shuffled(self: Encoder, texts: list[str], **named: object) -> np.ndarray:
-        return plain(self, texts, **named)[np.random.default_rng(0).permutation(len(texts))]
+    def shuffled(texts: list[str], **named: object) -> np.ndarray:
+        return plain(encoder, texts, **named)[np.random.default_rng(0).permutation(len(texts))]
 
-    monkeypatch.setattr(Encoder, "encode", shuffled)
+    monkeypatch.setattr(encoder, "encode", shuffled)
     found = isotrope.evaluate(encoder, "clustering", data).scores["clustering"]["topics"]
     assert found["v_measure"] < 20 < true["v_measure"]
     assert found["v_measure"] < found["baselines"]["random vectors"]["v_measure"] + 15

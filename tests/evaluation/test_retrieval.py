@@ -310,10 +310,10 @@ def test_captions_without_a_second_one_are_refused(tmp_path: Path) -> None:
 def test_degenerate_vectors_gain_nothing(tiny: Path, data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """All alike: ties lose, so no query has a hit among the first ten; NaN: a clear error."""
     encoder = isotrope.load(tiny)
-    monkeypatch.setattr(Encoder, "encode", lambda self, texts, **named: np.ones((len(texts), 32), dtype=np.float32))
+    monkeypatch.setattr(encoder, "encode", lambda texts, **named: np.ones((len(texts), 32), dtype=np.float32))
     found = isotrope.evaluate(encoder, "retrieval", data).scores["retrieval"]
     assert found["average"]["ndcg_10"] == found["average"]["mrr_10"] == 0
     assert found["average"]["baselines"]["random vectors"]["ndcg_10"] < 15
-    monkeypatch.setattr(Encoder, "encode", lambda self, texts, **named: np.full((len(texts), 32), np.nan, np.float32))
-    with pytest.raises(InputError, match="vectors with NaN or infinite values for 4"):
+    monkeypatch.setattr(encoder, "encode", lambda texts, **named: np.full((len(texts), 32), np.nan, np.float32))
+    with pytest.raises(InputError, match="NaN or infinite vectors for 4"):
         isotrope.evaluate(encoder, "retrieval", data)

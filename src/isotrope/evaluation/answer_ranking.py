@@ -29,8 +29,8 @@ from isotrope.evaluation.lexical import lexical_cosines
 from isotrope.evaluation.linear import LabelledSource, read_labelled
 from isotrope.evaluation.results import Results, read_out
 from isotrope.evaluation.retrieval_files import FOLDER
-from isotrope.evaluation.sound_vectors import sound_vectors
 from isotrope.evaluation.suite import Options, Suite, SuiteCard
+from isotrope.evaluation.text_vectors import TextVectors
 from isotrope.measures.intervals import Interval, percentile_interval
 from isotrope.measures.ranking_measures import Floats, average_precision
 
@@ -110,7 +110,7 @@ def evaluate_answers(
     BM25's scores of different questions do not compare, so it has no AUC. Items are average precisions.
     """
     found = read_candidates(source, columns)
-    vectors = sound_vectors(encoder, (*found.questions, *found.sentences))
+    vectors = TextVectors.encoded(encoder, (*found.questions, *found.sentences), normalize=True)
     first, second = (vectors.of(side).astype(np.float64) for side in (found.questions, found.sentences))
     cosines = (first * second).sum(axis=1)
     scores = {"encoder": score(found, cosines, seed, resamples)}

@@ -26,8 +26,8 @@ from isotrope.evaluation.lexical import lexical_sides
 from isotrope.evaluation.random_baseline import random_vectors
 from isotrope.evaluation.results import Results, read_out
 from isotrope.evaluation.retrieval_files import table_rows
-from isotrope.evaluation.sound_vectors import sound_vectors
 from isotrope.evaluation.suite import Options, Suite, SuiteCard
+from isotrope.evaluation.text_vectors import TextVectors
 from isotrope.measures.intervals import Interval, mean_share_interval, normal_interval
 
 PROTOCOL = "bitext-nearest-v1"
@@ -92,7 +92,7 @@ class BitextMatching(Suite):
 def evaluate_bitext(encoder: Encoder, languages: dict[str, Bitext], baselines: bool = True) -> Results:
     """Accuracy × 100 of each language and their plain mean, next to TF-IDF and random vectors. Nothing is drawn."""
     every = [text for found in languages.values() for text in (*found.sentences, *found.english)]
-    vectors = sound_vectors(encoder, every)
+    vectors = TextVectors.encoded(encoder, every, normalize=True)
     hits: dict[str, dict[str, Floats]] = {}
     for name, found in languages.items():
         sides: dict[str, tuple[Matrix, Matrix]] = {ENCODER: (vectors.of(found.sentences), vectors.of(found.english))}

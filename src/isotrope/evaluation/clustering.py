@@ -27,8 +27,8 @@ from isotrope.evaluation.items import Items
 from isotrope.evaluation.lexical import lexical_vectors
 from isotrope.evaluation.random_baseline import random_vectors
 from isotrope.evaluation.results import Results, read_out
-from isotrope.evaluation.sound_vectors import sound_vectors
 from isotrope.evaluation.suite import Options, Suite, SuiteCard
+from isotrope.evaluation.text_vectors import TextVectors
 from isotrope.measures.cluster_measures import matched, v_measure
 from isotrope.measures.intervals import Interval, binomial_interval, mean_share_interval
 from isotrope.progress import bar
@@ -102,7 +102,7 @@ def evaluate_clustering(
     One seed stands for itself and the next two; several are taken as they are.
     """
     drawn = tuple(seeds) if len(seeds) > 1 else tuple(range(seeds[0], seeds[0] + RUNS))
-    vectors = sound_vectors(encoder, (text for found in sets for text in found.texts))
+    vectors = TextVectors.encoded(encoder, (text for found in sets for text in found.texts), normalize=True)
     clustered: dict[str, dict[str, Clustered]] = {}
     with bar("clustering", len(sets)) as advance:
         for found in sets:

@@ -18,8 +18,8 @@ import torch
 from isotrope.encoders.encoder import Encoder
 from isotrope.errors import InputError
 from isotrope.evaluation.results import Results, read_out
-from isotrope.evaluation.sound_vectors import sound_vectors
 from isotrope.evaluation.suite import Options, Suite, SuiteCard
+from isotrope.evaluation.text_vectors import TextVectors
 
 PREFIX = "mteb:"
 COLUMNS = ("task", "split", "subset", "measure", "score")
@@ -34,7 +34,7 @@ class MtebEncoder:
     def encode(self, inputs: Iterable[Mapping[str, Any]], **told: Any) -> Any:
         """[texts, dimension]: unit vectors of each batch's ``text``; task, split and kind of text change nothing."""
         texts = [str(text) for batch in inputs for text in batch["text"]]
-        return sound_vectors(self.encoder, texts).of(texts)
+        return TextVectors.encoded(self.encoder, texts, normalize=True).of(texts)
 
     def similarity(self, first: Any, second: Any) -> torch.Tensor:
         """Cosines of all rows with all rows."""

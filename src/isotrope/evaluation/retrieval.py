@@ -35,7 +35,6 @@ from isotrope.evaluation.retrieval_scores import (
     baselines_dict,
     rank,
 )
-from isotrope.evaluation.sound_vectors import sound_vectors
 from isotrope.evaluation.suite import Options, Suite, SuiteCard
 from isotrope.evaluation.text_vectors import TextVectors
 from isotrope.measures.intervals import Interval
@@ -105,7 +104,9 @@ def evaluate_retrieval(
     Intervals are those of nDCG, by a bootstrap of the queries.
     """
     sets = read_sets(data_dir)
-    vectors = sound_vectors(encoder, (text for found in sets for text in (*found.documents, *found.queries)))
+    vectors = TextVectors.encoded(
+        encoder, (text for found in sets for text in (*found.documents, *found.queries)), normalize=True
+    )
     judged = [
         _judge(found, encoder, vectors, (seed, number), resamples, baselines) for number, found in enumerate(sets)
     ]

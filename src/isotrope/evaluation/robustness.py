@@ -23,7 +23,6 @@ from isotrope.evaluation.benchmark_files import data_folder, find_task
 from isotrope.evaluation.items import Items
 from isotrope.evaluation.results import Results, Section, read_out
 from isotrope.evaluation.scored_pairs import Floats, ScoredPairs, read_pairs
-from isotrope.evaluation.sound_vectors import sound_vectors
 from isotrope.evaluation.suite import Options, Suite, SuiteCard
 from isotrope.evaluation.text_vectors import TextVectors
 from isotrope.measures.intervals import normal_interval
@@ -82,7 +81,9 @@ def evaluate_robustness(encoder: Encoder, pairs: ScoredPairs, seed: int = 0) -> 
     """Each change's cosine and Spearman, and each harmless change ranked against each of meaning."""
     changed = {name: changed_texts(pairs.second, name, seed) for name in CHANGES}
     another = other_texts(pairs.second, seed)
-    vectors = sound_vectors(encoder, [*pairs.texts, *(text for side in changed.values() for text in side)])
+    vectors = TextVectors.encoded(
+        encoder, [*pairs.texts, *(text for side in changed.values() for text in side)], normalize=True
+    )
     kept = {name: _cosines(vectors, pairs.second, side) for name, side in changed.items()}
     kept[ANOTHER] = _cosines(vectors, pairs.second, another)
     whole = Items(_cosines(vectors, pairs.first, pairs.second), pairs.gold)
