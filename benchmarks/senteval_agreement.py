@@ -37,11 +37,9 @@ def main() -> None:
             start = time.perf_counter()
             found = summarised(classify(task, sides, vectors, encoder.device, (0,), find_protocol(name)), False)
             seconds = time.perf_counter() - start
-            interval = f"{found.low:.1f} – {found.high:.1f}"
-            print(
-                f"| {task} | `{name}` | {found.accuracy:.2f} | {interval} | {np.median(found.strengths):g} | {seconds:.1f} |",
-                flush=True,
-            )
+            interval, penalty = f"{found.low:.1f} – {found.high:.1f}", float(np.median(found.strengths))
+            cells = f"{found.accuracy:.2f} | {interval} | {penalty:.1g} | {seconds:.1f}"
+            print(f"| {task} | `{name}` | {cells} |", flush=True)
 
 
 if __name__ == "__main__":
