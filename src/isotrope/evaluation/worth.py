@@ -74,11 +74,12 @@ def weigh(plan: Plan, run: Run) -> Worth:
     ranks: dict[str, Ranks] = {}
     left_out: dict[str, str] = {}
     for name, encoder in _encoders(plan, run, left_out):
-        vectors = TextVectors.encoded(encoder, [*pairs.first, *pairs.second])
-        if np.isfinite(vectors.vectors).all():
-            ranks[name] = partner_ranks(vectors.of(pairs.first), vectors.of(pairs.second))
+        try:
+            vectors = TextVectors.encoded(encoder, [*pairs.first, *pairs.second])
+        except InputError as error:  # vectors that are no numbers; the run is done and keeps its model
+            left_out[name] = str(error)
         else:
-            left_out[name] = "its vectors are not finite"
+            ranks[name] = partner_ranks(vectors.of(pairs.first), vectors.of(pairs.second))
     known = _training_texts(run.corpus, run.held)
     ranks[TITLE] = ranks_of_own(lexical_scores([*known, *pairs.first, *pairs.second], pairs.first, pairs.second))
     return Worth.of(_footing(plan, pairs.origin), len(pairs.first), _rows(ranks), left_out)
