@@ -167,4 +167,6 @@ def test_geometry_of_a_text_as_a_table_and_as_json(
     assert found["protocol"]["text"] == "sentences.txt"
     assert found["scores"]["geometry"]["text"]["sentences"] == 400
     words = ["evaluate", tiny, "--suite", "geometry", "--text", sentences, "--pooling", "cls", "--seed", "7"]
-    assert json.loads(run(capsys, *words, "--json")) == found
+    again = json.loads(run(capsys, *words, "--json"))
+    assert again.pop("cost").keys() == found.pop("cost").keys()
+    assert again == found

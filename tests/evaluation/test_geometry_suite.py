@@ -328,7 +328,7 @@ def test_bad_input_of_the_suite(encoder: Encoder, tmp_path: Path, monkeypatch: p
     file.write_text("one line\none line\n", encoding="utf-8")
     refused("two different sentences; 1 found", texts=file)
     refused(
-        "The sts suite takes no texts; leave it out, or choose answers, counterfactual, geometry or linear",
+        "The sts suite takes no texts; leave it out, or choose answers, clustering, counterfactual, geometry or linear",
         texts=file,
         suite="sts",
     )

@@ -20,8 +20,6 @@ from isotrope.evaluation.worth_table import Footing, Worth, WorthRow
 from isotrope.measures.intervals import Interval
 from isotrope.training.run import Run
 
-from conftest import TOPICS  # isort: skip
-
 SHORT: dict[str, Any] = {
     "batch_size": 16,
     "max_steps": 4,
@@ -136,9 +134,9 @@ def test_python_callers_are_warned(tiny: Path, loose: Path, tmp_path: Path) -> N
 
 
 @pytest.fixture
-def code(tmp_path: Path) -> Path:
+def code(tmp_path: Path, topics: list[str]) -> Path:
     """Pairs in a made-up code, four words each: only training can know which word stands for which."""
-    words = sorted({word for topic in TOPICS.values() for words in topic for word in words.split() if len(word) > 3})
+    words = sorted({word for line in topics for word in line.split() if len(word) > 3 and word.isalpha()})
     rng = np.random.default_rng(0)
     plain, secret = words[: len(words) // 2], rng.permutation(words[len(words) // 2 :])
     drawn = {tuple(sorted(rng.choice(len(plain), size=4, replace=False))) for _ in range(1200)}
