@@ -40,13 +40,13 @@ def main(runs: Path) -> None:
     for name, (label, colour, marker) in ARMS.items():
         steps, uniformity, alignment, scores = trail(runs / f"{name}-seed-{SEED}")
         best = max(range(len(steps)), key=scores.__getitem__)
-        told = f"{label}: {scores[best]:.1f} at step {steps[best]}, {scores[-1]:.1f} at step {steps[-1]}"
-        axes.plot(uniformity, alignment, f"-{marker}", color=colour, linewidth=1.2, markersize=4, label=told)
+        legend = f"{label}: {scores[best]:.1f} at step {steps[best]}, {scores[-1]:.1f} at step {steps[-1]}"
+        axes.plot(uniformity, alignment, f"-{marker}", color=colour, linewidth=1.2, markersize=4, label=legend)
         axes.plot(uniformity[best], alignment[best], marker, color=colour, markersize=9, markeredgecolor="black")
         if name in STARTS:
             start = uniformity[0], alignment[0]
             axes.annotate(STARTS[name], start, (-6, -12), textcoords="offset points", ha="right", fontsize=9)
-        print(told)
+        print(legend)
     axes.set_xlabel("uniformity (lower is better)")
     axes.set_ylabel("alignment (lower is better)")
     axes.set_title("SimCSE on the development set, a mark every 25 steps, the best one large", fontsize=11, loc="left")

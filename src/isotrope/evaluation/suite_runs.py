@@ -138,8 +138,8 @@ def _everything(options: Options) -> tuple[list[PlannedSuite], dict[str, str]]:
             continue
         found.append(PlannedSuite(name, suite(), own))
     if not found:
-        reason = next(iter(left_out.values()), "")
-        raise InputError(f"No suite can run. {reason}", setting="suite")
+        reasons = "; ".join(f"{name}: {reason.rstrip('.')}" for name, reason in left_out.items())
+        raise InputError(f"No suite can run. {reasons}.", setting="suite")
     _check_taken(found, options)
     return found, left_out
 
