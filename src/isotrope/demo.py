@@ -94,6 +94,7 @@ def main(
     title = f"SimCSE from builtin-base, step {run.selected_step} of {STEPS}"
     table = Table("held-out text, no labels", "before", "after", "better", title=title)
     rows = {
+        "half a sentence finds the other (MRR)": ("other_view", "higher"),
         "finds its neighbour in the document (MRR)": ("retrieval_mrr", "higher"),
         "neighbour ranked first": ("retrieval_first", "higher"),
         "alignment of neighbours": ("alignment", "lower"),

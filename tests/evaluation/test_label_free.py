@@ -9,7 +9,16 @@ import pytest
 
 import isotrope
 from isotrope.data.corpus import Corpus, open_corpus
-from isotrope.evaluation.label_free import Retrieval, halves, label_free, natural_pairs, retrieval
+from isotrope.evaluation.checkpoint_judge import make_judge
+from isotrope.evaluation.label_free import (
+    Retrieval,
+    draw_halves,
+    find_other_half,
+    halves,
+    label_free,
+    natural_pairs,
+    retrieval,
+)
 
 
 def open_with(folder: Path, source: object, kinds: tuple[str, ...]) -> Corpus:
@@ -64,3 +73,39 @@ def test_label_free_measures_are_finite_and_named(tiny: Path, sentences: Path) -
         "mean_cosine",
     }
     assert all(np.isfinite(value) for value in measures.values())
+
+
+def test_halves_are_asked_for_of_held_out_text_and_told_apart_from_the_rest(tiny: Path) -> None:
+    lines = [f"sentence {number} begins here and ends with word {number}" for number in range(200)]
+    corpus, held = open_with(tiny, lines, ("sentences",)), np.arange(100, 150)
+    drawn = draw_halves(corpus, held, queries=30, distractors=60)
+    assert drawn is not None
+    sentences = [f"{a} {b}" for a, b in zip(drawn.first, drawn.second, strict=True)]
+    assert len(set(sentences)) == 30
+    assert set(sentences) <= {lines[row] for row in held}
+    assert len(set(drawn.distractors)) == 60
+    assert not set(drawn.distractors) & {half[1] for row in held if (half := halves(lines[row]))}
+    assert drawn == draw_halves(corpus, held, queries=30, distractors=60)  # the same for every checkpoint and process
+    encoder = isotrope.load(tiny)
+    a, b, others = (encoder.encode(side, normalize_embeddings=True) for side in drawn)
+    ranks = [1 + sum(a[row] @ other > a[row] @ b[row] for other in [*b, *others]) for row in range(30)]
+    assert find_other_half(encoder, drawn) == pytest.approx(np.mean([1 / rank for rank in ranks]), rel=1e-3)
+
+
+def test_a_checkpoint_is_chosen_by_the_other_half_by_pairs_where_there_are_some_and_by_scores_first(
+    tiny: Path, sentences: Path, tmp_path: Path
+) -> None:
+    encoder = isotrope.load(tiny)
+    text = open_with(tiny, sentences, ("sentences",))
+    judged = make_judge(text, np.arange(200), ())(encoder)
+    assert judged.chosen_by == "other_view"
+    assert 0 < judged.score == judged.measures["other_view"] < 1
+    pairs = open_with(tiny, [(f"question {n} of all", f"answer {n} to it") for n in range(60)], ("pairs",))
+    assert draw_halves(pairs, np.arange(30)) is None
+    assert make_judge(pairs, np.arange(30), ())(encoder).chosen_by == "retrieval_mrr"
+    scored = tmp_path / "scored.tsv"
+    scored.write_text("sentence1\tsentence2\tscore\na b\ta c\t1\na b\td e\t0\nf g\tf g\t5\n", encoding="utf-8")
+    by_scores = make_judge(text, np.arange(200), (scored,))(encoder)
+    assert by_scores.chosen_by == "spearman"
+    assert "other_view" not in by_scores.measures
+    assert draw_halves(open_with(tiny, ["too short"] * 50, ("sentences",)), np.arange(25)) is None

@@ -16,7 +16,7 @@ from isotrope.evaluation.suite import Options, find_suite
 from isotrope.evaluation.transfer_tasks import SEVEN
 from isotrope.evaluation.vector_cache import shared_vectors
 
-LABEL_FREE = ("retrieval_mrr", "alignment", "uniformity", "effective_rank")
+LABEL_FREE = ("retrieval_mrr", "other_view", "alignment", "uniformity", "effective_rank")
 OF_EVERY_RUN = (*LABEL_FREE, "retrieval_first", "mean_cosine")  # measured whatever the method is
 Measures = dict[str, float]
 
@@ -100,8 +100,8 @@ def _by_own_task(encoder: Encoder, terms: Terms, measured: Measures) -> Measures
 
 def _by_selection(encoder: Encoder, terms: Terms, measured: Measures) -> Measures:
     """What the checkpoint was chosen by; a method that chooses by its own task has that first."""
-    chosen = "spearman" if terms.eval_data else "retrieval_mrr"
-    return {"score": measured[chosen] if chosen in measured else next(iter(measured.values()))}
+    chosen = ("spearman",) if terms.eval_data else ("other_view", "retrieval_mrr")
+    return {"score": next((measured[name] for name in chosen if name in measured), next(iter(measured.values())))}
 
 
 def _dev(measured: Measures) -> Measures:

@@ -1,4 +1,9 @@
-"""What checkpoints are chosen by: Spearman on scored pairs where there are some, else a score without labels."""
+"""What checkpoints are chosen by: Spearman on scored pairs where there are some, else a score without labels.
+
+Without labels, half a held-out sentence must find its other half among thousands (``other_view``): of seven candidates
+the one that chose best (recipes/development/proxies.py, docs/notes/claims.md). Where the text has pairs of its own,
+each must find its partner (``retrieval_mrr``).
+"""
 
 from __future__ import annotations
 
@@ -13,7 +18,7 @@ from isotrope.data.corpus import Corpus
 from isotrope.encoders.encoder import Encoder
 from isotrope.errors import InputError
 from isotrope.evaluation.geometry import alignment, uniformity
-from isotrope.evaluation.label_free import label_free, natural_pairs
+from isotrope.evaluation.label_free import draw_halves, find_other_half, label_free, natural_pairs
 from isotrope.evaluation.scored_pairs import read_pairs
 from isotrope.measures.correlation import spearman
 from isotrope.training.state import Judge, Judgement
@@ -22,8 +27,8 @@ POSITIVE_SHARE = 0.8  # of the highest score of a file: 4 of 5
 
 
 def make_judge(corpus: Corpus, held_rows: Rows, eval_data: Sequence[str | os.PathLike[str]]) -> Judge:
-    """The judge of a run: held-out texts must find their natural partner; ``eval_data`` wins where it is given."""
-    pairs = natural_pairs(corpus, held_rows)
+    """The judge of a run: held-out texts must find their partner; ``eval_data`` wins where it is given."""
+    pairs, halves = natural_pairs(corpus, held_rows), draw_halves(corpus, held_rows)
     if len(pairs[1]) < 2 and not eval_data:
         raise InputError(
             "The texts are too short to hold anything out for choosing a checkpoint; give eval_data with scored pairs."
@@ -34,6 +39,8 @@ def make_judge(corpus: Corpus, held_rows: Rows, eval_data: Sequence[str | os.Pat
         chosen_by = "retrieval_mrr"
         if len(pairs[1]) >= 2:
             measures.update(label_free(encoder, pairs))
+        if halves and not eval_data:  # thousands of texts: only where it decides
+            measures[chosen_by := "other_view"] = find_other_half(encoder, halves)
         if eval_data:
             measures |= scored_measures(encoder, eval_data)
             chosen_by = "spearman"

@@ -11,7 +11,8 @@
 When to use them: to choose a checkpoint where no scored pairs are at hand; ``recipes/development/proxies.py`` measures
 which of them would have chosen well. What goes wrong: agreements are perfect for an encoder that stands still, rank is
 largest for noise, and lexical agreement is won by a bag of words. None of them is a score of quality by itself.
-``label_free`` is what training measures today; its ``retrieval_mrr`` is ``other_view`` without distractors.
+``label_free.py`` is what training measures: by ``other_view``, the best of these, it chooses the checkpoint of a run
+without scored pairs.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ import torch
 
 from isotrope.encoders.encoder import Encoder
 from isotrope.evaluation.geometry import alignment, effective_rank, uniformity
+from isotrope.evaluation.label_free import other_view
 from isotrope.evaluation.proxy_material import ProxyMaterial
 from isotrope.evaluation.text_vectors import TextVectors
 from isotrope.measures.correlation import spearman
@@ -61,19 +63,6 @@ def measure_proxies(encoder: Encoder, material: ProxyMaterial, before: Floats | 
     if before is not None:
         values["step_agreement"] = agreement(before, cosines)
     return Proxies(values, cosines)
-
-
-def other_view(first: Vectors, second: Vectors, distractors: Vectors) -> float:
-    """MRR of second_i among all of ``second`` and ``distractors``, by cosine with first_i; ties count half.
-
-    The task is harder than that of ``retrieval_mrr``, so that encoders which all find the partner still differ.
-    """
-    a, candidates = unit_rows(first), unit_rows(np.concatenate([second, distractors]))
-    scores = a @ candidates.T
-    own = scores[np.arange(len(a)), np.arange(len(a))][:, None]
-    lower, equal = (scores < own).sum(axis=1), (scores == own).sum(axis=1)
-    ranks = scores.shape[1] - lower - (np.maximum(equal, 1) - 1) / 2
-    return float((1 / ranks).mean())
 
 
 def spread(first: Vectors, second: Vectors, all_vectors: Vectors) -> float:

@@ -13,6 +13,8 @@ from isotrope.encoders.encoder import Encoder
 from isotrope.evaluation.geometry import alignment, anisotropy, effective_rank, uniformity
 from isotrope.measures.unit_vectors import unit_rows
 
+FEWEST = 20  # pairs
+
 
 class Pairs(NamedTuple):
     """Row i: ``first[i]`` and its natural partner ``second[i]``. ``origin``: "pairs" | "neighbours" | "halves"."""
@@ -77,6 +79,35 @@ def halves(text: str, words: int = 6, letters: int = 12) -> tuple[str, str] | No
     return None
 
 
+class Halves(NamedTuple):
+    """``first[i]`` and ``second[i]`` are halves of a held-out sentence, ``distractors`` second halves of others."""
+
+    first: list[str]
+    second: list[str]
+    distractors: list[str]
+
+
+def draw_halves(
+    corpus: Corpus, rows: Rows, queries: int = 512, distractors: int = 5000, tried: int = 20_000
+) -> Halves | None:
+    """Halves of the held-out ``rows``, and distractors of all other rows, drawn once; None where few can be cut.
+
+    Distractors are text that the run trains on: they are there to be told apart, and no half of them is asked for. Text
+    that has pairs of its own has None: its pairs say better what belongs together.
+    """
+    if len(corpus.record_type.fields) > 1:
+        return None
+    rng = np.random.default_rng(0)
+    held = dict.fromkeys(corpus.text(row) for row in rng.permutation(rows)[:tried])
+    asked = [half for text in held if (half := halves(text))][:queries]
+    if len(asked) < FEWEST:
+        return None
+    others = np.setdiff1d(rng.permutation(len(corpus))[:tried], rows)
+    own = {second for _, second in asked}
+    cut = dict.fromkeys(half[1] for row in rng.permutation(others) if (half := halves(corpus.text(row))))
+    return Halves([a for a, _ in asked], [b for _, b in asked], [half for half in cut if half not in own][:distractors])
+
+
 def partner_ranks(first: npt.NDArray[Any], second: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
     """The rank of row i of ``second`` among all its rows, by cosine with row i of ``first``; 1 is the nearest."""
     return ranks_of_own(unit_rows(first) @ unit_rows(second).T)
@@ -87,9 +118,9 @@ def ranks_of_own(scores: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
 
     What is not a number ranks before everything, and its own row last: broken vectors must not look good.
     """
-    own = np.diag(scores)[:, None]
+    own = np.diagonal(scores)[:, None]
     lower, equal = (scores < own).sum(axis=1), (scores == own).sum(axis=1)
-    return np.asarray(len(scores) - lower - (np.maximum(equal, 1) - 1) / 2)
+    return np.asarray(scores.shape[1] - lower - (np.maximum(equal, 1) - 1) / 2)
 
 
 def retrieval(first: npt.NDArray[Any], second: npt.NDArray[Any]) -> Retrieval:
@@ -101,10 +132,27 @@ def retrieval(first: npt.NDArray[Any], second: npt.NDArray[Any]) -> Retrieval:
 def label_free(encoder: Encoder, pairs: Pairs) -> dict[str, float]:
     """Retrieval, alignment, uniformity, effective rank and mean cosine on natural pairs, by name.
 
-    Choose a checkpoint by ``retrieval_mrr``; the others show collapse. Finding the other half of a sentence rewards
-    shared words more than shared meaning: prefer scored pairs of the domain where there are some.
+    Choose a checkpoint by ``other_view`` (below) or, where the text has pairs, by ``retrieval_mrr``; the others show
+    collapse. Finding the other half of a sentence rewards shared words more than shared meaning: prefer scored pairs of
+    the domain where there are some.
     """
     return measures_of(encoder.encode([*pairs.first, *pairs.second], show_progress_bar=False), pairs)
+
+
+def find_other_half(encoder: Encoder, halves: Halves) -> float:
+    """MRR of the other half of a sentence among the other halves of many: ``other_view`` in the log of a run."""
+    vectors = encoder.encode([*halves.first, *halves.second, *halves.distractors], show_progress_bar=False)
+    first, candidates = vectors[: len(halves.first)], vectors[len(halves.first) :]
+    return other_view(first, candidates[: len(first)], candidates[len(first) :])
+
+
+def other_view(first: npt.NDArray[Any], second: npt.NDArray[Any], distractors: npt.NDArray[Any]) -> float:
+    """MRR of second_i among all of ``second`` and ``distractors``, by cosine with first_i; ties count half.
+
+    The task is harder than that of ``retrieval_mrr``, so that encoders which all find the partner still differ.
+    """
+    scores = unit_rows(first) @ unit_rows(np.concatenate([second, distractors])).T
+    return float((1 / ranks_of_own(scores)).mean())
 
 
 def measures_of(both: npt.NDArray[Any], pairs: Pairs) -> dict[str, float]:

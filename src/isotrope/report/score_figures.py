@@ -7,6 +7,7 @@ from isotrope.report.findings import Findings, Score, SubjectCard
 from isotrope.report.subject_styles import styles
 
 MEASURES = {
+    "other_view": "MRR of the other half of a sentence",
     "retrieval_mrr": "MRR without labels",
     "spearman": "Spearman × 100 on the eval data",
     "effective_rank": "Effective rank",
