@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperCommand, TyperGroup
+from typer.core import TyperCommand, TyperGroup, TyperOption
 
 from isotrope.cli.flags import flags_of, with_flags
 from isotrope.errors import InputError
@@ -14,6 +14,7 @@ from isotrope.errors import InputError
 # both.
 UsageProblem: type[Exception] = next(base for base in typer.BadParameter.__mro__ if base.__name__ == "ClickException")
 FREE = {"allow_extra_args": True, "ignore_unknown_options": True}  # for settings that only a method or a space knows
+MODELS = {"encoder", "model", "subjects", "tokenizer"}  # parameters that name a model
 PRINTED = "-"  # the value of --json where no file follows it
 
 
@@ -32,7 +33,15 @@ class Commands(TyperGroup):
 
 
 class Command(TyperCommand):
-    """A command that adds its flags to the library's sentences, and whose ``--json`` may stand alone."""
+    """A command that adds its flags to the library's sentences, and whose ``--json`` may stand alone.
+
+    One that takes a model has ``--trust-remote-code`` too: it holds for every model that the command loads.
+    """
+
+    def __init__(self, *arguments: Any, **named: Any) -> None:
+        super().__init__(*arguments, **named)
+        if {param.name for param in self.params} & MODELS:
+            self.params.append(_trust_option())
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         optional = any("--json" in option.opts and not getattr(option, "is_flag", True) for option in self.params)
@@ -43,6 +52,24 @@ class Command(TyperCommand):
             return super().invoke(ctx)
         except InputError as error:
             raise InputError(with_flags(str(error), flags_of(self), error.setting), error.setting) from error
+
+
+def _trust_option() -> TyperOption:
+    def trust(context: Any, parameter: Any, folders: tuple[str, ...]) -> None:
+        if folders:
+            from isotrope.encoders.remote_code import trust_in_process
+
+            trust_in_process(list(folders))
+
+    return TyperOption(
+        param_decls=["--trust-remote-code"],
+        type=str,
+        multiple=True,
+        expose_value=False,
+        callback=trust,
+        metavar="FOLDER",
+        help="Run the code that this model's folder brings along; without it no folder's code is run.",
+    )
 
 
 def _with_json_value(words: list[str]) -> list[str]:
