@@ -5,13 +5,14 @@ BIN := $(VENV)/bin
 export HF_HUB_DISABLE_TELEMETRY := 1
 export TOKENIZERS_PARALLELISM ?= true
 
-.PHONY: help demo test lint bench docs clean
+.PHONY: help demo test lint bench docs audit clean
 
 help:
 	@echo "make demo    train on the standard library's documentation, show before and after, answer three queries"
 	@echo "make test    run the tests"
 	@echo "make lint    ruff, mypy, import-linter"
 	@echo "make bench   compare with sentence-transformers in one process (ratios)"
+	@echo "make audit   known vulnerabilities (pip-audit, needs a network) and licences of the pinned packages"
 	@echo "make docs    check the pages and build the site into site/, without a network"
 
 $(VENV)/core: pyproject.toml constraints.txt
@@ -48,6 +49,13 @@ docs: $(VENV)/docs
 	$(BIN)/python docs/build.py
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 	@echo "The site is built: open site/index.html, or serve it for the search: $(BIN)/python -m http.server --directory site"
+
+# --strict: a package that could not be looked up is a failure, not a pass.
+audit: $(VENV)/docs
+	$(PYTHON) -m venv $(VENV)/audit
+	$(VENV)/audit/bin/python -m pip install --quiet pip-audit
+	$(BIN)/python docs/licences.py constraints.txt
+	$(VENV)/audit/bin/pip-audit --requirement constraints.txt --no-deps --disable-pip --strict --progress-spinner off
 
 clean:
 	rm -rf $(VENV) build dist demo runs site

@@ -241,15 +241,17 @@ def load(
     pooling: str | None = None,
     device: str | torch.device | None = None,
     language_head: bool = False,
+    trust_remote_code: Place | None = None,
 ) -> Encoder:
     """An encoder ready to use: "builtin", "builtin-base", a folder or a hub id.
 
     ``pooling`` replaces the one stored with the model; a plain Hugging Face folder, which stores none, gets mean
-    pooling. ``language_head`` keeps the masked-language head, for methods that train it.
+    pooling. ``language_head`` keeps the masked-language head, for methods that train it. Code in a model's folder is
+    never run, unless ``trust_remote_code`` names that folder.
     """
     from isotrope.encoders.loading import load as load_encoder
 
-    return load_encoder(name_or_path, pooling, device, language_head)
+    return load_encoder(name_or_path, pooling, device, language_head, trust_remote_code)
 
 
 def encode(

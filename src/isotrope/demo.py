@@ -74,14 +74,15 @@ def main(
     ),
 ) -> None:
     """Gather text, train, compare, search."""
-    from rich.console import Console
     from rich.table import Table
 
     import isotrope
     from isotrope.search.exact import index_file
+    from isotrope.terminal import console as plain_console
+    from isotrope.terminal import visible
 
     warnings.filterwarnings("ignore", module=r"(torch|transformers|accelerate)\b")
-    console = Console()
+    console = plain_console()
     begun = time.perf_counter()
     place = output / time.strftime("%Y%m%d-%H%M%S")
     corpus = place / "standard-library.txt"
@@ -108,9 +109,9 @@ def main(
 
     index = index_file(run.encoder, summaries)
     for query, hits in zip(QUERIES, index.search(list(QUERIES), top=3), strict=True):
-        console.print(f"\n[bold]{query}[/bold]")
+        console.print(f"\n{query}", style="bold")
         for hit in hits:
-            console.print(f"  {hit.score:.3f}  {hit.text}", highlight=False, markup=False)
+            console.print(visible(f"  {hit.score:.3f}  {hit.text}"))
     folder = run.folder / "model"
     console.print(
         f'\nThe encoder is in {folder}; try:\n  isotrope search {folder} {summaries} "your query"', soft_wrap=True

@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Protocol
 
+from isotrope.terminal import console, visible
+
 
 class Advance(Protocol):
     """Move the bar by ``amount``; ``note`` is shown at its end until the next one."""
@@ -55,7 +57,6 @@ def bar(label: str, total: int | None, start: int = 0, show: bool | None = None)
     if _hidden or not (sys.stderr.isatty() if show is None else show):
         yield lambda amount=1, note="": None
         return
-    from rich.console import Console
     from rich.progress import (
         BarColumn,
         MofNCompleteColumn,
@@ -66,26 +67,26 @@ def bar(label: str, total: int | None, start: int = 0, show: bool | None = None)
     )
 
     columns = (
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(bar_width=30),
         MofNCompleteColumn(),
-        TextColumn("{task.fields[rate]}"),
+        TextColumn("{task.fields[rate]}", markup=False),
         TimeElapsedColumn(),
         TimeRemainingColumn(),
-        TextColumn("{task.fields[note]}"),
+        TextColumn("{task.fields[note]}", markup=False),
     )
     # What moves once in minutes, such as a comparison, has a rate and a time left too: rich forgets after 30 seconds.
     with Progress(
-        *columns, console=Console(stderr=True), transient=True, speed_estimate_period=SPEED_PERIOD
+        *columns, console=console(stderr=True), transient=True, speed_estimate_period=SPEED_PERIOD
     ) as progress:
-        task = progress.add_task(f"{_label}{label}", total=total, completed=start, rate="", note="")
+        task = progress.add_task(visible(f"{_label}{label}"), total=total, completed=start, rate="", note="")
 
         def advance(amount: int = 1, note: str = "") -> None:
             speed = progress.tasks[0].speed
             rate = "" if not speed else f"{speed:,.0f}/s" if speed >= 1 else f"{1 / speed:,.0f} s each"
             fields: dict[str, Any] = {"rate": rate}
             if note:
-                fields["note"] = note
+                fields["note"] = visible(note)
             progress.update(task, advance=amount, **fields)
 
         yield advance

@@ -253,6 +253,7 @@ def with_module(name, config=None, tensors=None):
         (folder / "modules.json").write_text(json.dumps(listing))
         for path in paths[1:]:
             (folder / path).mkdir()
+        (folder / "1_Pooling" / "config.json").write_text(json.dumps({"pooling_mode_mean_tokens": True}))
         (folder / "2_Last" / "config.json").write_text(json.dumps(config or {}))
         if tensors:
             save_file(tensors, folder / "2_Last" / "model.safetensors")
@@ -267,14 +268,14 @@ BAD_FOLDERS = {
     "no tokenizer": (without("tokenizer.json"), "tokenizer is missing"),
     "no weights": (without("model.safetensors"), "no model.safetensors"),
     "pickled weights": (only_pickled, "only pytorch_model.bin"),
-    "half the weights": (halved, "cannot be loaded"),
-    "garbage for weights": (written("model.safetensors", "garbage"), "cannot be loaded"),
+    "half the weights": (halved, "model.safetensors: cannot be read"),
+    "garbage for weights": (written("model.safetensors", "garbage"), "model.safetensors: cannot be read"),
     "weights of another model": (tensors_of_another_model, "do not fit config.json"),
     "a weight of another size": (tensor_of_another_size, "do not fit config.json"),
-    "config no JSON": (written("config.json", "{"), "not a valid JSON"),
-    "config a list": (written("config.json", "[]"), "cannot be loaded"),
+    "config no JSON": (written("config.json", "{"), "cannot be read as JSON"),
+    "config a list": (written("config.json", "[]"), "a JSON object was expected"),
     "unknown architecture": (written("config.json", '{"model_type": "nonesuch"}'), "nonesuch"),
-    "damaged tokenizer": (written("tokenizer.json", "{"), "tokenizer cannot be loaded"),
+    "damaged tokenizer": (written("tokenizer.json", "{"), "tokenizer.json: cannot be read as JSON"),
     "emptied tokenizer": (written("tokenizer.json", "{}"), "tokenizer cannot be loaded"),
     "modules no JSON": (written("modules.json", "["), "cannot be read as JSON"),
     "modules no list": (written("modules.json", "5"), "list of modules"),
@@ -285,7 +286,7 @@ BAD_FOLDERS = {
     "unknown module": (with_module("CNN"), "names a CNN module"),
     "dense without weights": (with_module("Dense", DENSE), "model.safetensors is missing"),
     "dense of another size": (with_module("Dense", {**DENSE, "out_features": 9}, LINEAR), "do not fit together"),
-    "dense without its size": (with_module("Dense", {"in_features": 32}, LINEAR), "do not fit together"),
+    "dense without its size": (with_module("Dense", {"in_features": 32}, LINEAR), "out_features is missing"),
     "dense with a residual": (with_module("Dense", {**DENSE, "use_residual": True}, LINEAR), "residual"),
     "dense on tokens": (
         with_module("Dense", {**DENSE, "module_input_name": "token_embeddings"}, LINEAR),
@@ -293,11 +294,11 @@ BAD_FOLDERS = {
     ),
     "code for an activation": (
         with_module("Dense", {**DENSE, "activation_function": "os.system"}, LINEAR),
-        "not one of torch.nn",
+        "an activation of torch.nn was expected",
     ),
     "a function for an activation": (
         with_module("Dense", {**DENSE, "activation_function": "torch.nn.functional.relu"}, LINEAR),
-        "not one of torch.nn",
+        "an activation of torch.nn was expected",
     ),
 }
 

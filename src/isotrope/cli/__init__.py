@@ -16,6 +16,7 @@ from isotrope.cli import encoder_commands  # isort: skip  # noqa: F401
 from isotrope.cli import data_commands  # isort: skip  # noqa: F401
 from isotrope.cli.application import Stopped, UsageProblem, app
 from isotrope.errors import InputError
+from isotrope.terminal import show
 
 __all__ = ["app", "main"]
 
@@ -23,7 +24,9 @@ __all__ = ["app", "main"]
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run a command; bad input is one sentence and exit code 2, never a traceback."""
     _show_log()
-    warnings.showwarning = lambda message, *rest, **named: print(f"warning: {message}", file=sys.stderr)
+    if hasattr(sys.stdout, "reconfigure"):
+        sys.stdout.reconfigure(errors="backslashreplace")  # a terminal without Chinese shows its numbers, no traceback
+    warnings.showwarning = lambda message, *rest, **named: show(f"warning: {message}", error=True)
     warnings.filterwarnings("ignore", module=r"(torch|transformers|accelerate|huggingface_hub)\b")
     given = list(arguments) if arguments is not None else None
     try:
@@ -35,7 +38,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     except (Stopped, typer.Abort, KeyboardInterrupt) as stop:
         said = str(stop) or "stopped"
         hint = "; the same command with --resume (and the run's folder as --output) continues from here"
-        print(f"isotrope: {said}{hint if 'at step' in said else ''}.", file=sys.stderr)
+        show(f"isotrope: {said}{hint if 'at step' in said else ''}.", error=True)
         sys.exit(130)
     except BrokenPipeError:
         sys.stderr.close()
@@ -45,7 +48,8 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
 
 class _Said(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
-        print(record.getMessage(), file=sys.stderr)
+        for line in record.getMessage().split("\n"):
+            show(line, error=True)
 
 
 def _show_log() -> None:
@@ -56,5 +60,5 @@ def _show_log() -> None:
 
 
 def _fail(sentence: str) -> NoReturn:
-    print(f"isotrope: {' '.join(sentence.split())}", file=sys.stderr)
+    show(f"isotrope: {' '.join(sentence.split())}", error=True)
     sys.exit(2)

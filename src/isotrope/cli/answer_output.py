@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from typing import Any, Protocol
+
+from isotrope.json_text import json_text
+from isotrope.terminal import console, visible
 
 
 class Answer(Protocol):
@@ -22,14 +24,13 @@ def print_answer(answer: Answer, as_json: bool) -> None:
 def print_rows(value: Any, rows: Sequence[dict[str, Any]], as_json: bool) -> None:
     """``value`` as JSON, or ``rows`` as a table whose columns are those of the first row."""
     if as_json:
-        print(json.dumps(value, ensure_ascii=False, indent=2))
+        print(json_text(value))
         return
-    from rich.console import Console
     from rich.table import Table
 
     columns = tuple(rows[0]) if rows else ()
-    table = Table(*columns)
+    table = Table(*map(visible, columns))
     for row in rows:
-        table.add_row(*(str(row.get(column, "")) for column in columns))
-    console = Console()
-    Console(width=console.width if console.is_terminal else 200).print(table)
+        table.add_row(*(visible(row.get(column, "")) for column in columns))
+    here = console()
+    console(width=here.width if here.is_terminal else 200).print(table)

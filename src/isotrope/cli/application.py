@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Annotated, Any
 
 import typer
@@ -14,6 +15,7 @@ from isotrope.errors import InputError
 # both.
 UsageProblem: type[Exception] = next(base for base in typer.BadParameter.__mro__ if base.__name__ == "ClickException")
 FREE = {"allow_extra_args": True, "ignore_unknown_options": True}  # for settings that only a method or a space knows
+MODELS = {"encoder", "model", "subjects", "tokenizer"}  # parameters that name a model
 PRINTED = "-"  # the value of --json where no file follows it
 
 
@@ -32,7 +34,15 @@ class Commands(TyperGroup):
 
 
 class Command(TyperCommand):
-    """A command that adds its flags to the library's sentences, and whose ``--json`` may stand alone."""
+    """A command that adds its flags to the library's sentences, and whose ``--json`` may stand alone.
+
+    One that takes a model has ``--trust-remote-code`` too: it holds for every model that the command loads.
+    """
+
+    def __init__(self, *arguments: Any, **named: Any) -> None:
+        super().__init__(*arguments, **named)
+        if {param.name for param in self.params} & MODELS:
+            self.params.append(_trust_option())
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         optional = any("--json" in option.opts and not getattr(option, "is_flag", True) for option in self.params)
@@ -43,6 +53,34 @@ class Command(TyperCommand):
             return super().invoke(ctx)
         except InputError as error:
             raise InputError(with_flags(str(error), flags_of(self), error.setting), error.setting) from error
+
+
+@cache
+def _trust_option() -> Any:
+    """Made by typer from a command that has nothing else: the classes of options differ from version to version."""
+    only = typer.Typer(add_completion=False)
+
+    @only.command()
+    def _(
+        trust_remote_code: Annotated[
+            list[str] | None,
+            typer.Option(
+                metavar="FOLDER",
+                callback=_trust,
+                expose_value=False,
+                help="Run the code that this model's folder brings along; without it no folder's code is run.",
+            ),
+        ] = None,
+    ) -> None: ...
+
+    return next(option for option in typer.main.get_command(only).params if option.name == "trust_remote_code")
+
+
+def _trust(folders: list[str] | None) -> None:
+    if folders:
+        from isotrope.encoders.remote_code import trust_in_process
+
+        trust_in_process(list(folders))
 
 
 def _with_json_value(words: list[str]) -> list[str]:

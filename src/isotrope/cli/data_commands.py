@@ -10,6 +10,7 @@ import typer
 from isotrope.cli.answer_output import print_answer, print_rows
 from isotrope.cli.application import Columns, Command, Json, app
 from isotrope.cli.options import split_names
+from isotrope.terminal import show
 
 
 @app.command(cls=Command)
@@ -52,7 +53,7 @@ def check(
     )
     if not as_json:
         for sentence in found.advice or ["Nothing to do was found."]:
-            print(f"- {sentence}")
+            show(f"- {sentence}")
     print_answer(found, as_json)
 
 
@@ -174,8 +175,8 @@ def leaks(
     found = isotrope.leaks(text, against, data_dir, output, match, tests_only)
     print_answer(found, as_json)
     if not as_json:
-        print(f"protected: {sum(found.protected.values()):,} {match}s of {', '.join(found.protected)}")
+        show(f"protected: {sum(found.protected.values()):,} {match}s of {', '.join(found.protected)}")
         for name, count in found.by_set.most_common():
-            print(f"leaking from {name}: {count:,} lines")
+            show(f"leaking from {name}: {count:,} lines")
         for example in found.examples:
-            print(f"{example['file']}:{example['line']}: {example['text']} ({', '.join(example['sets'])})")
+            show(f"{example['file']}:{example['line']}: {example['text']} ({', '.join(example['sets'])})")

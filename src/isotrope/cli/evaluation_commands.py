@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
@@ -12,6 +11,8 @@ import typer
 from isotrope.cli.answer_output import print_answer, print_rows
 from isotrope.cli.application import PRINTED, Columns, Command, Json, Model, app
 from isotrope.cli.options import split_names
+from isotrope.json_text import json_text
+from isotrope.terminal import show
 
 
 @app.command(cls=Command)
@@ -93,7 +94,7 @@ def evaluate(
         lang=lang,
     )
     if json_file == PRINTED:
-        print(json.dumps(results.to_dict(), ensure_ascii=False, indent=2))
+        print(json_text(results.to_dict()))
         return
     if json_file is not None:
         results.to_json(json_file)
@@ -149,8 +150,8 @@ def report(
     print_rows({"output": str(output), "rows": rows, "warnings": [asdict(one) for one in warnings]}, rows, as_json)
     if not as_json:
         for warning in warnings:
-            print(f"{warning.category}: {warning.subject}: {warning.sentence}")
-        print(f"report: {output}")
+            show(f"{warning.category}: {warning.subject}: {warning.sentence}")
+        show(f"report: {output}")
 
 
 @app.command(cls=Command)
@@ -162,4 +163,4 @@ def doctor(as_json: Json = False) -> None:
     print_answer(machine, as_json)
     if not as_json:
         for sentence in machine.advice:
-            print(f"advice: {sentence}")
+            show(f"advice: {sentence}")

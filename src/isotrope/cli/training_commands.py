@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import warnings
 from dataclasses import asdict
@@ -16,6 +15,8 @@ from isotrope.cli.application import FREE, PRINTED, Columns, Command, Json, Pool
 from isotrope.cli.options import parse_own_settings, parse_settings, parse_values, split_names, split_settings
 from isotrope.cli.recipe import Recipe, read_recipe
 from isotrope.errors import InputError
+from isotrope.json_text import json_text
+from isotrope.terminal import show
 
 if TYPE_CHECKING:
     from isotrope.evaluation.worth_table import Worth
@@ -119,20 +120,21 @@ def _print_run(run: Run, as_json: bool) -> None:
     rows = [{"step": line["step"], **{k: f"{v:.4f}" for k, v in line["evaluation"].items()}} for line in evaluations]
     print_rows(summary, rows, as_json)
     if not as_json:
-        print(f"data: {run.corpus.counts}")
-        print(run.read_out)
-        print(f"kept: step {run.selected_step}, {run.selected_by}")
-        print(f"model: {run.folder / 'model'}")
+        show(f"data: {run.corpus.counts}")
+        show(run.read_out)
+        show(f"kept: step {run.selected_step}, {run.selected_by}")
+        show(f"model: {run.folder / 'model'}")
     if run.worth is not None and not as_json:
         _print_worth(run.worth)
 
 
 def _print_worth(worth: Worth) -> None:
     if worth.rows:
-        print(f"\nIs it better than before? {worth.measure}:")
+        print()
+        show(f"Is it better than before? {worth.measure}:")
         print_rows({}, worth.lines(), as_json=False)
     for sentence in worth.remarks():
-        print(sentence)
+        show(sentence)
 
 
 @app.command(cls=Command, context_settings=FREE)
@@ -157,7 +159,7 @@ def pretrain(
     print_answer(run, as_json)
     if not as_json:
         left = "out of time; the same command with --resume continues from here"
-        print(f"model: {output / 'model'}" if run.finished else left)
+        show(f"model: {output / 'model'}" if run.finished else left)
 
 
 @app.command(cls=Command, context_settings=FREE)
@@ -238,7 +240,8 @@ def compare(
     if markdown is not None:
         found.write_markdown(markdown)
     if as_json:
-        print(json.dumps(found.to_dict(), ensure_ascii=False, indent=2))
+        print(json_text(found.to_dict()))
     else:
-        print(f"{found.table()}folder: {found.folder}")
+        print(found.table(), end="")
+        show(f"folder: {found.folder}")
     raise typer.Exit(1 if found.failures else 0)

@@ -6,6 +6,8 @@ import io
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from isotrope.terminal import console, visible
+
 
 @dataclass(frozen=True)
 class TextTable:
@@ -17,20 +19,19 @@ class TextTable:
 
 
 def plain_text(tables: Sequence[TextTable], notes: Sequence[str]) -> str:
-    from rich.console import Console
     from rich.table import Table
 
     text = io.StringIO()
-    console = Console(file=text, width=160, no_color=True)
+    paper = console(text, 160)
     for table in tables:
-        drawn = Table(*table.heads)
+        drawn = Table(*map(visible, table.heads))
         for column in drawn.columns[table.words :]:
             column.justify = "right"
         for row in table.rows:
-            drawn.add_row(*row)
-        console.print(drawn)
+            drawn.add_row(*map(visible, row))
+        paper.print(drawn)
     for note in notes:
-        console.print(note, soft_wrap=True, highlight=False, markup=False)
+        paper.print(visible(note), soft_wrap=True)
     return text.getvalue()
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from torch import nn
 
 from isotrope.encoders.encoder import Encoder
-from isotrope.encoders.parts.part import Backbone
+from isotrope.encoders.parts.part import Backbone, VectorPart
 from isotrope.encoders.parts.token_weights import TokenWeighting
 from isotrope.encoders.pooling import Pooling
 from isotrope.encoders.read_out import RAW, is_raw
@@ -28,6 +28,7 @@ class Assembly:
     token_weights: TokenWeighting | None = None
     pooling: Pooling | None = None
     parts: list[nn.Module] = field(default_factory=list)
+    places: dict[int, Path] = field(default_factory=dict)  # of each part by its id, for messages
 
     @property
     def layers(self) -> int:
@@ -39,6 +40,7 @@ class Assembly:
         if weights is not None and weights.pooling_name and pooling not in (None, weights.pooling_name):
             self.token_weights = None  # weights that belong to one pooling are of no use to another
         chosen = self._chosen(pooling)
+        self._check_widths(chosen)
         raw = is_raw(self.facts) or (self.pooling is None and not first.own_pooling and not self.parts)
         return Encoder(
             first.backbone,
@@ -51,6 +53,20 @@ class Assembly:
             first.language_model,
             self.token_weights,
         )
+
+    def _check_widths(self, pooling: Pooling) -> None:
+        """Each part takes vectors as wide as the one before gives them."""
+        width = int(self.first.backbone.config.hidden_size) * len(pooling.modes)
+        for part in self.parts:
+            if not isinstance(part, VectorPart):
+                continue
+            if part.input_width() not in (None, width):
+                place = self.places.get(id(part), self.folder)
+                raise InputError(
+                    f"{place}: the {part.type_name} module takes vectors of {part.input_width()} dimensions, and those "
+                    f"before it have {width}; load the model with the pooling it was saved with."
+                )
+            width = part.output_width(width)
 
     def _chosen(self, pooling: str | None) -> Pooling:
         stored = self.pooling

@@ -3,14 +3,17 @@
     fingerprint = digest(tokenizer, read-out, length, prompt, backbone (config and weights), token weights, parts)
 
 Two models with the same weights can still differ: in the activation, the number of heads, the ε of a layer norm, the
-rotary base. So the whole config counts, but for what no vector hangs on in evaluation: names, versions, dropout.
+rotary base. So the whole config counts, but for what no vector hangs on in evaluation: names, versions, dropout. Where
+a trusted folder brought its own code, the code counts too.
 """
 
 from __future__ import annotations
 
+import inspect
 import json
 from collections.abc import Sequence
 from dataclasses import asdict, is_dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -81,7 +84,15 @@ def _config(backbone: nn.Module) -> str:
         for name, value in facts.items()
         if name not in INDIFFERENT and not name.startswith("_") and "dropout" not in name
     }
-    return f"{type(backbone).__name__} {json.dumps(kept, sort_keys=True, default=str)}"
+    return f"{type(backbone).__name__} {_own_code(backbone)}{json.dumps(kept, sort_keys=True, default=str)}"
+
+
+def _own_code(backbone: nn.Module) -> str:
+    """A digest of the code that a trusted folder brought along; empty for classes of transformers and ours."""
+    if not type(backbone).__module__.startswith("transformers_modules"):
+        return ""
+    folder = Path(inspect.getfile(type(backbone))).parent
+    return digest(*(file.read_bytes() for file in sorted(folder.glob("*.py")))) + " "
 
 
 def _described(module: nn.Module) -> str:

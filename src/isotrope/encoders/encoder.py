@@ -15,6 +15,7 @@ import numpy.typing as npt
 import torch
 from torch import nn
 
+from isotrope.encoders.finite_vectors import check_finite, check_given
 from isotrope.encoders.first_token import check_first_token
 from isotrope.encoders.modes import evaluating
 from isotrope.encoders.parts.part import VectorPart
@@ -250,7 +251,8 @@ class Encoder(nn.Module):
         """Vectors of ``texts``, float32, in the order given; one text gives one vector.
 
         Everything is tokenized first, sorted by true length and cut into batches of about equal work; ``batch_size``
-        only caps the rows of one. The result does not depend on batch or order beyond rounding (1e-5).
+        only caps the rows of one. The result does not depend on batch or order beyond rounding (1e-5). A model whose
+        vectors are NaN or infinite is refused at the first batch that has one.
         """
         single = isinstance(texts, str)
         rows = _checked(texts)
@@ -270,7 +272,8 @@ class Encoder(nn.Module):
                 output = self(tokens.to(self.device)).float()
                 if normalize_embeddings:
                     output = nn.functional.normalize(output, dim=-1)
-                vectors[group] = output.cpu().numpy()
+                vectors[group] = found = output.cpu().numpy()
+                check_finite([rows[i] for i in group], found)
                 advance(len(group))
         result = vectors[0] if single else vectors
         return torch.from_numpy(result) if convert_to_tensor or not convert_to_numpy else result
@@ -285,6 +288,7 @@ class Encoder(nn.Module):
             isinstance(side, list | tuple) and all(isinstance(item, str) for item in side)
         )
         vectors = np.array(self.encode(side) if is_text else side, dtype=np.float32, order="C", ndmin=2)
+        check_given(vectors)
         return nn.functional.normalize(torch.from_numpy(vectors), dim=1).numpy()
 
     def save(self, folder: str | os.PathLike[str]) -> None:

@@ -8,15 +8,18 @@ classes have moved since still load.
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from isotrope.encoders.assembly import Assembly
 from isotrope.encoders.encoder import Encoder
-from isotrope.encoders.parts.part import Backbone, Part, Stage
+from isotrope.encoders.parts.part import STOCK, Backbone, Part, Stage
 from isotrope.encoders.parts.part_registry import known_parts
 from isotrope.encoders.parts.transformer import Transformer
-from isotrope.encoders.stored_files import read_facts, read_json
+from isotrope.encoders.stored_fields import Fields
+from isotrope.encoders.stored_files import inside, read_facts, read_json
 from isotrope.errors import InputError
 
+PACKAGES = ("sentence_transformers", "isotrope", "")  # another package that names a stock module is code of the folder
 READ_OUT = (Stage.LAYERS, Stage.TOKENS, Stage.POOLING)
 
 
@@ -30,7 +33,8 @@ def read_folder(folder: Path, pooling: str | None, language_head: bool) -> Encod
         raise InputError(f"{folder}: modules.json lists a {names}; isotrope knows models of one backbone.")
     backbone, inner = backbones[0]
     first = backbone.open(inner, pooling, language_head)
-    assembly = Assembly(folder, first, prompt_of(folder), read_facts(folder / "isotrope.json"))
+    assembly = Assembly(folder, first, prompt_of(folder), own_facts(folder))
+    _check_order(folder, [part for part, _ in listed])
     for part, place in listed:
         if issubclass(part, Backbone):
             continue
@@ -39,6 +43,8 @@ def read_folder(folder: Path, pooling: str | None, language_head: bool) -> Encod
                 f"{folder}: modules.json has a {part.type_name} module behind a {first.type_name}, which is read out "
                 f"by its {first.own_pooling}; isotrope does not know such a model."
             )
+        if part.needs_config and not (place / "config.json").is_file():
+            raise InputError(f"{place / 'config.json'}: the file is missing; copy the model's folder again.")
         part.read(place, read_facts(place / "config.json")).join(assembly, place)
     return assembly.encoder(pooling)
 
@@ -48,17 +54,72 @@ def listed_parts(folder: Path) -> list[tuple[type[Part], Path]]:
     listing, known = folder / "modules.json", known_parts()
     if not listing.is_file():
         return []
-    try:
-        entries = [(str(entry["type"]).rsplit(".", 1)[-1], str(entry["path"])) for entry in read_json(listing)]
-    except (KeyError, TypeError) as error:
-        raise InputError(f"{listing}: a list of modules, each with its type and path, was expected.") from error
-    for name, _ in entries:
-        if name not in known:
-            raise InputError(f"{folder}: modules.json names a {name} module, which isotrope does not know.")
-    return [(known[name], folder / path) for name, path in entries]
+    found = []
+    for entry in _entries(listing):
+        package, _, name = entry["type"].rpartition(".")
+        part = known.get(name)
+        if package.split(".")[0] not in PACKAGES and (part is None or part.package == STOCK):
+            raise InputError(
+                f"{listing}: it names {entry['type']}, code of its own, which is not run; take a model of stock "
+                "modules."
+            )
+        if part is None:
+            raise InputError(f"{listing}: it names a {name} module, which isotrope does not know.")
+        found.append((part, inside(folder, entry["path"], listing)))
+    return found
+
+
+def _entries(listing: Path) -> list[dict[str, str]]:
+    """The entries of modules.json, each with its type and path."""
+    entries = read_json(listing)
+    if not isinstance(entries, list):
+        raise InputError(f"{listing}: a list of modules was expected, not a {type(entries).__name__}.")
+    if not entries:
+        raise InputError(f"{listing}: it lists no module; remove it from a plain Hugging Face folder.")
+    for entry in entries:
+        if not isinstance(entry, dict) or not all(isinstance(entry.get(name), str) for name in ("type", "path")):
+            raise InputError(f"{listing}: a list of modules, each with its type and path as words, was expected.")
+    return entries
+
+
+def _check_order(folder: Path, parts: list[type[Part]]) -> None:
+    """Refuse a chain that is none: two poolings, vectors before the pooling or without one."""
+    stages = [part.stage for part in parts if not issubclass(part, Backbone)]
+    if any(issubclass(part, Backbone) and part.own_pooling for part in parts):
+        return
+    if stages.count(Stage.POOLING) > 1:
+        raise InputError(f"{folder / 'modules.json'}: it lists a second pooling; a model has one.")
+    if Stage.POOLING not in stages and stages:
+        raise InputError(f"{folder / 'modules.json'}: it lists no pooling before its other modules; add one.")
+    place = stages.index(Stage.POOLING) if stages else 0
+    if any(stage == Stage.VECTORS for stage in stages[:place]) or any(
+        stage < Stage.POOLING for stage in stages[place:]
+    ):
+        raise InputError(
+            f"{folder / 'modules.json'}: the order of its modules is not layers, tokens, pooling, vectors; isotrope "
+            "does not know such a model."
+        )
+
+
+def own_facts(folder: Path) -> dict[str, Any]:
+    """What isotrope.json says; the spaces that were fitted have names."""
+    file = folder / "isotrope.json"
+    facts = read_facts(file)
+    spaces = facts.get("spaces", [])
+    if not isinstance(spaces, list) or not all(isinstance(one, dict) and "name" in one for one in spaces):
+        raise Fields(file, facts).refusal("spaces", "a list of spaces, each with its name,")
+    return facts
 
 
 def prompt_of(folder: Path) -> str:
     """The prompt that is put before each text unless another is named; empty where there is none."""
-    facts = read_facts(folder / "config_sentence_transformers.json")
-    return str((facts.get("prompts") or {}).get(facts.get("default_prompt_name") or "", "") or "")
+    file = folder / "config_sentence_transformers.json"
+    facts = read_facts(file)
+    prompts, default = facts.get("prompts") or {}, facts.get("default_prompt_name")
+    if not isinstance(prompts, dict) or not all(isinstance(prompt, str) for prompt in prompts.values()):
+        raise Fields(file, facts).refusal("prompts", "a mapping from names to texts")
+    if default is None:
+        return ""
+    if not isinstance(default, str) or default not in prompts:
+        raise Fields(file, facts).refusal("default_prompt_name", "one of the names in prompts")
+    return str(prompts[default])

@@ -13,8 +13,11 @@ import torch
 
 from isotrope.encoders.encoder import Encoder
 from isotrope.encoders.folder_reader import read_folder
+from isotrope.encoders.modes import evaluating
 from isotrope.encoders.packed import WEIGHTS, read_packed
 from isotrope.encoders.read_out import named
+from isotrope.encoders.remote_code import named_as_trusted, trusting
+from isotrope.encoders.stored_files import loaded_by_others
 from isotrope.encoders.vector_table import read_table
 from isotrope.errors import InputError
 
@@ -27,21 +30,38 @@ def load(
     pooling: str | None = None,
     device: str | torch.device | None = None,
     language_head: bool = False,
+    trust_remote_code: str | os.PathLike[str] | None = None,
 ) -> Encoder:
     """An encoder ready to use.
 
     ``pooling`` replaces the one stored with the model (auto: it does not); a plain Hugging Face folder, which stores
     none, gets mean pooling. ``language_head`` keeps the masked-language head, for methods that train it. A file is read
-    as word vectors (GloVe, word2vec or fastText text); an encoder is their mean.
+    as word vectors (GloVe, word2vec or fastText text); an encoder is their mean. Code in a model's folder is never run,
+    unless ``trust_remote_code`` names that folder (remote_code.py).
     """
     file, chosen = Path(name_or_path).expanduser(), named(pooling)
     if str(name_or_path) not in BUILTIN and file.is_file():
         encoder = read_table(file, chosen, language_head)
     else:
-        folder = find_folder(str(name_or_path))
+        trusted = named_as_trusted(name_or_path, trust_remote_code)
+        folder = find_folder(str(name_or_path), (*HUB_FILES, *(["*.py"] if trusted else [])))
         read = read_packed if (folder / WEIGHTS).is_file() else read_folder
-        encoder = read(folder, chosen, language_head)
+        with trusting(folder if trusted else None):
+            encoder = read(folder, chosen, language_head)
+        check_runs(folder, encoder)
     return encoder.to(torch.device(device) if device is not None else default_device()).eval()
+
+
+def check_runs(folder: Path, encoder: Encoder) -> None:
+    """Send two tokens through: a model that was built and cannot compute is refused here, not at its first text."""
+    if encoder.max_length < 1:
+        raise InputError(f"{folder / 'config.json'}: the model has no positions for a text; take another model.")
+    with loaded_by_others(folder, "the model was built and cannot be run: it"), evaluating(encoder):
+        vectors = encoder(encoder.tokenize(["a", ""]))
+    if vectors.shape != (2, encoder.dimension):
+        raise InputError(
+            f"{folder}: the model gives vectors of {tuple(vectors.shape[1:])}, not of {encoder.dimension} dimensions."
+        )
 
 
 def default_device() -> torch.device:

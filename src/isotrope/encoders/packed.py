@@ -7,18 +7,23 @@ Matrices only; vectors (biases, norms) stay in float16. In memory everything is 
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors.torch import load_file, save_file
+from safetensors.torch import save_file
 from torch import Tensor
 
+from isotrope.encoders.config_check import check_config
 from isotrope.encoders.encoder import Encoder
 from isotrope.encoders.language_head import MissingHeadError
 from isotrope.encoders.quiet import quiet
 from isotrope.encoders.read_out import RAW, is_raw
+from isotrope.encoders.remote_code import is_trusted
+from isotrope.encoders.stored_fields import Fields
+from isotrope.encoders.stored_files import REPAIR, loaded_by_others, read_tensors
+from isotrope.encoders.stored_tokenizer import check_vocabulary, read_tokenizer
+from isotrope.encoders.weights_check import check_size
 from isotrope.errors import InputError
 from isotrope.files import write_json, written_folder
 
@@ -71,34 +76,66 @@ def write_packed(encoder: Encoder, folder: Path) -> None:
 
 def read_packed(folder: Path, pooling: str | None, language_head: bool) -> Encoder:
     """The encoder of a packed folder, in float32."""
-    from transformers import AutoConfig, AutoModel, AutoModelForMaskedLM, AutoTokenizer
-
-    facts = json.loads((folder / "isotrope.json").read_text(encoding="utf-8"))
-    if language_head and not facts["head"]:
+    facts = Fields.of(folder / "isotrope.json")
+    headed, length, stored = facts.flag("head"), facts.count("max_length"), facts.word("pooling")
+    if language_head and not headed:
         raise MissingHeadError(f"{folder.name} holds no masked-language head; start from builtin-base.")
-    weights = unpack_weights(load_file(folder / WEIGHTS))
-    with quiet():
-        config = AutoConfig.from_pretrained(folder, local_files_only=True)
-        tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
-        model = (AutoModelForMaskedLM if facts["head"] else AutoModel).from_config(config)
-    report = model.load_state_dict(weights, strict=False)
-    model.tie_weights()
-    drawn = {name for name in report.missing_keys if not name.startswith("pooler.")} - _tied(model)
-    if drawn or report.unexpected_keys:
-        raise InputError(
-            f"{folder}: the packed weights do not fit config.json, such as {min(drawn or report.unexpected_keys)}."
-        )
+    check_config(folder)
+    tokenizer = read_tokenizer(folder)
+    model = _unpacked(folder, headed)
+    check_vocabulary(folder, tokenizer, model)
     if getattr(model.base_model, "pooler", None) is not None:
         model.base_model.pooler = None  # nobody reads it, and it was drawn at random
-    kept = model if facts["head"] and language_head else None
+    kept = model if headed and language_head else None
+    own = dict(facts.facts)
     return Encoder(
         model.base_model,
         tokenizer,
-        pooling or facts["pooling"],
-        max_length=facts["max_length"],
-        facts={**facts, RAW: pooling is None} if is_raw(facts) else facts,
+        pooling or stored,
+        max_length=length,
+        facts={**own, RAW: pooling is None} if is_raw(own) else own,
         language_model=kept,
     )
+
+
+def _unpacked(folder: Path, headed: bool) -> Any:
+    """The model with its weights; one that the file does not hold, or holds besides, is refused."""
+    from transformers import AutoConfig, AutoModel, AutoModelForMaskedLM
+
+    weights = unpack_weights(_whole(folder))
+    held = sum(weight.numel() for weight in weights.values())
+    choose = AutoModelForMaskedLM if headed else AutoModel
+    code = {"trust_remote_code": is_trusted(folder)}
+    with loaded_by_others(folder / "config.json", "the model"), quiet():
+        config = AutoConfig.from_pretrained(folder, local_files_only=True, **code)
+        check_size(folder, lambda: choose.from_config(config, **code), held)
+        model = choose.from_config(config, **code)
+    missing, strange = _misfits(model, weights)
+    if missing or strange:
+        raise InputError(
+            f"{folder / WEIGHTS}: the packed weights do not fit config.json, such as {min(missing or strange)}; "
+            f"{REPAIR}."
+        )
+    model.load_state_dict(weights, strict=False)
+    model.tie_weights()
+    return model
+
+
+def _whole(folder: Path) -> dict[str, Tensor]:
+    """The packed tensors, each matrix with its scale."""
+    packed = read_tensors(folder, WEIGHTS)
+    for name, tensor in packed.items():
+        if tensor.dtype == torch.int8 and packed.get(name + SCALE, tensor).shape != tensor.shape[:1]:
+            raise InputError(f"{folder / WEIGHTS}: {name} has no scale for each of its rows; {REPAIR}.")
+    return packed
+
+
+def _misfits(model: Any, weights: dict[str, Tensor]) -> tuple[set[str], set[str]]:
+    """Names of weights that the model needs, or has in another size; names of weights that it does not know."""
+    own = {name: tensor.shape for name, tensor in model.state_dict().items()}
+    wrong = {name for name, shape in own.items() if name in weights and weights[name].shape != shape}
+    drawn = {name for name, _ in model.named_parameters() if name not in weights and not name.startswith("pooler.")}
+    return (drawn - _tied(model)) | wrong, weights.keys() - own.keys()
 
 
 def _tied(model: Any) -> set[str]:

@@ -22,7 +22,8 @@ import torch
 from isotrope.encoders.encoder import TOKEN_BUDGET, plan
 from isotrope.encoders.loading import HUB_FILES, default_device, find_folder
 from isotrope.encoders.quiet import quiet
-from isotrope.encoders.stored_files import gist, read_json
+from isotrope.encoders.remote_code import named_as_trusted
+from isotrope.encoders.stored_files import gist, read_facts
 from isotrope.errors import InputError
 
 BLOCK = 2048  # texts whose order is changed for the sake of equal lengths
@@ -64,13 +65,14 @@ class Translator:
         self.device = device or default_device()
         try:
             with quiet():
-                self.tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
-                model = AutoModelForSeq2SeqLM.from_pretrained(folder, local_files_only=True, dtype=torch.float32)
+                code = {"local_files_only": True, "trust_remote_code": named_as_trusted(name_or_path, None)}
+                self.tokenizer = AutoTokenizer.from_pretrained(folder, **code)
+                model = AutoModelForSeq2SeqLM.from_pretrained(folder, dtype=torch.float32, weights_only=True, **code)
         except ImportError as error:
             raise InputError(
                 f"{name_or_path}: its tokenizer needs sentencepiece; pip install sentencepiece."
             ) from error
-        except (OSError, ValueError, KeyError, TypeError, RuntimeError) as error:
+        except Exception as error:  # whatever the library raises
             raise InputError(f"{name_or_path}: the translator cannot be loaded ({gist(error)}).") from error
         self.model = model.to(self.device).eval()
         limits = (getattr(model.config, "max_position_embeddings", None), self.tokenizer.model_max_length)
@@ -142,7 +144,7 @@ def check_translates(folder: Path, name: str) -> None:
     """Refuse a model that writes no text from text, by its config alone."""
     if not (folder / "config.json").is_file():
         raise InputError(f"{name}: no config.json; give a sequence-to-sequence model such as {EXAMPLE}.")
-    config = read_json(folder / "config.json")
+    config = read_facts(folder / "config.json")
     if not config.get("is_encoder_decoder"):
         kind = str(config.get("model_type") or "unknown")
         raise InputError(

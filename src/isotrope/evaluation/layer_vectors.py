@@ -14,9 +14,9 @@ import torch
 
 from isotrope.encoders.content_fingerprint import readings
 from isotrope.encoders.encoder import TOKEN_BUDGET, Encoder, Vectors, plan
+from isotrope.encoders.finite_vectors import check_finite
 from isotrope.encoders.modes import evaluating
 from isotrope.encoders.pooling import Pooling
-from isotrope.evaluation.text_vectors import check_finite
 from isotrope.evaluation.vector_cache import VectorCache, model_key
 from isotrope.progress import bar
 

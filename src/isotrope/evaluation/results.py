@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 from isotrope.encoders.encoder import Encoder
 from isotrope.evaluation.items import Items
 from isotrope.files import write_json
+from isotrope.json_text import finite
+from isotrope.terminal import console, visible
 
 if TYPE_CHECKING:
     from isotrope.evaluation.verdict import Verdict
@@ -67,22 +69,21 @@ class Results:
 
     def table(self) -> str:
         """The scores for a person to read, the protocol underneath; then verdicts, leaks and cost."""
-        from rich.console import Console
         from rich.table import Table
 
         text = io.StringIO()
-        console = Console(file=text, width=WIDTH, no_color=True)
+        paper = console(text, WIDTH)
         for section in (*self.tables(), *(verdict.section() for verdict in self.verdicts)):
-            title = section.title or None
-            table = Table(*section.columns, title=title, title_justify="left", caption=section.caption or None)
+            heads, title, caption = map(visible, section.columns), visible(section.title), visible(section.caption)
+            table = Table(*heads, title=title or None, title_justify="left", caption=caption or None)
             for number, column in enumerate(table.columns[1:], 1):
                 words = any(letter.isalpha() for row in section.rows for letter in row[number])
                 column.justify = "left" if words else "right"
             for row in section.rows:
-                table.add_row(*row, end_section=row is section.rows[-1])
-            console.print(table)
+                table.add_row(*map(visible, row), end_section=row is section.rows[-1])
+            paper.print(table)
         for line in self.remarks():
-            console.print(line, markup=False, highlight=False, soft_wrap=True)
+            paper.print(visible(line), soft_wrap=True)
         return text.getvalue()
 
     def remarks(self) -> list[str]:
@@ -105,7 +106,7 @@ class Results:
         }
 
     def to_json(self, path: str | os.PathLike[str]) -> None:
-        write_json(path, self.to_dict())
+        write_json(path, finite(self.to_dict()))
 
 
 def caption_of(protocol: Mapping[str, Any]) -> str:

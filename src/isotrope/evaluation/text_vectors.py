@@ -8,10 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-import numpy as np
-
 from isotrope.encoders.encoder import Encoder, Vectors
-from isotrope.errors import InputError
+from isotrope.encoders.finite_vectors import check_finite
 from isotrope.evaluation.vector_cache import active_cache, model_key
 
 
@@ -38,17 +36,6 @@ class TextVectors:
     def of(self, texts: Sequence[str]) -> Vectors:
         """[texts, dimension], in the order of ``texts``."""
         return self.vectors[[self.row[text] for text in texts]]
-
-
-def check_finite(texts: Sequence[str], vectors: Vectors) -> None:
-    """Refuse NaN and infinite vectors: a score of them would be made up."""
-    broken = np.flatnonzero(~np.isfinite(vectors).all(axis=-1))
-    if len(broken):
-        text = texts[broken[0]]
-        raise InputError(
-            f"The encoder gives NaN or infinite vectors for {len(broken):,} of {len(texts):,} texts, such as "
-            f"{text[:60]!r}; its weights are broken, or it ran over in half precision."
-        )
 
 
 def _unit(vectors: Vectors) -> Vectors:

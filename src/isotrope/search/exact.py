@@ -15,6 +15,7 @@ import numpy.typing as npt
 from isotrope.data.sentence_files import some_sentences
 from isotrope.data.tables import check_file
 from isotrope.encoders.encoder import Encoder
+from isotrope.encoders.finite_vectors import check_given
 from isotrope.errors import InputError
 from isotrope.files import cache_folder, digest, file_digest, written_file
 
@@ -34,6 +35,7 @@ class ExactIndex:
     def __init__(
         self, encoder: Encoder, texts: list[str], vectors: npt.NDArray[np.float32], lines: list[int] | None = None
     ) -> None:
+        check_given(vectors)
         self.encoder = encoder
         self.texts = texts
         self.vectors = vectors
@@ -85,7 +87,9 @@ def _cached(source: Path, key: str, rows: int, dimension: int) -> npt.NDArray[np
         try:
             with np.load(place, allow_pickle=False) as kept:
                 if str(kept["key"]) == key and kept["vectors"].shape == (rows, dimension):
-                    return np.asarray(kept["vectors"], dtype=np.float32)
+                    vectors = np.asarray(kept["vectors"], dtype=np.float32)
+                    if np.isfinite(vectors).all():  # else: damaged, or written before NaN was refused
+                        return vectors
         except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
             continue
     return None

@@ -17,10 +17,14 @@ from torch import Tensor, nn
 from isotrope.encoders.parts.part import OWN, ModulePart, Part, Stage
 from isotrope.encoders.parts.token_weights import TokenWeighting
 from isotrope.encoders.pooling import Pooling
+from isotrope.encoders.stored_fields import Fields
+from isotrope.encoders.stored_files import REPAIR
 from isotrope.errors import InputError
 from isotrope.tokens.padded import Tokens
 
 if TYPE_CHECKING:
+    from typing_extensions import Self
+
     from isotrope.encoders.assembly import Assembly
     from isotrope.encoders.encoder import Encoder
 
@@ -49,7 +53,18 @@ class Attention(ModulePart, TokenWeighting):
     def config(self) -> dict[str, Any]:
         return {"width": len(self.vector)}
 
+    @classmethod
+    def read(cls, place: Path, config: dict[str, Any]) -> Self:
+        Fields(place / "config.json", config).count("width", most=1 << 20)
+        return super().read(place, config)
+
     def join(self, assembly: Assembly, place: Path) -> None:
+        states = int(assembly.first.backbone.config.hidden_size)
+        if len(self.vector) != states:
+            raise InputError(
+                f"{place / 'config.json'}: width is {len(self.vector)}, and the backbone's states have {states}; "
+                f"{REPAIR}."
+            )
         assembly.pooling, assembly.token_weights = ATTENTION, self
 
     def on_features(self, features: dict[str, Any]) -> dict[str, Any]:

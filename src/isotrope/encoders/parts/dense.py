@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from torch import Tensor, nn
 
 from isotrope.encoders.parts.part import VectorPart
+from isotrope.encoders.stored_fields import Fields
 from isotrope.errors import InputError
 
 if TYPE_CHECKING:
@@ -32,6 +33,9 @@ class Dense(VectorPart):
     def forward(self, vectors: Tensor) -> Tensor:
         return self.activation(self.linear(vectors))
 
+    def input_width(self) -> int:
+        return self.linear.in_features
+
     def output_width(self, width: int) -> int:
         return self.linear.out_features
 
@@ -51,12 +55,16 @@ class Dense(VectorPart):
 
     @classmethod
     def read(cls, place: Path, config: dict[str, Any]) -> Self:
+        fields = Fields(place / "config.json", config)
+        for name in ("in_features", "out_features"):
+            fields.count(name)
+        fields.flag("bias", True)
         if config.get("use_residual"):
             raise InputError(f"{place}: a Dense module with a residual connection is not supported.")
         if {config.get(f"module_{end}_name") or VECTOR for end in ("input", "output")} != {VECTOR}:
             raise InputError(f"{place}: a Dense module on anything but the sentence embedding is not supported.")
         if _activation(config) is None:
-            raise InputError(f"{place}: the activation '{_activation_path(config)}' is not one of torch.nn.")
+            raise fields.refusal("activation_function", "the path of an activation of torch.nn")
         return super().read(place, config)
 
 
@@ -67,5 +75,7 @@ def _activation_path(config: dict[str, Any]) -> str:
 def _activation(config: dict[str, Any]) -> type[nn.Module] | None:
     """The class of torch.nn that a folder names; never code from elsewhere."""
     path = _activation_path(config)
-    found = getattr(nn, path.rsplit(".", 1)[-1], None) if path.startswith("torch.nn.") else None
-    return found if isinstance(found, type) and issubclass(found, nn.Module) else None
+    name = path.rsplit(".", 1)[-1]
+    found = getattr(nn, name, None) if path.startswith("torch.nn.") else None
+    known = name == "Identity" or name in nn.modules.activation.__all__
+    return found if known and isinstance(found, type) and issubclass(found, nn.Module) else None

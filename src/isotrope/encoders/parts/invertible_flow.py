@@ -12,13 +12,18 @@ With additive coupling and a permutation only the normalisation changes volumes,
 
 from __future__ import annotations
 
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
 
 from isotrope.encoders.parts.part import OWN, VectorPart
+from isotrope.encoders.stored_fields import Fields
 from isotrope.errors import InputError
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 PERMUTATIONS = ("random", "reversal", "linear")
 COUPLINGS = ("additive", "affine")
@@ -166,6 +171,19 @@ class Flow(VectorPart):
 
     def config(self) -> dict[str, Any]:
         return self.arguments
+
+    def input_width(self) -> int:
+        return int(self.arguments["dimension"])
+
+    @classmethod
+    def read(cls, place: Path, config: dict[str, Any]) -> Self:
+        fields = Fields(place / "config.json", config)
+        for name, most in (("dimension", 1 << 20), ("levels", 20), ("depth", 1000), ("width", 1 << 20)):
+            fields.count(name, most=most)
+        for name, known in (("permutation", PERMUTATIONS), ("coupling", COUPLINGS)):
+            if fields.word(name) not in known:
+                raise fields.refusal(name, f"one of {', '.join(known)}")
+        return super().read(place, config)
 
     def forward(self, vectors: Tensor) -> Tensor:
         return self.latents(vectors)[0]

@@ -28,6 +28,7 @@ from torch.nn.functional import normalize
 
 from isotrope.encoders.parts.part import OWN, Part, Stage
 from isotrope.encoders.pooling import Pooling
+from isotrope.encoders.stored_fields import Fields
 from isotrope.encoders.stored_files import gist
 from isotrope.errors import InputError
 
@@ -83,6 +84,10 @@ class LayerWalk(Part, Pooling):
 
     @classmethod
     def read(cls, place: Path, config: dict[str, Any]) -> Self:
+        fields = Fields(place / "config.json", config)
+        fields.count("first_layer", 0, default=4)
+        fields.count("window", default=2)
+        fields.flag("drop_last", True)
         try:
             return cls(**config)
         except TypeError as error:

@@ -55,6 +55,7 @@ class Part:
 
     type_name: ClassVar[str] = ""
     package: ClassVar[str] = STOCK
+    needs_config: ClassVar[bool] = True  # whether a folder without its config.json is refused
     stage: ClassVar[Stage]
 
     def __init_subclass__(cls, **named: Any) -> None:
@@ -137,8 +138,13 @@ class VectorPart(ModulePart):
         """The width of its vectors, for vectors of ``width``."""
         return width
 
+    def input_width(self) -> int | None:
+        """The width of the vectors that it takes; None: any."""
+        return None
+
     def join(self, assembly: Assembly, place: Path) -> None:
         assembly.parts.append(self)
+        assembly.places[id(self)] = place
 
     def on_features(self, features: dict[str, Any]) -> dict[str, Any]:
         return {"sentence_embedding": self(features["sentence_embedding"])}

@@ -15,7 +15,7 @@ from safetensors.torch import save_file
 
 from isotrope.encoders.language_head import MissingHeadError
 from isotrope.encoders.parts.part import Backbone, Part
-from isotrope.encoders.stored_files import TENSORS
+from isotrope.encoders.stored_files import REPAIR, TENSORS, gist
 from isotrope.encoders.word_vectors import Concepts, StaticVectors
 from isotrope.errors import InputError
 from isotrope.tokens.word_vocabulary import word_tokenizer
@@ -80,9 +80,9 @@ def _table_and_tokenizer(place: Path) -> tuple[StaticVectors, Any]:
             names = json.loads((file.metadata() or {}).get("relations", "[]"))
         backend = Tokenizer.from_file(str(place / TOKENIZER))
     except SafetensorError as error:
-        raise InputError(f"{place}/{TENSORS}: cannot be read ({error}).") from error
+        raise InputError(f"{place}/{TENSORS}: cannot be read ({gist(error)}); {REPAIR}.") from error
     except Exception as error:  # the tokenizers library raises nothing more precise
-        raise InputError(f"{place}/{TOKENIZER}: the tokenizer cannot be loaded ({error}).") from error
+        raise InputError(f"{place}/{TOKENIZER}: the tokenizer cannot be loaded ({gist(error)}); {REPAIR}.") from error
     vectors = tensors.get("embedding.weight")
     if vectors is None or vectors.dim() != 2 or len(vectors) < backend.get_vocab_size():
         raise InputError(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from torch import Tensor, nn
 
 from isotrope.encoders.parts.part import VectorPart
+from isotrope.encoders.stored_fields import Fields
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -19,6 +20,7 @@ class Normalize(VectorPart):
     """Unit length: x / ‖x‖."""
 
     type_name = "Normalize"
+    needs_config = False  # it has nothing to say, and a copy of the folder may leave its empty folder out
 
     def forward(self, vectors: Tensor) -> Tensor:
         return nn.functional.normalize(vectors, dim=-1)
@@ -40,6 +42,9 @@ class LayerNorm(VectorPart):
     def forward(self, vectors: Tensor) -> Tensor:
         return self.norm(vectors)
 
+    def input_width(self) -> int:
+        return int(self.norm.normalized_shape[0])
+
     def config(self) -> dict[str, Any]:
         return {"dimension": self.norm.normalized_shape[0]}
 
@@ -47,11 +52,17 @@ class LayerNorm(VectorPart):
     def build(cls, config: dict[str, Any]) -> Self:
         return cls(int(config["dimension"]))
 
+    @classmethod
+    def read(cls, place: Path, config: dict[str, Any]) -> Self:
+        Fields(place / "config.json", config).count("dimension")
+        return super().read(place, config)
+
 
 class Dropout(VectorPart):
     """Dropout on the sentence vector: read and left out, since it changes no vector that ``encode`` gives."""
 
     type_name = "Dropout"
+    needs_config = False
 
     def forward(self, vectors: Tensor) -> Tensor:
         return vectors

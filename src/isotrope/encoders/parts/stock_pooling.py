@@ -14,7 +14,8 @@ from torch import Tensor
 
 from isotrope.encoders.parts.part import Part, Stage
 from isotrope.encoders.pooling import MODES, Pooling
-from isotrope.encoders.stored_files import read_tensors
+from isotrope.encoders.stored_fields import Fields
+from isotrope.encoders.stored_files import REPAIR, read_tensors
 from isotrope.errors import InputError
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ OLD_KEYS = {
     "weightedmean": "pooling_mode_weightedmean_tokens",
     "lasttoken": "pooling_mode_lasttoken",
 }
+WIDTH = "word_embedding_dimension"
 FIRST_LAYER = 4  # where sentence-transformers starts when config.json does not say
 
 
@@ -63,8 +65,11 @@ class WeightedLayerPooling(Part):
         weights = read_tensors(place).get("layer_weights")
         if weights is None:
             raise InputError(f"{place}: the weights of the layers (layer_weights) are missing.")
-        first = int(config.get("layer_start", FIRST_LAYER))
-        return cls(tuple(weights.tolist()), int(config.get("word_embedding_dimension", 0)), first)
+        fields = Fields(place / "config.json", config)
+        first, width = fields.count("layer_start", 0, default=FIRST_LAYER), fields.count(WIDTH, 0, default=0)
+        if weights.dim() != 1 or not bool(weights.isfinite().all()) or float(weights.sum()) == 0:
+            raise InputError(f"{place}: layer_weights are not one finite weight a layer with a sum; {REPAIR}.")
+        return cls(tuple(weights.tolist()), width, first)
 
     def join(self, assembly: Assembly, place: Path) -> None:
         # sentence-transformers leaves the layers alone where the backbone's config keeps them to itself.
@@ -109,11 +114,19 @@ class StockPooling(Part):
 
     @classmethod
     def read(cls, place: Path, config: dict[str, Any]) -> Self:
-        modes = config.get("pooling_mode") or [mode for mode, key in OLD_KEYS.items() if config.get(key)] or "mean"
-        names = (modes,) if isinstance(modes, str) else tuple(modes)
-        return cls(names, int(config.get("word_embedding_dimension", 0)), bool(config.get("include_prompt", True)))
+        fields = Fields(place / "config.json", config)
+        if not {"pooling_mode", *OLD_KEYS.values()} & config.keys():
+            raise fields.refusal("pooling_mode", f"one of {', '.join(MODES)}")
+        old = tuple(mode for mode, key in OLD_KEYS.items() if fields.flag(key, False))
+        names = fields.words("pooling_mode", "mean") if config.get("pooling_mode") else old or ("mean",)
+        if not set(names) <= set(MODES):
+            raise fields.refusal("pooling_mode", f"one of {', '.join(MODES)}")
+        return cls(names, fields.count(WIDTH, 0, default=0), fields.flag("include_prompt", True))
 
     def join(self, assembly: Assembly, place: Path) -> None:
+        states = int(assembly.first.backbone.config.hidden_size)
+        if self.width not in (0, states):
+            raise Fields(place / "config.json", {WIDTH: self.width}).refusal(WIDTH, f"the backbone's width, {states},")
         if not self.include_prompt and assembly.prompt:
             raise InputError(f"{place}: this model leaves its prompt out of the pooling, which isotrope does not do.")
         pooling = Pooling.named("+".join(self.modes), assembly.layers)

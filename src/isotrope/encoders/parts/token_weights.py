@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from isotrope.encoders.parts.part import Part, Stage
-from isotrope.encoders.stored_files import read_tensors
+from isotrope.encoders.stored_files import REPAIR, read_tensors
 from isotrope.errors import InputError
 from isotrope.tokens.padded import Tokens
 
@@ -83,7 +83,15 @@ class WordWeights(Part):
         weights = read_tensors(place).get("emb_layer.weight")
         if weights is None:
             raise InputError(f"{place}: the weights of the words (emb_layer.weight) are missing.")
+        if weights.dim() != 2 or weights.shape[1] != 1 or not bool(weights.isfinite().all()):
+            raise InputError(f"{place}: emb_layer.weight is not one finite weight a word; {REPAIR}.")
         return cls(tuple(config.get("vocab", ())), weights.squeeze(1))
 
     def join(self, assembly: Assembly, place: Path) -> None:
+        words = len(assembly.first.tokenizer)
+        if len(self.weights) < words:
+            raise InputError(
+                f"{place}: emb_layer.weight weighs {len(self.weights):,} words, and the tokenizer has {words:,}; "
+                f"{REPAIR}."
+            )
         assembly.token_weights = TokenWeights(self.weights)

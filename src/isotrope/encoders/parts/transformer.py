@@ -6,16 +6,22 @@ it at random.
 
 from __future__ import annotations
 
+import re
 import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
 
+from isotrope.encoders.config_check import check_config, check_reads_text
 from isotrope.encoders.language_head import NewHeadWarning
 from isotrope.encoders.parts.part import Backbone, Part
 from isotrope.encoders.quiet import quiet
-from isotrope.encoders.stored_files import gist, read_facts
+from isotrope.encoders.remote_code import is_trusted
+from isotrope.encoders.stored_fields import Fields
+from isotrope.encoders.stored_files import loaded_by_others, read_facts
+from isotrope.encoders.stored_tokenizer import check_vocabulary, read_tokenizer
+from isotrope.encoders.weights_check import check_size, check_weights, weight_files
 from isotrope.errors import InputError
 from isotrope.files import write_json
 
@@ -24,15 +30,7 @@ if TYPE_CHECKING:
 
     from isotrope.encoders.encoder import Encoder
 
-TOKENIZER_FILES = (
-    "tokenizer.json",
-    "vocab.txt",
-    "vocab.json",
-    "spiece.model",
-    "sentencepiece.bpe.model",
-    "tokenizer.model",
-)
-WEIGHT_FILES = ("model.safetensors", "model.safetensors.index.json")
+LAYER = re.compile(r"\.\d+\.")
 
 
 class Transformer(Backbone):
@@ -63,56 +61,35 @@ class Transformer(Backbone):
 
     @classmethod
     def open(cls, place: Path, pooling: str | None, language_head: bool) -> Self:
-        _check_files(place)
-        tokenizer = _tokenizer(place)
+        check_config(place)
+        weight_files(place)
+        tokenizer = read_tokenizer(place)
         max_length = _fit_to_config(tokenizer, place)
         return cls(*_models(place, tokenizer, language_head), max_length)
 
 
-def _check_files(folder: Path) -> None:
-    files = {file.name for file in folder.iterdir()}
-    if "config.json" not in files:
-        raise InputError(f"{folder}: no config.json; this is not a model folder.")
-    if not files & set(WEIGHT_FILES):
-        pickled = "pytorch_model.bin" in files
-        hint = (
-            "only pytorch_model.bin, which is not read for safety; convert it to safetensors"
-            if pickled
-            else "no model.safetensors"
-        )
-        raise InputError(f"{folder}: the weights are missing: {hint}.")
-    if not files & set(TOKENIZER_FILES):
-        raise InputError(f"{folder}: the tokenizer is missing; one of {', '.join(TOKENIZER_FILES)} was expected.")
-
-
-def _tokenizer(folder: Path) -> Any:
-    from transformers import AutoTokenizer
-
-    try:
-        with quiet():
-            tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise InputError(f"{folder}: the tokenizer cannot be loaded ({gist(error)}).") from error
-    if tokenizer.pad_token is None and tokenizer.eos_token is not None:
-        tokenizer.pad_token = tokenizer.eos_token  # GPT-2 has none; padding is masked, so any token will do
-    return tokenizer
-
-
 def _models(folder: Path, tokenizer: Any, language_head: bool) -> tuple[Any, Any, Any]:
     """The backbone, the tokenizer, and the backbone with its language head where that is asked for."""
-    from safetensors import SafetensorError
-    from transformers import AutoModel
+    from transformers import AutoConfig, AutoModel
 
-    settings = {"local_files_only": True, "use_safetensors": True, "dtype": torch.float32}
-    try:
-        with quiet():
-            choose = _headed(folder) if language_head else AutoModel
-            model, report = choose.from_pretrained(
-                folder, ignore_mismatched_sizes=True, output_loading_info=True, **settings
-            )
-    except (OSError, ValueError, KeyError, TypeError, RuntimeError, SafetensorError) as error:
-        raise InputError(f"{folder}: the model cannot be loaded ({gist(error)}).") from error
+    code = {"local_files_only": True, "trust_remote_code": is_trusted(folder)}
+    held = check_weights(folder)
+    with loaded_by_others(folder / "config.json", "the model"), quiet():
+        config = AutoConfig.from_pretrained(folder, **code)
+        choose = _headed(config.model_type) if language_head else AutoModel
+        check_size(folder, lambda: choose.from_config(config, trust_remote_code=is_trusted(folder)), held)
+        model, report = choose.from_pretrained(
+            folder,
+            config=config,
+            ignore_mismatched_sizes=True,
+            output_loading_info=True,
+            use_safetensors=True,
+            dtype=torch.float32,
+            **code,
+        )
+    check_reads_text(folder, model)
     _check_weights(folder, model, report, language_head)
+    check_vocabulary(folder, tokenizer, model)
     if language_head and any(not name.startswith(f"{model.base_model_prefix}.") for name in report["missing_keys"]):
         warnings.warn(
             f"{folder}: the folder holds no language head; a new one is drawn at random and trained from here.",
@@ -122,15 +99,14 @@ def _models(folder: Path, tokenizer: Any, language_head: bool) -> tuple[Any, Any
     return (model.base_model, tokenizer, model) if language_head else (model, tokenizer, None)
 
 
-def _headed(folder: Path) -> Any:
+def _headed(kind: str) -> Any:
     """The class with a language head: a masked one, or a causal one for models that know no other (GPT-2)."""
-    from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForMaskedLM
+    from transformers import AutoModelForCausalLM, AutoModelForMaskedLM
     from transformers.models.auto.modeling_auto import (
         MODEL_FOR_CAUSAL_LM_MAPPING_NAMES,
         MODEL_FOR_MASKED_LM_MAPPING_NAMES,
     )
 
-    kind = AutoConfig.from_pretrained(folder, local_files_only=True).model_type
     causal = kind in MODEL_FOR_CAUSAL_LM_MAPPING_NAMES and kind not in MODEL_FOR_MASKED_LM_MAPPING_NAMES
     return AutoModelForCausalLM if causal else AutoModelForMaskedLM
 
@@ -149,22 +125,41 @@ def _check_weights(folder: Path, model: Any, report: dict[str, Any], language_he
             f"{folder}: the weights do not fit config.json: {len(wrong)} tensors are missing or of another size, "
             f"such as {wrong[0]}."
         )
+    further = _further_layers(model, report["unexpected_keys"])
+    if further:
+        raise InputError(
+            f"{folder / 'config.json'}: the weights hold more layers than the config says, such as {further[0]}; set "
+            "the number of layers to that of the weights."
+        )
+
+
+def _further_layers(model: Any, unexpected: Any) -> list[str]:
+    """Weights that nobody asked for and whose sisters in other layers are read: the model would be cut short."""
+    prefix = f"{model.base_model_prefix}."
+    own = {LAYER.sub(".0.", name.removeprefix(prefix)) for name in model.state_dict()}
+    return sorted(
+        name for name in unexpected if LAYER.search(name) and LAYER.sub(".0.", name.removeprefix(prefix)) in own
+    )
 
 
 def _fit_to_config(tokenizer: Any, folder: Path) -> int | None:
     """Apply sentence_bert_config.json (or sentence_roberta_config.json …); gives the length to cut texts at."""
-    configs = [read_facts(file) for file in sorted(folder.glob("sentence_*_config.json"))]
-    if any(config.get("do_lower_case") for config in configs):
-        _lower_case(tokenizer)
-    lengths = [config["max_seq_length"] for config in configs if config.get("max_seq_length")]
-    limit = lengths[0] if lengths else tokenizer.model_max_length
-    if not isinstance(limit, int | float) or limit < 1:
-        raise InputError(f"{folder}: max_seq_length must be a number above 0, not {limit!r}.")
+    configs = [Fields(file, read_facts(file)) for file in sorted(folder.glob("sentence_*_config.json"))]
+    if any(config.flag("do_lower_case", False) for config in configs):
+        _lower_case(tokenizer, folder)
+    given = [config for config in configs if config.facts.get("max_seq_length") is not None]
+    if given:
+        return given[0].count("max_seq_length")
+    limit = Fields(folder / "tokenizer_config.json", {"model_max_length": tokenizer.model_max_length}).number(
+        "model_max_length", 1
+    )
     return int(limit) if limit < 1 << 20 else None  # a tokenizer without a limit says 10³⁰
 
 
-def _lower_case(tokenizer: Any) -> None:
+def _lower_case(tokenizer: Any, folder: Path) -> None:
     from tokenizers.normalizers import Lowercase, Sequence
 
+    if getattr(tokenizer, "backend_tokenizer", None) is None:
+        raise InputError(f"{folder}: do_lower_case is known for tokenizers with a tokenizer.json alone; write one.")
     normalizer = tokenizer.backend_tokenizer.normalizer
     tokenizer.backend_tokenizer.normalizer = Sequence([Lowercase(), *([normalizer] if normalizer is not None else [])])
