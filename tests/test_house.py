@@ -19,6 +19,7 @@ from isotrope.methods.frame.settings import Described, Settings, describe
 from isotrope.spaces.space_registry import registry as spaces
 from isotrope.training.loop_settings import LoopSettings
 from isotrope.training.pretrain_settings import PretrainSettings
+from isotrope.training.static_student import StaticSettings
 from isotrope.training.tactics.tactic import tactics
 
 ROOT = Path(__file__).parents[1]
@@ -163,6 +164,7 @@ def settings_classes() -> dict[str, type[Settings]]:
         **{name: space.Settings for name, space in spaces().items()},
         "the loop": LoopSettings,
         "pretrain": PretrainSettings,
+        "static student": StaticSettings,
     }
 
 

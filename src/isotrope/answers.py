@@ -53,6 +53,25 @@ class FittedSpace:
 
 
 @dataclass(frozen=True)
+class DistilledModel:
+    """The student that ``distil`` wrote."""
+
+    student: str
+    output: Path
+    texts: int
+    vocabulary: int
+    dimension: int
+    encoder: Encoder = field(repr=False)
+
+    def to_dict(self) -> dict[str, Any]:
+        facts = {"student": self.student, "output": str(self.output), "texts": self.texts}
+        return {**facts, "vocabulary": self.vocabulary, "dimension": self.dimension}
+
+    def rows(self) -> list[dict[str, Any]]:
+        return [self.to_dict()]
+
+
+@dataclass(frozen=True)
 class ParaphrasedFile:
     """The pairs that ``paraphrase`` wrote; a sentence without a word that can be replaced is left out.
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
 from isotrope.answers import (
+    DistilledModel,
     EncodedFile,
     FittedSpace,
     MethodDescription,
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
     from isotrope.training.run import Run
 
 Place = str | os.PathLike[str]
+STUDENTS = ("static",)
 
 
 # ---- methods
@@ -356,6 +358,60 @@ def fit_space(
     mapped = space.fit(subject, found)
     mapped.save(target)
     return FittedSpace(name, target, len(found), mapped.dimension, mapped)
+
+
+@overload
+def distil(
+    encoder: Encoder | Place,
+    texts: Place | Sequence[str],
+    output: None = None,
+    to: str = "static",
+    *,
+    columns: Sequence[str] | None = None,
+    **settings: Any,
+) -> Encoder: ...
+@overload
+def distil(
+    encoder: Encoder | Place,
+    texts: Place | Sequence[str],
+    output: Place,
+    to: str = "static",
+    *,
+    columns: Sequence[str] | None = None,
+    **settings: Any,
+) -> DistilledModel: ...
+def distil(
+    encoder: Encoder | Place,
+    texts: Place | Sequence[str],
+    output: Place | None = None,
+    to: str = "static",
+    *,
+    columns: Sequence[str] | None = None,
+    **settings: Any,
+) -> Encoder | DistilledModel:
+    """A small student of an encoder, learned from sentences without labels (a list or a file).
+
+    ``to``: "static" is a table of token vectors, and a sentence is the mean of its rows: many times faster, and blind
+    to word order. For a student with layers train the method distil. With ``output`` the student is saved there, as
+    sentence-transformers' StaticEmbedding, and the result says what was written.
+    """
+    if to not in STUDENTS:
+        raise InputError(f"to is {' or '.join(STUDENTS)}; '{to}' was given.", setting="to")
+    if isinstance(texts, str | os.PathLike):
+        check_file(texts)
+    from isotrope.encoders.saving import check_target
+    from isotrope.methods.frame.settings import check, resolve
+    from isotrope.training.static_student import StaticSettings, distil_static
+
+    (chosen,) = resolve(settings, StaticSettings)
+    check(chosen)
+    target = None if output is None else check_target(output)
+    found = _sentences(texts, columns)
+    student = distil_static(_loaded(encoder), found, chosen)
+    if target is None:
+        return student
+    student.save(target)
+    return DistilledModel(to, target, len(found), len(student.tokenizer), student.dimension, student)
 
 
 # ---- judging

@@ -71,7 +71,9 @@ Pooling = Annotated[
         show_default="auto",
     ),
 ]
-Model = Annotated[str, typer.Argument(metavar="MODEL", help="A folder, a hub id, builtin or builtin-base.")]
+Model = Annotated[
+    str, typer.Argument(metavar="MODEL", help="A folder, a hub id, or builtin, builtin-base, builtin-static.")
+]
 
 
 @app.callback(invoke_without_command=True)

@@ -1,4 +1,4 @@
-"""Commands that use an encoder: encode, search, complete, fit-space."""
+"""Commands that use an encoder: encode, search, complete, fit-space, distil."""
 
 from __future__ import annotations
 
@@ -81,3 +81,21 @@ def fit_space(
     settings = parse_settings(context.args)
     fitted = isotrope.fit_space(name, encoder, texts, output, pooling=pooling, columns=split_names(columns), **settings)
     print_answer(fitted, as_json)
+
+
+@app.command(cls=Command, context_settings=FREE)
+def distil(
+    context: typer.Context,
+    encoder: Model,
+    texts: Annotated[Path, typer.Argument(metavar="TEXT", help="A file of sentences; no labels are used.")],
+    output: Annotated[Path, typer.Option(help="A new folder for the student.")],
+    to: Annotated[str, typer.Option(help="static: a table of token vectors, read out by its mean.")] = "static",
+    columns: Columns = None,
+    as_json: Json = False,
+) -> None:
+    """Make a small, fast student of an encoder. Any setting of the student can be given as --SETTING VALUE."""
+    import isotrope
+
+    settings = parse_settings(context.args)
+    student = isotrope.distil(encoder, texts, output, to, columns=split_names(columns), **settings)
+    print_answer(student, as_json)

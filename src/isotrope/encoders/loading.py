@@ -18,7 +18,7 @@ from isotrope.encoders.read_out import named
 from isotrope.encoders.vector_table import read_table
 from isotrope.errors import InputError
 
-BUILTIN = ("builtin", "builtin-base")
+BUILTIN = ("builtin", "builtin-base", "builtin-static")
 HUB_FILES = ("*.json", "*.safetensors", "*.txt", "*.model")
 
 

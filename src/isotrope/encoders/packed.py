@@ -17,13 +17,17 @@ from torch import Tensor
 
 from isotrope.encoders.encoder import Encoder
 from isotrope.encoders.language_head import MissingHeadError
+from isotrope.encoders.parts.static_embedding import check_read_out
 from isotrope.encoders.quiet import quiet
 from isotrope.encoders.read_out import RAW, is_raw
+from isotrope.encoders.word_vectors import StaticVectors
 from isotrope.errors import InputError
 from isotrope.files import write_json, written_folder
+from isotrope.tokens.word_vocabulary import word_tokenizer
 
 WEIGHTS = "packed.safetensors"
 SCALE = ".scale"
+TABLE = "embedding.weight"
 
 
 def pack_weights(weights: dict[str, Tensor]) -> dict[str, Tensor]:
@@ -53,6 +57,9 @@ def unpack_weights(packed: dict[str, Tensor]) -> dict[str, Tensor]:
 
 def write_packed(encoder: Encoder, folder: Path) -> None:
     """Write a folder with packed weights, the tokenizer and the facts, and the masked-language head if there is one."""
+    if isinstance(encoder.backbone, StaticVectors):
+        _write_table(encoder, encoder.backbone, folder)
+        return
     model = encoder.language_model or encoder.backbone
     weights = {name: tensor for name, tensor in model.state_dict().items() if name not in _tied(model)}
     with written_folder(folder) as temporary:
@@ -74,6 +81,8 @@ def read_packed(folder: Path, pooling: str | None, language_head: bool) -> Encod
     from transformers import AutoConfig, AutoModel, AutoModelForMaskedLM, AutoTokenizer
 
     facts = json.loads((folder / "isotrope.json").read_text(encoding="utf-8"))
+    if not (folder / "config.json").is_file():
+        return _read_table(folder, pooling, language_head, facts)
     if language_head and not facts["head"]:
         raise MissingHeadError(f"{folder.name} holds no masked-language head; start from builtin-base.")
     weights = unpack_weights(load_file(folder / WEIGHTS))
@@ -99,6 +108,25 @@ def read_packed(folder: Path, pooling: str | None, language_head: bool) -> Encod
         facts={**facts, RAW: pooling is None} if is_raw(facts) else facts,
         language_model=kept,
     )
+
+
+def _write_table(encoder: Encoder, table: StaticVectors, folder: Path) -> None:
+    """Of a table of word vectors: its rows and its tokenizer; there is no config.json."""
+    if len(encoder.parts):
+        raise InputError("A table with modules after its mean cannot be packed.")
+    with written_folder(folder) as temporary:
+        save_file(pack_weights({TABLE: table.table.weight}), temporary / WEIGHTS)
+        encoder.tokenizer.backend_tokenizer.save(str(temporary / "tokenizer.json"), pretty=False)
+        write_json(temporary / "isotrope.json", {**encoder.facts, "pooling": encoder.pooling.name})
+
+
+def _read_table(folder: Path, pooling: str | None, language_head: bool, facts: dict[str, Any]) -> Encoder:
+    from tokenizers import Tokenizer
+
+    check_read_out(Path(folder.name), pooling, language_head)
+    table = unpack_weights(load_file(folder / WEIGHTS))[TABLE]
+    tokenizer = word_tokenizer(Tokenizer.from_file(str(folder / "tokenizer.json")))
+    return Encoder(StaticVectors(table), tokenizer, facts=facts)
 
 
 def _tied(model: Any) -> set[str]:
