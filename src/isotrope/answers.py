@@ -22,14 +22,16 @@ class EncodedFile:
     sentences: int
     dimension: int
     empty_left_out: int
+    precision: str = "float32"
 
     def to_dict(self) -> dict[str, Any]:
-        return {
+        facts = {
             "output": str(self.output),
             "rows": self.sentences,
             "dimension": self.dimension,
             "empty_left_out": self.empty_left_out,
         }
+        return facts if self.precision == "float32" else {**facts, "precision": self.precision}
 
     def rows(self) -> list[dict[str, Any]]:
         return [self.to_dict()]

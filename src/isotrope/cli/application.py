@@ -71,6 +71,7 @@ Pooling = Annotated[
         show_default="auto",
     ),
 ]
+TruncateDim = Annotated[int | None, typer.Option(help="Leading dimensions to keep; default: all of them.")]
 Model = Annotated[
     str, typer.Argument(metavar="MODEL", help="A folder, a hub id, or builtin, builtin-base, builtin-static.")
 ]

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from isotrope.cli.answer_output import print_answer, print_rows
-from isotrope.cli.application import FREE, Columns, Command, Json, Model, Pooling, app
+from isotrope.cli.application import FREE, Columns, Command, Json, Model, Pooling, TruncateDim, app
 from isotrope.cli.options import parse_settings, split_names
 
 Top = Annotated[int, typer.Option(help="How many are shown.")]
@@ -21,12 +21,18 @@ def encode(
     output: Annotated[Path, typer.Option(help="Where the vectors are written (.npy).")],
     columns: Columns = None,
     normalize: Annotated[bool, typer.Option("--normalize", help="Scale each vector to unit length.")] = False,
+    precision: Annotated[str, typer.Option(help="float32, int8, uint8, binary or ubinary.")] = "float32",
+    ranges: Annotated[
+        Path | None, typer.Option(help="Ranges for int8 that an earlier call wrote; default: those of these vectors.")
+    ] = None,
+    truncate_dim: TruncateDim = None,
     as_json: Json = False,
 ) -> None:
-    """Write the vectors of a file's sentences, one row each, float32."""
+    """Write the vectors of a file's sentences, one row each."""
     import isotrope
 
-    print_answer(isotrope.encode(encoder, text, output, split_names(columns), normalize), as_json)
+    names = split_names(columns)
+    print_answer(isotrope.encode(encoder, text, output, names, normalize, precision, ranges, truncate_dim), as_json)
 
 
 @app.command(cls=Command)
@@ -36,12 +42,13 @@ def search(
     query: Annotated[str, typer.Argument(help="What to look for.")],
     top: Top = 5,
     columns: Columns = None,
+    truncate_dim: TruncateDim = None,
     as_json: Json = False,
 ) -> None:
     """Find the sentences nearest to a query."""
     import isotrope
 
-    hits = isotrope.search(encoder, text, query, top, split_names(columns))
+    hits = isotrope.search(encoder, text, query, top, split_names(columns), truncate_dim)
     rows = [{"score": round(hit.score, 4), "line": hit.line, "text": hit.text} for hit in hits]
     print_rows(rows, rows, as_json)
 

@@ -20,6 +20,7 @@ from isotrope.encoders.modes import evaluating
 from isotrope.encoders.parts.part import VectorPart
 from isotrope.encoders.parts.token_weights import TokenWeighting
 from isotrope.encoders.pooling import Pooling
+from isotrope.encoders.truncation import check_width
 from isotrope.encoders.word_vectors import StaticVectors
 from isotrope.errors import InputError
 from isotrope.progress import bar
@@ -248,22 +249,26 @@ class Encoder(nn.Module):
         show_progress_bar: bool | None = None,
         convert_to_numpy: bool = True,
         convert_to_tensor: bool = False,
+        truncate_dim: int | None = None,
     ) -> Any:
         """Vectors of ``texts``, float32, in the order given; one text gives one vector.
 
         Everything is tokenized first, sorted by true length and cut into batches of about equal work; ``batch_size``
         only caps the rows of one. The result does not depend on batch or order beyond rounding (1e-5).
+        ``truncate_dim`` keeps the leading dimensions, before a vector is normalized.
         """
         single = isinstance(texts, str)
         rows = _checked(texts)
         if batch_size is not None and batch_size < 1:
             raise InputError(f"batch_size must be at least 1, not {batch_size}.")
-        vectors = np.empty((len(rows), self.dimension), dtype=np.float32)
+        width = self.dimension if truncate_dim is None else check_width(truncate_dim, self.dimension)
+        vectors = np.empty((len(rows), width), dtype=np.float32)
         prompted = [self.prompt + text for text in rows] if self.prompt else rows
         flat, lengths = self.text_tokenizer.flat(prompted)
         show = len(rows) > 2000 and None if show_progress_bar is None else show_progress_bar
         with evaluating(self), bar("encoding", len(rows), show=show) as advance:
             for group, output in self._outputs(flat, lengths, batch_size):
+                output = output[:, :width]
                 if normalize_embeddings:
                     output = nn.functional.normalize(output, dim=-1)
                 vectors[group] = output.cpu().numpy()

@@ -15,6 +15,7 @@ from isotrope.encoders.encoder import Encoder
 from isotrope.encoders.folder_reader import read_folder
 from isotrope.encoders.packed import WEIGHTS, read_packed
 from isotrope.encoders.read_out import named
+from isotrope.encoders.truncation import truncated
 from isotrope.encoders.vector_table import read_table
 from isotrope.errors import InputError
 
@@ -27,12 +28,14 @@ def load(
     pooling: str | None = None,
     device: str | torch.device | None = None,
     language_head: bool = False,
+    truncate_dim: int | None = None,
 ) -> Encoder:
     """An encoder ready to use.
 
     ``pooling`` replaces the one stored with the model (auto: it does not); a plain Hugging Face folder, which stores
     none, gets mean pooling. ``language_head`` keeps the masked-language head, for methods that train it. A file is read
-    as word vectors (GloVe, word2vec or fastText text); an encoder is their mean.
+    as word vectors (GloVe, word2vec or fastText text); an encoder is their mean. ``truncate_dim`` keeps the leading
+    dimensions of its vectors.
     """
     file, chosen = Path(name_or_path).expanduser(), named(pooling)
     if str(name_or_path) not in BUILTIN and file.is_file():
@@ -41,7 +44,8 @@ def load(
         folder = find_folder(str(name_or_path))
         read = read_packed if (folder / WEIGHTS).is_file() else read_folder
         encoder = read(folder, chosen, language_head)
-    return encoder.to(torch.device(device) if device is not None else default_device()).eval()
+    placed = encoder.to(torch.device(device) if device is not None else default_device())
+    return truncated(placed, truncate_dim).eval()
 
 
 def default_device() -> torch.device:
