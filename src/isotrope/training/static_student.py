@@ -47,9 +47,9 @@ class StaticSettings(Settings):
     ] = None
     smoothing: Annotated[Positive, "The a in a token's weight a / (a + share of the token)"] = 1e-3
     sentences: Annotated[int | None, at_least(1), "Sentences of the text to imitate; none: all of them"] = 100_000
-    epochs: Annotated[int, at_least(0), "Passes of fine-tuning over these sentences; 0: the start alone"] = 10
-    learning_rate: Annotated[Positive, "Adam's rate at the beginning; it falls to zero"] = 3e-3
-    batch_size: Annotated[Count, "Sentences of an update"] = 256
+    epochs: Annotated[int, at_least(0), "Passes of fine-tuning over these sentences; 0: the start alone"] = 8
+    learning_rate: Annotated[Positive, "Adam's rate at the beginning; it falls to zero"] = 2e-2
+    batch_size: Annotated[Count, "Sentences of an update"] = 512
     seed: Seed = 42
 
 
