@@ -2,8 +2,8 @@
 
     python benchmarks/static_speed.py [--sentences N] [--turns N] [--threads N]
 
-All run in this process, in turns, so that a busy machine slows all alike; the times of a turn are divided by those of
-builtin. Times are printed, never asserted.
+All run in this process, in turns; times are processor time, which others on the machine disturb least, and those of a
+turn are divided by those of builtin. Times are printed, never asserted.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def main() -> None:
                 "TF-IDF (scikit-learn, fitted)": tf_idf(sentences),
             }
         )
-        seconds = contest.run(chosen.turns).seconds
+        seconds = contest.run(chosen.turns).processor_seconds
     print(f"{len(sentences):,} sentences, {chosen.threads} thread, largest difference of vectors {difference:.1e}")
     print(f"{'':42} {'sentences/s':>12} {'times builtin':>14}")
     for name, times in seconds.items():
