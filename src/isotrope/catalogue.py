@@ -71,7 +71,7 @@ def describe_distillation() -> list[SettingDescription]:
     """The settings that ``distil`` takes."""
     from isotrope.training.static_student import StaticSettings
 
-    return _described(StaticSettings, "distil")
+    return _described(StaticSettings, "static student")
 
 
 def _described(
