@@ -20,6 +20,7 @@ from isotrope.methods.frame.settings import Settings, describe
 from isotrope.spaces.space_registry import registry as spaces
 from isotrope.training.loop_settings import LoopSettings
 from isotrope.training.pretrain_settings import PretrainSettings
+from isotrope.training.static_student import StaticSettings
 from isotrope.training.tactics.tactic import tactics
 
 DOCS = Path(__file__).parent
@@ -45,7 +46,7 @@ HEAD = """# Settings
 
 This page is written by `make docs` from the code; do not edit it. On the command line a setting is
 `--name value`, with `-` for `_`. In Python it is a keyword argument of `isotrope.train`,
-`isotrope.pretrain` or `isotrope.fit_space`.
+`isotrope.pretrain`, `isotrope.fit_space` or `isotrope.distil`.
 """
 
 
@@ -78,6 +79,8 @@ def settings_page() -> str:
         page = f"[{tactic.card.title}](../methods/{name.replace('-', '_')}.md)"
         parts.append(_section(name, page, table(tactic.Settings)))
     parts.append(_section("Pre-training", _first_line(PretrainSettings), table(PretrainSettings)))
+    about = "The student of [`isotrope distil`](../guides/static.md)."
+    parts.append(_section("Static student", about, table(StaticSettings)))
     for name, method in registry().items():
         changed = ", ".join(f"`{setting}` {value}" for setting, value in method.defaults.items())
         page = f"[{method.card.title}](../methods/{method_page(method).name})"

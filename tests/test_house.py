@@ -19,6 +19,7 @@ from isotrope.methods.frame.settings import Described, Settings, describe
 from isotrope.spaces.space_registry import registry as spaces
 from isotrope.training.loop_settings import LoopSettings
 from isotrope.training.pretrain_settings import PretrainSettings
+from isotrope.training.static_student import StaticSettings
 from isotrope.training.tactics.tactic import tactics
 
 ROOT = Path(__file__).parents[1]
@@ -27,6 +28,8 @@ METHODS = "isotrope.methods."
 
 # A method's name that stands outside its file, and why; each must still be needed.
 NAMES_ELSEWHERE = {
+    ("__init__.py", "distil"): "a verb of the same name",
+    ("cli/flags.py", "distil"): "that verb's command",
     ("demo.py", "simcse"): "the demo trains one method",
     ("methods/frame/masked_language.py", "mlm"): "the term that every paper with masked language modelling logs",
     ("methods/cline.py", "mlm"): "the weight of that term",
@@ -163,6 +166,7 @@ def settings_classes() -> dict[str, type[Settings]]:
         **{name: space.Settings for name, space in spaces().items()},
         "the loop": LoopSettings,
         "pretrain": PretrainSettings,
+        "static student": StaticSettings,
     }
 
 

@@ -1,8 +1,8 @@
 """What is done to finished weights: the mean over runs, and the packing that ships.
 
 python recipes/builtin/weights.py average OUTPUT MODEL…      θ = mean of the models' θ; they must come from one start
-python recipes/builtin/weights.py pack OUTPUT MODEL          8-bit rows with a scale each; the masked-language head goes
-along
+python recipes/builtin/weights.py pack OUTPUT MODEL          8-bit rows with a scale each, of a static student too
+python recipes/builtin/weights.py pack-base OUTPUT MODEL     the same; the masked-language head goes along
 """
 
 from __future__ import annotations

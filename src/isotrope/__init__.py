@@ -19,6 +19,7 @@ _VERBS = (
     "check",
     "compare",
     "complete",
+    "distil",
     "doctor",
     "encode",
     "evaluate",
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
     from isotrope.api import check as check
     from isotrope.api import compare as compare
     from isotrope.api import complete as complete
+    from isotrope.api import distil as distil
     from isotrope.api import doctor as doctor
     from isotrope.api import encode as encode
     from isotrope.api import evaluate as evaluate

@@ -22,14 +22,16 @@ class EncodedFile:
     sentences: int
     dimension: int
     empty_left_out: int
+    precision: str = "float32"
 
     def to_dict(self) -> dict[str, Any]:
-        return {
+        facts = {
             "output": str(self.output),
             "rows": self.sentences,
             "dimension": self.dimension,
             "empty_left_out": self.empty_left_out,
         }
+        return facts if self.precision == "float32" else {**facts, "precision": self.precision}
 
     def rows(self) -> list[dict[str, Any]]:
         return [self.to_dict()]
@@ -47,6 +49,25 @@ class FittedSpace:
 
     def to_dict(self) -> dict[str, Any]:
         return {"space": self.space, "output": str(self.output), "texts": self.texts, "dimension": self.dimension}
+
+    def rows(self) -> list[dict[str, Any]]:
+        return [self.to_dict()]
+
+
+@dataclass(frozen=True)
+class DistilledModel:
+    """The student that ``distil`` wrote."""
+
+    student: str
+    output: Path
+    texts: int
+    vocabulary: int
+    dimension: int
+    encoder: Encoder = field(repr=False)
+
+    def to_dict(self) -> dict[str, Any]:
+        facts = {"student": self.student, "output": str(self.output), "texts": self.texts}
+        return {**facts, "vocabulary": self.vocabulary, "dimension": self.dimension}
 
     def rows(self) -> list[dict[str, Any]]:
         return [self.to_dict()]

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
 from isotrope.answers import (
+    DistilledModel,
     EncodedFile,
     FittedSpace,
     MethodDescription,
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
     from isotrope.training.run import Run
 
 Place = str | os.PathLike[str]
+STUDENTS = ("static",)
 
 
 # ---- methods
@@ -242,16 +244,18 @@ def load(
     device: str | torch.device | None = None,
     language_head: bool = False,
     trust_remote_code: Place | None = None,
+    truncate_dim: int | None = None,
 ) -> Encoder:
-    """An encoder ready to use: "builtin", "builtin-base", a folder or a hub id.
+    """An encoder ready to use: "builtin", "builtin-base", "builtin-static", a folder or a hub id.
 
     ``pooling`` replaces the one stored with the model; a plain Hugging Face folder, which stores none, gets mean
     pooling. ``language_head`` keeps the masked-language head, for methods that train it. Code in a model's folder is
-    never run, unless ``trust_remote_code`` names that folder.
+    never run, unless ``trust_remote_code`` names that folder. ``truncate_dim`` keeps the leading dimensions of its
+    vectors.
     """
     from isotrope.encoders.loading import load as load_encoder
 
-    return load_encoder(name_or_path, pooling, device, language_head, trust_remote_code)
+    return load_encoder(name_or_path, pooling, device, language_head, trust_remote_code, truncate_dim)
 
 
 def encode(
@@ -260,37 +264,61 @@ def encode(
     output: Place,
     columns: Sequence[str] | None = None,
     normalize: bool = False,
+    precision: str = "float32",
+    ranges: Place | None = None,
+    truncate_dim: int | None = None,
 ) -> EncodedFile:
-    """Write the vectors of a file's sentences, one row each, as .npy in float32; empty lines are left out.
+    """Write the vectors of a file's sentences, one row each, as .npy; empty lines are left out.
 
-    For sentences in memory use ``Encoder.encode``.
+    ``precision`` is float32, int8, uint8, binary or ubinary. int8 needs the range of each dimension: that of these
+    vectors, which is written as ``NAME.ranges.npy``, or the one of such a file, given as ``ranges``. ``truncate_dim``
+    keeps the leading dimensions. For sentences in memory use ``Encoder.encode`` and
+    ``isotrope.encoders.precision.quantize``.
     """
     target = Path(output)
     if target.suffix != ".npy":
         raise InputError(f"{target}: vectors are written as .npy.", setting="output")
+    from isotrope.encoders.precision import check_precision
+
+    check_precision(precision)
+    known = None if ranges is None else _ranges(ranges, precision)
     texts = [record.texts[0] for record in read(check_file(text), record_type_named("sentences"), columns)]
     sentences = [sentence for sentence in texts if sentence]
     if not sentences:
         raise InputError(f"{text}: no sentences found.")
     import numpy as np
 
-    vectors = _loaded(encoder).encode(sentences, normalize_embeddings=normalize)
-    with written_file(target) as temporary, open(temporary, "wb") as file:
-        np.save(file, vectors)
-    return EncodedFile(target, len(vectors), vectors.shape[1], len(texts) - len(sentences))
+    from isotrope.encoders.precision import SCALAR, quantize, ranges_of
+
+    subject = _loaded(encoder, truncate_dim=truncate_dim)
+    vectors = subject.encode(sentences, normalize_embeddings=normalize)
+    made = ranges_of(vectors) if precision in SCALAR and known is None else None
+    codes = quantize(vectors, precision, made if known is None else known)
+    written = {target: codes} if made is None else {target.with_suffix(".ranges.npy"): made, target: codes}
+    for place, array in written.items():
+        with written_file(place) as temporary, open(temporary, "wb") as file:
+            np.save(file, array)
+    return EncodedFile(target, len(vectors), vectors.shape[1], len(texts) - len(sentences), precision)
 
 
 def search(
-    encoder: Encoder | Place, text: Place, query: str, top: int = 5, columns: Sequence[str] | None = None
+    encoder: Encoder | Place,
+    text: Place,
+    query: str,
+    top: int = 5,
+    columns: Sequence[str] | None = None,
+    truncate_dim: int | None = None,
 ) -> list[Hit]:
     """The ``top`` sentences of a file that are nearest to a query by cosine.
 
-    The vectors are cached next to the file, and computed again when the text or the model changes.
+    The vectors are cached next to the file, and computed again when the text or the model changes. ``truncate_dim``
+    keeps their leading dimensions.
     """
     check_file(text)
     from isotrope.search.exact import index_file
 
-    return index_file(_loaded(encoder), text, None if columns is None else list(columns)).search([query], top)[0]
+    subject = _loaded(encoder, truncate_dim=truncate_dim)
+    return index_file(subject, text, None if columns is None else list(columns)).search([query], top)[0]
 
 
 def complete(encoder: Encoder | Place, concept: str, relation: str, top: int = 5) -> list[Completion]:
@@ -360,6 +388,60 @@ def fit_space(
     return FittedSpace(name, target, len(found), mapped.dimension, mapped)
 
 
+@overload
+def distil(
+    encoder: Encoder | Place,
+    texts: Place | Sequence[str],
+    output: None = None,
+    to: str = "static",
+    *,
+    columns: Sequence[str] | None = None,
+    **settings: Any,
+) -> Encoder: ...
+@overload
+def distil(
+    encoder: Encoder | Place,
+    texts: Place | Sequence[str],
+    output: Place,
+    to: str = "static",
+    *,
+    columns: Sequence[str] | None = None,
+    **settings: Any,
+) -> DistilledModel: ...
+def distil(
+    encoder: Encoder | Place,
+    texts: Place | Sequence[str],
+    output: Place | None = None,
+    to: str = "static",
+    *,
+    columns: Sequence[str] | None = None,
+    **settings: Any,
+) -> Encoder | DistilledModel:
+    """A small student of an encoder, learned from sentences without labels (a list or a file).
+
+    ``to``: "static" is a table of token vectors, and a sentence is the mean of its rows: many times faster, and blind
+    to word order. For a student with layers train the method distil. With ``output`` the student is saved there, as
+    sentence-transformers' StaticEmbedding, and the result says what was written.
+    """
+    if to not in STUDENTS:
+        raise InputError(f"to is {' or '.join(STUDENTS)}; '{to}' was given.", setting="to")
+    if isinstance(texts, str | os.PathLike):
+        check_file(texts)
+    from isotrope.encoders.saving import check_target
+    from isotrope.methods.frame.settings import check, resolve
+    from isotrope.training.static_student import StaticSettings, distil_static
+
+    (chosen,) = resolve(settings, StaticSettings)
+    check(chosen)
+    target = None if output is None else check_target(output)
+    found = _sentences(texts, columns)
+    student = distil_static(_loaded(encoder), found, chosen)
+    if target is None:
+        return student
+    student.save(target)
+    return DistilledModel(to, target, len(found), len(student.tokenizer), student.dimension, student)
+
+
 # ---- judging
 
 
@@ -379,6 +461,7 @@ def evaluate(
     protocol: str | None = None,
     tasks: Sequence[str] | None = None,
     lang: str | None = None,
+    truncate_dim: int | None = None,
 ) -> Results:
     """Judge an encoder (or a run folder, or several runs) by a suite, by several ("sts,transfer"), or by "all".
 
@@ -389,6 +472,7 @@ def evaluate(
     with candidates of answers. ``aggregation`` (all, mean or wmean) is how STS12–16 join their subsets. ``baselines``:
     TF-IDF, BM25 and random vectors, computed on the same texts, stand in the table. ``protocol`` is the
     classifier of transfer and probing, ``tasks`` some of their tasks, ``lang`` another language of sts.
+    ``truncate_dim`` keeps the leading dimensions of all vectors.
 
     ``against``: other encoders; for each there is a verdict, by a paired bootstrap of the test items. Several runs of
     one method, given as a folder of runs, as a list, or joined by commas, stand for one encoder, and the verdict then
@@ -406,7 +490,7 @@ def evaluate(
     some = None if tasks is None else tuple(tasks)
     suited = {"test": test, "baselines": baselines, "protocol": protocol, "tasks": some, "lang": lang}
     options = Options(data_dir, texts, columns, aggregation, drawn, **suited)  # type: ignore[arg-type]
-    return judge_models(encoder, suite, options, others, pooling, leaks)
+    return judge_models(encoder, suite, options, others, pooling, leaks, truncate_dim)
 
 
 def report(
@@ -664,12 +748,27 @@ def _check_output(output: Place | None, resume: bool) -> None:
         check_run_folder(output, resume)
 
 
-def _loaded(encoder: Encoder | Place, pooling: str | None = None) -> Encoder:
+def _loaded(encoder: Encoder | Place, pooling: str | None = None, truncate_dim: int | None = None) -> Encoder:
     if isinstance(encoder, str | os.PathLike):
-        return load(encoder, pooling)
+        return load(encoder, pooling, truncate_dim=truncate_dim)
     if pooling is not None:
         raise InputError("The pooling of an encoder in memory is fixed; load it with the pooling you want.")
-    return encoder
+    if truncate_dim is None:
+        return encoder
+    from isotrope.encoders.truncation import truncated
+
+    return truncated(encoder, truncate_dim)
+
+
+def _ranges(place: Place, precision: str) -> Any:
+    import numpy as np
+
+    if not precision.endswith("int8"):
+        raise InputError(f"ranges belong to int8 and uint8; precision is {precision}.", setting="ranges")
+    try:
+        return np.load(check_readable(place), allow_pickle=False)
+    except (ValueError, EOFError) as error:
+        raise InputError(f"{place}: no array of ranges, as encode writes one next to int8 vectors.") from error
 
 
 def _space(name: str, settings: Mapping[str, Any]) -> Space[Any]:

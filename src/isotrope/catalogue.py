@@ -67,6 +67,13 @@ def describe_pretraining() -> list[SettingDescription]:
     return _described(PretrainSettings, "pretrain")
 
 
+def describe_distillation() -> list[SettingDescription]:
+    """The settings that ``distil`` takes."""
+    from isotrope.training.static_student import StaticSettings
+
+    return _described(StaticSettings, "static student")
+
+
 def _described(
     settings: type[Settings], owner: str, defaults: Mapping[str, Any] | None = None
 ) -> list[SettingDescription]:

@@ -66,14 +66,14 @@ def test_weights_that_do_not_fit_are_refused(tiny: Path, tmp_path: Path) -> None
         isotrope.load(tmp_path / "packed")
 
 
-@pytest.mark.parametrize("name", ["builtin", "builtin-base"])
-def test_the_shipped_encoders_load_and_know_english(name: str) -> None:
+@pytest.mark.parametrize(("name", "dimension"), [("builtin", 384), ("builtin-base", 384), ("builtin-static", 256)])
+def test_the_shipped_encoders_load_and_know_english(name: str, dimension: int) -> None:
     encoder = isotrope.load(name)
     near, far = encoder.similarity(
         "A man is playing a guitar.", ["Someone plays an instrument.", "The stock market fell today."]
     )[0]
     assert near > far + 0.1
-    assert encoder.dimension == 384
+    assert encoder.dimension == dimension
 
 
 def test_the_base_predicts_a_hidden_word() -> None:
@@ -87,4 +87,7 @@ def test_the_base_predicts_a_hidden_word() -> None:
 
 def test_the_shipped_files_stay_small() -> None:
     folder = Path(isotrope.__file__).parent / "encoders" / "builtin"
-    assert sum(file.stat().st_size for file in folder.rglob("*") if file.is_file()) < 40_000_000
+    limits = {"builtin": 20_000_000, "builtin-base": 20_000_000, "builtin-static": 8_000_000}
+    for name, limit in limits.items():
+        assert sum(file.stat().st_size for file in (folder / name).iterdir()) < limit
+    assert {place.name for place in folder.iterdir()} == {*limits}

@@ -109,7 +109,10 @@ Pooling = Annotated[
         show_default="auto",
     ),
 ]
-Model = Annotated[str, typer.Argument(metavar="MODEL", help="A folder, a hub id, builtin or builtin-base.")]
+TruncateDim = Annotated[int | None, typer.Option(help="Leading dimensions to keep; default: all of them.")]
+Model = Annotated[
+    str, typer.Argument(metavar="MODEL", help="A folder, a hub id, or builtin, builtin-base, builtin-static.")
+]
 
 
 @app.callback(invoke_without_command=True)

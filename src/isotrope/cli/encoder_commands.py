@@ -1,4 +1,4 @@
-"""Commands that use an encoder: encode, search, complete, fit-space."""
+"""Commands that use an encoder: encode, search, complete, fit-space, distil."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from isotrope.cli.answer_output import print_answer, print_rows
-from isotrope.cli.application import FREE, Columns, Command, Json, Model, Pooling, app
+from isotrope.cli.application import FREE, Columns, Command, Json, Model, Pooling, TruncateDim, app
 from isotrope.cli.options import parse_settings, split_names
 
 Top = Annotated[int, typer.Option(help="How many are shown.")]
@@ -21,12 +21,18 @@ def encode(
     output: Annotated[Path, typer.Option(help="Where the vectors are written (.npy).")],
     columns: Columns = None,
     normalize: Annotated[bool, typer.Option("--normalize", help="Scale each vector to unit length.")] = False,
+    precision: Annotated[str, typer.Option(help="float32, int8, uint8, binary or ubinary.")] = "float32",
+    ranges: Annotated[
+        Path | None, typer.Option(help="Ranges for int8 that an earlier call wrote; default: those of these vectors.")
+    ] = None,
+    truncate_dim: TruncateDim = None,
     as_json: Json = False,
 ) -> None:
-    """Write the vectors of a file's sentences, one row each, float32."""
+    """Write the vectors of a file's sentences, one row each."""
     import isotrope
 
-    print_answer(isotrope.encode(encoder, text, output, split_names(columns), normalize), as_json)
+    names = split_names(columns)
+    print_answer(isotrope.encode(encoder, text, output, names, normalize, precision, ranges, truncate_dim), as_json)
 
 
 @app.command(cls=Command)
@@ -36,12 +42,13 @@ def search(
     query: Annotated[str, typer.Argument(help="What to look for.")],
     top: Top = 5,
     columns: Columns = None,
+    truncate_dim: TruncateDim = None,
     as_json: Json = False,
 ) -> None:
     """Find the sentences nearest to a query."""
     import isotrope
 
-    hits = isotrope.search(encoder, text, query, top, split_names(columns))
+    hits = isotrope.search(encoder, text, query, top, split_names(columns), truncate_dim)
     rows = [{"score": round(hit.score, 4), "line": hit.line, "text": hit.text} for hit in hits]
     print_rows(rows, rows, as_json)
 
@@ -81,3 +88,21 @@ def fit_space(
     settings = parse_settings(context.args)
     fitted = isotrope.fit_space(name, encoder, texts, output, pooling=pooling, columns=split_names(columns), **settings)
     print_answer(fitted, as_json)
+
+
+@app.command(cls=Command, context_settings=FREE)
+def distil(
+    context: typer.Context,
+    encoder: Model,
+    texts: Annotated[Path, typer.Argument(metavar="TEXT", help="A file of sentences; no labels are used.")],
+    output: Annotated[Path, typer.Option(help="A new folder for the student.")],
+    to: Annotated[str, typer.Option(help="static: a table of token vectors, read out by its mean.")] = "static",
+    columns: Columns = None,
+    as_json: Json = False,
+) -> None:
+    """Make a small, fast student of an encoder. Any setting of the student can be given as --SETTING VALUE."""
+    import isotrope
+
+    settings = parse_settings(context.args)
+    student = isotrope.distil(encoder, texts, output, to, columns=split_names(columns), **settings)
+    print_answer(student, as_json)

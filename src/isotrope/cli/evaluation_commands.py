@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from isotrope.cli.answer_output import print_answer, print_rows
-from isotrope.cli.application import PRINTED, Columns, Command, Json, Model, app
+from isotrope.cli.application import PRINTED, Columns, Command, Json, Model, TruncateDim, app
 from isotrope.cli.options import split_names
 from isotrope.json_text import json_text
 from isotrope.terminal import show
@@ -66,6 +66,7 @@ def evaluate(
     ] = None,
     lang: Annotated[str | None, typer.Option(help="Another language for sts: zh.")] = None,
     pooling: Annotated[str | None, typer.Option(help="For a plain Hugging Face folder, which stores none.")] = None,
+    truncate_dim: TruncateDim = None,
     leaks: Annotated[
         bool, typer.Option("--leaks/--no-leaks", help="Mark scores whose test items stand in the training text.")
     ] = True,
@@ -92,6 +93,7 @@ def evaluate(
         protocol=protocol,
         tasks=split_names(tasks),
         lang=lang,
+        truncate_dim=truncate_dim,
     )
     if json_file == PRINTED:
         print(json_text(results.to_dict()))

@@ -62,10 +62,11 @@ def _free_settings(command: str) -> set[str]:
     """Nothing where the methods are not imported yet: the error came before them and names none of their settings."""
     if "isotrope.methods.frame.method_registry" not in sys.modules:
         return set()
-    from isotrope.catalogue import all_cards, describe_pretraining, describe_settings
+    from isotrope.catalogue import all_cards, describe_distillation, describe_pretraining, describe_settings
 
-    if command == "pretrain":
-        return {setting.name for setting in describe_pretraining()}
+    own_settings = {"pretrain": describe_pretraining, "distil": describe_distillation}
+    if command in own_settings:
+        return {setting.name for setting in own_settings[command]()}
     cards = [card for card in all_cards() if card.kind == KINDS.get(command)]
     settings = [setting for card in cards for setting in describe_settings(card.name)]
     own = {card.name for card in cards}

@@ -21,6 +21,7 @@ from isotrope.encoders.modes import evaluating
 from isotrope.encoders.parts.part import VectorPart
 from isotrope.encoders.parts.token_weights import TokenWeighting
 from isotrope.encoders.pooling import Pooling
+from isotrope.encoders.truncation import check_width
 from isotrope.encoders.word_vectors import StaticVectors
 from isotrope.errors import InputError
 from isotrope.progress import bar
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
 
 Vectors = npt.NDArray[np.float32]
 TOKEN_BUDGET = {"cpu": 1024, "cuda": 65_536}  # tokens in one forward; small fits a CPU's cache
+TABLE_BUDGET = 131_072  # tokens in one lookup of a table of word vectors
+Group = tuple[npt.NDArray[np.int64], torch.Tensor]
 
 
 def plan(lengths: Lengths, budget: int, rows: int | None = None) -> Iterator[npt.NDArray[np.int64]]:
@@ -247,29 +250,27 @@ class Encoder(nn.Module):
         show_progress_bar: bool | None = None,
         convert_to_numpy: bool = True,
         convert_to_tensor: bool = False,
+        truncate_dim: int | None = None,
     ) -> Any:
         """Vectors of ``texts``, float32, in the order given; one text gives one vector.
 
         Everything is tokenized first, sorted by true length and cut into batches of about equal work; ``batch_size``
         only caps the rows of one. The result does not depend on batch or order beyond rounding (1e-5). A model whose
-        vectors are NaN or infinite is refused at the first batch that has one.
+        vectors are NaN or infinite is refused at the first batch that has one. ``truncate_dim`` keeps the leading
+        dimensions, before a vector is normalized.
         """
         single = isinstance(texts, str)
         rows = _checked(texts)
         if batch_size is not None and batch_size < 1:
             raise InputError(f"batch_size must be at least 1, not {batch_size}.")
-        vectors = np.empty((len(rows), self.dimension), dtype=np.float32)
+        width = self.dimension if truncate_dim is None else check_width(truncate_dim, self.dimension)
+        vectors = np.empty((len(rows), width), dtype=np.float32)
         prompted = [self.prompt + text for text in rows] if self.prompt else rows
         flat, lengths = self.text_tokenizer.flat(prompted)
-        ends = np.cumsum(lengths)
-        budget = TOKEN_BUDGET.get(self.device.type, TOKEN_BUDGET["cuda"])
-        extra = len(self.text_tokenizer.start) + len(self.text_tokenizer.suffix)
         show = len(rows) > 2000 and None if show_progress_bar is None else show_progress_bar
         with evaluating(self), bar("encoding", len(rows), show=show) as advance:
-            for group in plan(np.minimum(lengths + extra, self.max_length), budget, batch_size):
-                whole = [flat[ends[i] - lengths[i] : ends[i]].tolist() for i in group]
-                tokens = self.text_tokenizer.rows(whole, self.max_length)
-                output = self(tokens.to(self.device)).float()
+            for group, output in self._outputs(flat, lengths, batch_size):
+                output = output[:, :width]
                 if normalize_embeddings:
                     output = nn.functional.normalize(output, dim=-1)
                 vectors[group] = found = output.cpu().numpy()
@@ -277,6 +278,33 @@ class Encoder(nn.Module):
                 advance(len(group))
         result = vectors[0] if single else vectors
         return torch.from_numpy(result) if convert_to_tensor or not convert_to_numpy else result
+
+    def _outputs(self, flat: npt.NDArray[np.int32], lengths: Lengths, rows: int | None) -> Iterator[Group]:
+        """Row indices and their vectors, group by group."""
+        extra, ends = len(self.text_tokenizer.start) + len(self.text_tokenizer.suffix), np.cumsum(lengths)
+        if self._is_mean_of_rows and not extra and lengths.max(initial=0) <= self.max_length:
+            yield from self._row_means(flat, lengths, rows)
+            return
+        budget = TOKEN_BUDGET.get(self.device.type, TOKEN_BUDGET["cuda"])
+        for group in plan(np.minimum(lengths + extra, self.max_length), budget, rows):
+            whole = [flat[ends[i] - lengths[i] : ends[i]].tolist() for i in group]
+            yield group, self(self.text_tokenizer.rows(whole, self.max_length).to(self.device)).float()
+
+    @property
+    def _is_mean_of_rows(self) -> bool:
+        plain = self.pooling.modes == ("mean",) and not self.pooling.needs_all_layers and self.token_weights is None
+        return plain and type(self.backbone) is StaticVectors
+
+    def _row_means(self, flat: npt.NDArray[np.int32], lengths: Lengths, rows: int | None) -> Iterator[Group]:
+        """The same of a table: neither sorted nor padded."""
+        table, ends = cast(StaticVectors, self.backbone), np.cumsum(lengths)
+        size = rows or max(TABLE_BUDGET * len(lengths) // max(len(flat), 1), 1)
+        for start in range(0, len(lengths), size):
+            group = np.arange(start, min(start + size, len(lengths)))
+            before, after = ends[start] - lengths[start], ends[group[-1]]
+            ids = torch.from_numpy(flat[before:after]).to(self.device).long()
+            starts = torch.from_numpy(ends[group] - lengths[group] - before).to(self.device)
+            yield group, self._finish(table.means(ids, starts)).float()
 
     def similarity(self, a: Any, b: Any) -> npt.NDArray[np.float32]:
         """Cosines [rows of a, rows of b]; both are texts or vectors."""

@@ -18,10 +18,11 @@ from isotrope.encoders.packed import WEIGHTS, read_packed
 from isotrope.encoders.read_out import named
 from isotrope.encoders.remote_code import named_as_trusted, trusting
 from isotrope.encoders.stored_files import loaded_by_others
+from isotrope.encoders.truncation import truncated
 from isotrope.encoders.vector_table import read_table
 from isotrope.errors import InputError
 
-BUILTIN = ("builtin", "builtin-base")
+BUILTIN = ("builtin", "builtin-base", "builtin-static")
 HUB_FILES = ("*.json", "*.safetensors", "*.txt", "*.model")
 
 
@@ -31,13 +32,15 @@ def load(
     device: str | torch.device | None = None,
     language_head: bool = False,
     trust_remote_code: str | os.PathLike[str] | None = None,
+    truncate_dim: int | None = None,
 ) -> Encoder:
     """An encoder ready to use.
 
     ``pooling`` replaces the one stored with the model (auto: it does not); a plain Hugging Face folder, which stores
     none, gets mean pooling. ``language_head`` keeps the masked-language head, for methods that train it. A file is read
     as word vectors (GloVe, word2vec or fastText text); an encoder is their mean. Code in a model's folder is never run,
-    unless ``trust_remote_code`` names that folder (remote_code.py).
+    unless ``trust_remote_code`` names that folder (remote_code.py). ``truncate_dim`` keeps the leading dimensions of
+    its vectors.
     """
     file, chosen = Path(name_or_path).expanduser(), named(pooling)
     if str(name_or_path) not in BUILTIN and file.is_file():
@@ -49,7 +52,8 @@ def load(
         with trusting(folder if trusted else None):
             encoder = read(folder, chosen, language_head)
         check_runs(folder, encoder)
-    return encoder.to(torch.device(device) if device is not None else default_device()).eval()
+    placed = encoder.to(torch.device(device) if device is not None else default_device())
+    return truncated(placed, truncate_dim).eval()
 
 
 def check_runs(folder: Path, encoder: Encoder) -> None:

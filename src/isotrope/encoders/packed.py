@@ -17,6 +17,7 @@ from torch import Tensor
 from isotrope.encoders.config_check import check_config
 from isotrope.encoders.encoder import Encoder
 from isotrope.encoders.language_head import MissingHeadError
+from isotrope.encoders.parts.static_embedding import check_read_out
 from isotrope.encoders.quiet import quiet
 from isotrope.encoders.read_out import RAW, is_raw
 from isotrope.encoders.remote_code import is_trusted
@@ -24,11 +25,14 @@ from isotrope.encoders.stored_fields import Fields
 from isotrope.encoders.stored_files import REPAIR, loaded_by_others, read_tensors
 from isotrope.encoders.stored_tokenizer import check_vocabulary, read_tokenizer
 from isotrope.encoders.weights_check import check_size
+from isotrope.encoders.word_vectors import StaticVectors
 from isotrope.errors import InputError
 from isotrope.files import write_json, written_folder
+from isotrope.tokens.word_vocabulary import word_tokenizer
 
 WEIGHTS = "packed.safetensors"
 SCALE = ".scale"
+TABLE = "embedding.weight"
 
 
 def pack_weights(weights: dict[str, Tensor]) -> dict[str, Tensor]:
@@ -58,6 +62,9 @@ def unpack_weights(packed: dict[str, Tensor]) -> dict[str, Tensor]:
 
 def write_packed(encoder: Encoder, folder: Path) -> None:
     """Write a folder with packed weights, the tokenizer and the facts, and the masked-language head if there is one."""
+    if isinstance(encoder.backbone, StaticVectors):
+        _write_table(encoder, encoder.backbone, folder)
+        return
     model = encoder.language_model or encoder.backbone
     weights = {name: tensor for name, tensor in model.state_dict().items() if name not in _tied(model)}
     with written_folder(folder) as temporary:
@@ -77,6 +84,8 @@ def write_packed(encoder: Encoder, folder: Path) -> None:
 def read_packed(folder: Path, pooling: str | None, language_head: bool) -> Encoder:
     """The encoder of a packed folder, in float32."""
     facts = Fields.of(folder / "isotrope.json")
+    if "head" not in facts.facts:
+        return _read_table(folder, pooling, language_head, dict(facts.facts))
     headed, length, stored = facts.flag("head"), facts.count("max_length"), facts.word("pooling")
     if language_head and not headed:
         raise MissingHeadError(f"{folder.name} holds no masked-language head; start from builtin-base.")
@@ -136,6 +145,28 @@ def _misfits(model: Any, weights: dict[str, Tensor]) -> tuple[set[str], set[str]
     wrong = {name for name, shape in own.items() if name in weights and weights[name].shape != shape}
     drawn = {name for name, _ in model.named_parameters() if name not in weights and not name.startswith("pooler.")}
     return (drawn - _tied(model)) | wrong, weights.keys() - own.keys()
+
+
+def _write_table(encoder: Encoder, table: StaticVectors, folder: Path) -> None:
+    """Of a table of word vectors: its rows and its tokenizer; there is no config.json."""
+    if len(encoder.parts):
+        raise InputError("A table with modules after its mean cannot be packed.")
+    with written_folder(folder) as temporary:
+        save_file(pack_weights({TABLE: table.table.weight}), temporary / WEIGHTS)
+        encoder.tokenizer.backend_tokenizer.save(str(temporary / "tokenizer.json"), pretty=False)
+        write_json(temporary / "isotrope.json", {**encoder.facts, "pooling": encoder.pooling.name})
+
+
+def _read_table(folder: Path, pooling: str | None, language_head: bool, facts: dict[str, Any]) -> Encoder:
+    from tokenizers import Tokenizer
+
+    check_read_out(Path(folder.name), pooling, language_head)
+    weights = unpack_weights(_whole(folder))
+    if TABLE not in weights:
+        raise InputError(f"{folder / WEIGHTS}: {TABLE}, the table of word vectors, is not in it; {REPAIR}.")
+    with loaded_by_others(folder / "tokenizer.json", "the tokenizer"):
+        tokenizer = word_tokenizer(Tokenizer.from_file(str(folder / "tokenizer.json")))
+    return Encoder(StaticVectors(weights[TABLE]), tokenizer, facts=facts)
 
 
 def _tied(model: Any) -> set[str]:

@@ -11,6 +11,7 @@ from typing import Any
 
 from isotrope.encoders.encoder import Encoder
 from isotrope.encoders.loading import BUILTIN, find_folder, load
+from isotrope.encoders.truncation import truncated
 from isotrope.errors import InputError
 
 Place = str | os.PathLike[str]
@@ -26,14 +27,14 @@ class JudgedModel:
     runs: tuple[Encoder | Place, ...]
     labels: tuple[str, ...]
 
-    def opened(self, number: int, pooling: str | None = None) -> Encoder:
+    def opened(self, number: int, pooling: str | None = None, truncate_dim: int | None = None) -> Encoder:
         """The encoder of a run."""
         run = self.runs[number]
         if not isinstance(run, Encoder):
-            return load(run, pooling)
+            return load(run, pooling, truncate_dim=truncate_dim)
         if pooling is not None:
             raise InputError("The pooling of an encoder in memory is fixed; load it with the pooling you want.")
-        return run
+        return truncated(run, truncate_dim)
 
     def place(self, number: int) -> Place | None:
         run = self.runs[number]

@@ -24,15 +24,17 @@ def judge_models(
     against: Sequence[Given] = (),
     pooling: str | None = None,
     leaks: bool = True,
+    truncate_dim: int | None = None,
 ) -> Results:
     """The results of a model, or of each of its runs, and a verdict for each suite and each other model."""
     planned, left_out = plan_suites(suites, options)
     model, *others = find_models([encoder, *against])
-    runs = [_judged(model, number, planned, left_out, pooling, leaks) for number in range(len(model.runs))]
+    form = (pooling, truncate_dim)
+    runs = [_judged(model, number, planned, left_out, form, leaks) for number in range(len(model.runs))]
     results = _together(model, runs, left_out)
     verdicts: list[Verdict] = []
     for other in others:
-        other_runs = [_judged(other, number, planned, {}, pooling, False) for number in range(len(other.runs))]
+        other_runs = [_judged(other, number, planned, {}, form, False) for number in range(len(other.runs))]
         verdicts += _verdicts(model, other, runs, other_runs, options.seed)
     if others and not verdicts:
         names = ", ".join(one.name for one in planned)
@@ -45,13 +47,13 @@ def _judged(
     number: int,
     planned: Sequence[PlannedSuite],
     left_out: dict[str, str],
-    pooling: str | None,
+    form: tuple[str | None, int | None],
     leaks: bool,
 ) -> Found:
-    place = model.place(number) if pooling is None else None
+    place = model.place(number) if form == (None, None) else None
     own = [replace(one, options=replace(one.options, model=place)) for one in planned]
     with labelled(model.labels[number]):
-        found = run_suites(model.opened(number, pooling), own, left_out)
+        found = run_suites(model.opened(number, *form), own, left_out)
         return mark_leaks(found, own, model.place(number)) if leaks else found
 
 

@@ -112,6 +112,9 @@ class AnglE(Method[AnglESettings]):
         numbers = {name: batch[name].values for name in ("scores", "positive")}
         return {"first": first, "second": second, **numbers}
 
+    def nested_vectors(self) -> tuple[str, ...]:
+        return "first", "second"
+
     def loss(self, representations: dict[str, Tensor], generator: torch.Generator) -> dict[str, Tensor]:
         first, second, scores = (representations[name] for name in ("first", "second", "scores"))
         pair = torch.arange(len(scores), device=scores.device)

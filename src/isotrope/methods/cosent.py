@@ -93,6 +93,9 @@ class CoSENT(Method[CoSENTSettings]):
         first, second = self.encoder.embed(batch["first"], batch["second"])
         return {"first": first, "second": second, "scores": batch["scores"].values}
 
+    def nested_vectors(self) -> tuple[str, ...]:
+        return "first", "second"
+
     def loss(self, representations: dict[str, Tensor], generator: torch.Generator) -> dict[str, Tensor]:
         cosines = cosine_similarity(representations["first"], representations["second"])
         return {"ranking": cosent(cosines, representations["scores"], self.settings.scale)}

@@ -124,6 +124,9 @@ class DeCLUTR(Method[DeCLUTRSettings]):
             "positives": positives.unflatten(0, (*shape, self.spans.positives)).mean(dim=2),
         }
 
+    def nested_vectors(self) -> tuple[str, ...]:
+        return "anchors", "positives"
+
     def loss(self, representations: dict[str, Tensor], generator: torch.Generator) -> dict[str, Tensor]:
         anchors, positives = (representations[name].flatten(0, 1) for name in ("anchors", "positives"))
         return {"contrastive": nt_xent(anchors, positives, self.settings.temperature)}

@@ -80,6 +80,9 @@ class QuickThoughts(Method[QuickThoughtsSettings]):
     def _second(self) -> Encoder:
         return cast(Encoder, cast(Trained, self.tower["second"]).module)
 
+    def nested_vectors(self) -> tuple[str, ...]:
+        return "first", "second"
+
     def loss(self, representations: dict[str, Tensor], generator: torch.Generator) -> dict[str, Tensor]:
         first, second, places = (representations[name] for name in ("first", "second", "places"))
         window, temperature = self.settings.window, self.settings.temperature

@@ -121,6 +121,9 @@ class SBERT(Method[SBERTSettings]):
         found = dict(zip((first, *others), vectors, strict=True))
         return {**found, "wanted": batch["wanted"].values} if "wanted" in batch else found
 
+    def nested_vectors(self) -> tuple[str, ...]:
+        return () if "classifier" in self.tower else TEXTS
+
     def loss(self, representations: dict[str, Tensor], generator: torch.Generator) -> dict[str, Tensor]:
         u, v = representations["first"], representations["second"]
         if self.form == "triplet":

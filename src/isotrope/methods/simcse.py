@@ -144,6 +144,9 @@ class SimCSE(DropoutPair[UnsupervisedSettings]):
         first, second = embed_pairs(self, batch["first"], [batch["second"]])
         return {"first": self.read(first), "second": self.read(second, second=True)}
 
+    def nested_vectors(self) -> tuple[str, ...]:
+        return self.without_lost_head("first", "second")
+
     def loss(self, representations: dict[str, Tensor], generator: torch.Generator) -> dict[str, Tensor]:
         views = OneWay(representations["first"], representations["second"])
         return pair_loss(self.settings, views, temperature_of(self), generator)
@@ -190,6 +193,9 @@ class SupervisedSimCSE(HeadedContrast[SupervisedSettings]):
         anchor, *others = embed_pairs(self, batch["anchor"], [batch[field] for field in list(batch.views)[1:]])
         read = [self.read(anchor), *(self.read(part, second=True) for part in others)]
         return dict(zip(batch.views, read, strict=True))
+
+    def nested_vectors(self) -> tuple[str, ...]:
+        return self.without_lost_head(*self.shared_views)
 
     def loss(self, representations: dict[str, Tensor], generator: torch.Generator) -> dict[str, Tensor]:
         negatives = representations.get("negative")

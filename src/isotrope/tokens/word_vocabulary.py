@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -78,6 +79,14 @@ def table_words(words: Sequence[str]) -> Any:
         ]
     )
     return word_tokenizer(known)
+
+
+def bare_tokenizer(backend: Any) -> Any:
+    """A copy that puts no special tokens around a text, and neither cuts nor pads it: for a mean of token vectors."""
+    from tokenizers import Tokenizer
+
+    facts = json.loads(backend.to_str())
+    return Tokenizer.from_str(json.dumps({**facts, "post_processor": None, "truncation": None, "padding": None}))
 
 
 def word_tokenizer(backend: Any) -> Any:

@@ -19,6 +19,7 @@ from isotrope.data.corpus import Corpus
 from isotrope.data.held_out import hold_out
 from isotrope.errors import InputError
 from isotrope.methods.frame.combined import Added, Combined
+from isotrope.methods.frame.matryoshka import parse_widths
 from isotrope.methods.frame.own_task import OwnTask
 from isotrope.training.feeds import CorpusFeed
 from isotrope.training.held_out_task import chooses_itself
@@ -91,7 +92,7 @@ def _combine(plan: Plan, opened: Opened, settings: LoopSettings) -> Combined:
         Added(auxiliary(auxiliary.added_settings(), opened.encoder, settings.max_length), weight)
         for auxiliary, weight in plan.active
     ]
-    return Combined(method, added)
+    return Combined(method, added, parse_widths(settings.matryoshka))
 
 
 def _test_sets(plan: Plan, opened: Opened, combined: Combined) -> Mapping[str, Corpus]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated
 
+from isotrope.methods.frame.matryoshka import parse_widths
 from isotrope.methods.frame.settings import Count, OneOf, Positive, Settings, Weight, above, at_least
 
 PRECISIONS = ("auto", "float32", "bfloat16", "float16")
@@ -43,6 +44,9 @@ class LoopSettings(Settings):
     chunk_size: Annotated[
         int | None, at_least(1), "Records in one forward: large batches in small memory, same gradient"
     ] = None
+    matryoshka: Annotated[
+        str | None, "Widths, as in 64,128: the objective is added at each of them, so that vectors can be cut there"
+    ] = None
     logging_steps: Annotated[Count, "Updates between two lines of the log"] = 10
     eval_steps: Annotated[Count, "Updates between two evaluations, each with a checkpoint"] = 100
     patience: Annotated[int | None, at_least(1), "Evaluations without a better score before stopping"] = None
@@ -53,6 +57,9 @@ class LoopSettings(Settings):
     seed: Seed = 42
     precision: Annotated[str, OneOf(*PRECISIONS), "auto: bfloat16 on a GPU that has it, float32 elsewhere"] = "auto"
     report_to: Annotated[str, OneOf(*TRACKERS), "Tracker that the log goes to as well"] = "none"
+
+    def rules(self) -> None:
+        parse_widths(self.matryoshka)
 
     @property
     def draw_seed(self) -> int:

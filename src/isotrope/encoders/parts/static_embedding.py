@@ -18,7 +18,7 @@ from isotrope.encoders.parts.part import Backbone, Part
 from isotrope.encoders.stored_files import REPAIR, TENSORS, gist
 from isotrope.encoders.word_vectors import Concepts, StaticVectors
 from isotrope.errors import InputError
-from isotrope.tokens.word_vocabulary import word_tokenizer
+from isotrope.tokens.word_vocabulary import bare_tokenizer, word_tokenizer
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -88,9 +88,9 @@ def _table_and_tokenizer(place: Path) -> tuple[StaticVectors, Any]:
         raise InputError(
             f"{place}: {TENSORS} holds no table (embedding.weight) with a row for each token of {TOKENIZER}."
         )
-    vectors = vectors.float()
+    vectors, tokenizer = vectors.float(), word_tokenizer(bare_tokenizer(backend))  # nobody frames a text for a mean
     if "relations" not in tensors:
-        return StaticVectors(vectors), word_tokenizer(backend)
+        return StaticVectors(vectors), tokenizer
     if tensors["relations"].shape != (len(names), vectors.shape[1], vectors.shape[1]):
         raise InputError(f"{place}: {TENSORS} holds relations that do not fit its table.")
-    return Concepts(vectors, names, tensors["relations"].float()), word_tokenizer(backend)
+    return Concepts(vectors, names, tensors["relations"].float()), tokenizer

@@ -15,6 +15,7 @@ from isotrope.encoders.encoder import Encoder
 from isotrope.errors import InputError
 from isotrope.methods.frame.auxiliary import Auxiliary
 from isotrope.methods.frame.batch import Batch, View
+from isotrope.methods.frame.matryoshka import base_term, check_widths, nested_terms
 from isotrope.methods.frame.method import Method
 from isotrope.methods.frame.own_task import OwnTask
 from isotrope.tokens.padded import Tokens
@@ -32,9 +33,10 @@ class Added:
 class Combined(nn.Module):
     """L = L_method + Σ weight · L_auxiliary. An auxiliary reads the method's shared views in a forward of its own."""
 
-    def __init__(self, method: Method[Any], added: Sequence[Added] = ()) -> None:
+    def __init__(self, method: Method[Any], added: Sequence[Added] = (), widths: Sequence[int] = ()) -> None:
         super().__init__()
         self.method = method
+        self.widths = check_widths(widths, method)
         self.auxiliaries = nn.ModuleList([one.auxiliary for one in added])
         self.added = tuple(added)
         if added and not method.shared_views:
@@ -83,7 +85,7 @@ class Combined(nn.Module):
         return {name: torch.cat([each[name] for each in found]) for name in found[0]}
 
     def loss(self, representations: dict[str, Tensor], generator: torch.Generator) -> dict[str, Tensor]:
-        terms = self.method.loss(representations, generator)
+        terms = nested_terms(self.method, representations, generator, self.widths)
         for one in self.added:
             terms = {**terms, **one.auxiliary.loss(representations, generator)}
         return terms
@@ -94,7 +96,7 @@ class Combined(nn.Module):
         for one in self.added:
             shares = one.auxiliary.weights()
             weights |= {term: one.weight * shares.get(term, 1.0) for term in one.auxiliary.terms}
-        return torch.stack([weights.get(name, 1.0) * term for name, term in terms.items()]).sum()
+        return torch.stack([weights.get(base_term(name), 1.0) * term for name, term in terms.items()]).sum()
 
     def measures(self, representations: dict[str, Tensor]) -> dict[str, Tensor]:
         parts = (self.method, *(one.auxiliary for one in self.added))

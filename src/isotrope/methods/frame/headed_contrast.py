@@ -59,6 +59,10 @@ class HeadedContrast(Method[C]):
         plain_cls = self.encoder.pooling.name == "cls" and not len(self.encoder.parts)
         return self.auto_head if plain_cls else "none"
 
+    def without_lost_head(self, *names: str) -> tuple[str, ...]:
+        """The names where no head that is dropped later stands behind the vectors."""
+        return () if "head" in self.tower and not self.head_kept else names
+
     def read(self, vectors: Tensor, second: bool = False) -> Tensor:
         """Through the head; through the second tower's where it has one."""
         head = SECOND_HEAD if second and SECOND_HEAD in self.tower else "head"

@@ -127,6 +127,11 @@ class Method(nn.Module, Generic[S]):
         """Of the terms that do not count once."""
         return {}
 
+    def nested_vectors(self) -> tuple[str, ...]:
+        """Representations that are vectors as ``encode`` gives them, where every term compares nothing else: the
+        setting matryoshka cuts them. None: the method does not take it."""
+        return ()
+
     def candidates(self, representations: dict[str, Tensor]) -> int:
         """How many candidates an anchor is compared with, its positive among them; 0: no contrast."""
         return 0

@@ -1,0 +1,60 @@
+"""Tables of word vectors: read as sentence-transformers reads them, and encoded without padding."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import save_file
+
+import isotrope
+from isotrope.encoders.encoder import Encoder
+from isotrope.encoders.word_vectors import StaticVectors
+from isotrope.files import write_json
+
+
+@pytest.fixture
+def framed(fresh: Callable[[], Encoder], tmp_path: Path) -> Path:
+    """A StaticEmbedding folder whose tokenizer puts [CLS] and [SEP] around a text, as those made of a BERT do."""
+    backend = fresh().tokenizer.backend_tokenizer
+    assert backend.post_processor is not None
+    backend.save(str(tmp_path / "tokenizer.json"))
+    table = torch.randn(backend.get_vocab_size(), 6, generator=torch.Generator().manual_seed(0))
+    save_file({"embedding.weight": table}, tmp_path / "model.safetensors")
+    entry = {"idx": 0, "name": "0", "path": "", "type": "sentence_transformers.models.StaticEmbedding"}
+    write_json(tmp_path / "modules.json", [entry])
+    return tmp_path
+
+
+def test_special_tokens_of_the_tokenizer_have_no_part_in_the_mean(
+    framed: Path, texts: list[str], vectors_elsewhere: Callable[[Path, list[str]], Any]
+) -> None:
+    ours = isotrope.load(framed, device="cpu").encode(texts)
+    np.testing.assert_allclose(ours, vectors_elsewhere(framed, texts), atol=1e-6)
+
+
+def test_lookups_without_padding_give_the_mean_of_padded_rows(framed: Path, texts: list[str]) -> None:
+    encoder = isotrope.load(framed, device="cpu")
+    with torch.no_grad():
+        padded = encoder(encoder.tokenize(texts)).numpy()
+    for batch_size in (None, 1, 5):
+        np.testing.assert_allclose(encoder.encode(texts, batch_size), padded, atol=1e-6)
+    assert encoder.encode(texts[0]).shape == (6,)
+    assert encoder.encode([]).shape == (0, 6)
+
+
+def test_a_shorter_length_still_cuts(framed: Path) -> None:
+    encoder = isotrope.load(framed, device="cpu")
+    long, short = "the cat sees the old river near the house", "the cat sees"
+    encoder.max_length = 3
+    np.testing.assert_allclose(encoder.encode(long), encoder.encode(short), atol=1e-6)
+
+
+def test_a_text_without_tokens_is_zero() -> None:
+    table = StaticVectors(torch.ones(3, 2))
+    found = table.means(torch.tensor([1, 2]), torch.tensor([0, 0, 2]))
+    assert found.tolist() == [[0, 0], [1, 1], [0, 0]]
