@@ -1,9 +1,9 @@
 """What travels to a lent machine and back: data in parts, weights as half-precision files with checksums.
 
-    python recipes/builtin/carried.py parts WORK MIB FILE…     files of WORK, in this order → WORK/parts/1, 2, …
-    python recipes/builtin/carried.py take WORK PART…          on the machine: the files of parts, to where they were in WORK
-    python recipes/builtin/carried.py split MODEL OUTPUT [MIB] a model → OUTPUT/NAME.*.part of at most MIB (15), NAME.sums
-    python recipes/builtin/carried.py join NAME.sums OUTPUT    the folder again, float32; a wrong checksum is refused
+    carried.py parts WORK MIB FILE…       files of WORK, in this order → WORK/parts/1, 2, … of at most MIB each
+    carried.py take WORK PART…            on the machine: the files of these parts, where they were in WORK
+    carried.py split MODEL OUTPUT [MIB]   a model folder → OUTPUT/NAME.*.part of at most MIB (15) each, NAME.sums
+    carried.py join NAME.sums OUTPUT      the folder again, weights in float32; a wrong checksum is refused
 
 Half precision costs 0.0005 of a weight's size at most, less than the packing that ships.
 """
@@ -43,7 +43,8 @@ def _pieces(path: Path, limit: int) -> list[tuple[str, bytes]]:
     """Corpora are lower-cased, as the encoder reads them, and cut into documents of about half a part."""
     if not path.name.endswith(".txt.xz"):
         return [(path.name, path.read_bytes())]
-    text = lzma.open(path, "rt", encoding="utf-8").read().lower()
+    with lzma.open(path, "rt", encoding="utf-8") as file:
+        text = file.read().lower()
     step = int(1.8 * limit)  # characters; xz leaves about a quarter of them
     pieces, start = [], 0
     while start < len(text):
