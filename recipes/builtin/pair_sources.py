@@ -1,6 +1,6 @@
 """The pairs of the third edition: what is held out for choosing, and what is trained on.
 
-    python recipes/builtin/pair_sources.py WORK     WORK/text/*.tsv.*, clean by `isotrope leaks` → WORK/sources, WORK/held
+    pair_sources.py WORK     WORK/text/*.tsv.*, clean by `isotrope leaks` → WORK/sources, WORK/held
 
 Two retrieval sets choose, and are not reported: titles → passages and questions → answers. Both hold whole sources that
 are never trained on, next to a share of the others, so that a choice by them is also one for foreign text. No text of a
