@@ -8,6 +8,7 @@ import random
 from pathlib import Path
 from types import ModuleType
 
+import numpy as np
 import pytest
 import torch
 
@@ -103,14 +104,30 @@ def test_held_out_rows_are_whole_groups_and_whole_sources() -> None:
     assert len(asked) == 10 + int(0.04 * 200)
 
 
-def test_a_held_out_set_is_read_by_the_retrieval_suite(tmp_path: Path, tiny: Path) -> None:
+def test_reciprocal_ranks_join_two_lists() -> None:
+    choice = script("choice")
+    joined = choice.fused(np.array([[0, 1, 2]]), np.array([[2, 3, 0]]))
+    gained = {0: 1 / 61 + 1 / 63, 1: 1 / 62, 2: 1 / 63 + 1 / 61, 3: 1 / 62}
+    assert joined.tolist() == [sorted(gained, key=lambda row: -gained[row])[:3]]
+    assert choice.fused(np.array([[4, 5]]), np.array([[5, 6]])).tolist() == [[5, 4]]
+
+
+def test_a_held_out_set_is_read_by_the_retrieval_suite(
+    tmp_path: Path, tiny: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     pairs = script("pair_sources")
     rows = [
         (f"title {n}", f"A passage about {n} ships and a harbour", "wikinews" if n % 3 else "mdn") for n in range(40)
     ]
     pairs.write_set(tmp_path / "retrieval", "titles", rows, ["a distractor of some words"])
+    (tmp_path / "dev.tsv").write_text("sentence1\tsentence2\tscore\na ship\ta boat\t4\na ship\ta cake\t1\na\tb c\t2\n")
+    script("choice").choose(str(tiny), str(tmp_path / "dev.tsv"), str(tmp_path))
+    dev, line = capsys.readouterr().out.splitlines()[-2:]  # before them, how far each file was written
+    assert dev.startswith("dev ")
+    words = line.split()
+    assert words[0] == "titles"
     scores = isotrope.evaluate(str(tiny), suite="retrieval", data_dir=tmp_path).scores
-    assert "titles" in str(scores)
+    assert f"{scores['retrieval']['titles']['ndcg_10']:.1f}" in words
     header, *documents = unpacked(tmp_path / "retrieval" / "titles.corpus.tsv.xz").splitlines()
     assert header == "doc_id\ttitle\ttext"
     assert len(documents) == 41

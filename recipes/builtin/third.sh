@@ -84,13 +84,10 @@ judge() { # what choices are made by, and nothing that is reported: clean develo
     local model
     for model in "$start" $(ls -d "$work"/{pilot,retromae,contrast-*,average,hard,distilled}/model 2>/dev/null); do
         echo "== $model"
-        "$python" "$here/choice.py" "$model" "$work/dev.tsv" "$work/held"
+        "$python" "$here/choice.py" choose "$model" "$work/dev.tsv" "$work/held"
     done | tee "$work/choice.txt"
 }
-table() { # the goal table, once, of the chosen encoder: MODEL
-    local model=${MODEL:-$work/average/model} suite
-    for suite in sts retrieval ${SUITES:-}; do isotrope evaluate "$model" --suite "$suite" --data-dir "$data"; done
-}
+table() { "$python" "$here/choice.py" goals "${MODEL:-$work/average/model}" "$data"; } # once, of the chosen encoder
 pack() {
     "$python" "$here/weights.py" pack "$work/builtin" "${MODEL:-$work/average/model}"
     "$python" "$here/weights.py" pack-base "$work/builtin-base" "${BASE:-$work/retromae/model}"
