@@ -89,3 +89,36 @@ def test_a_narrower_teacher_and_an_empty_name_are_refused(
         isotrope.train("distil", sentences, tiny, tmp_path / "a", teacher=str(narrow))
     with pytest.raises(InputError, match="teacher is"):
         isotrope.train("distil", sentences, tiny, tmp_path / "b", teacher="x,,y")
+
+
+@torch.no_grad()
+def test_with_a_queue_neighbourhoods_are_imitated(built: Callable[..., Any], tiny: Path) -> None:
+    """The loss against loops in float64, over the batch's own teacher vectors and the queue's."""
+    method = built("distil", None, teacher=str(tiny), queue=5, student_temperature=0.1, teacher_temperature=0.04)
+    student, teacher = torch.randn(2, 3, 32, generator=torch.Generator().manual_seed(0)).double()
+    found = method.loss({"student": student.float(), "keys": teacher.float()}, torch.Generator())
+    candidates = [*teacher, *method.tower["queue"]().double()]
+
+    def distribution(vector: torch.Tensor, temperature: float) -> list[float]:
+        scores = [float(torch.cosine_similarity(vector, other, dim=0)) / temperature for other in candidates]
+        total = sum(np.exp(score) for score in scores)
+        return [float(np.exp(score)) / total for score in scores]
+
+    losses = [
+        -sum(p * np.log(q) for p, q in zip(distribution(t, 0.04), distribution(s, 0.1), strict=True))
+        for s, t in zip(student, teacher, strict=True)
+    ]
+    assert float(found["imitation"]) == pytest.approx(float(np.mean(losses)), abs=1e-4)
+    before = method.tower["queue"]().clone()
+    method.tower["queue"].after_update({"keys": teacher.float()})
+    after = method.tower["queue"]()
+    assert torch.allclose(after[:3], torch.nn.functional.normalize(teacher.float(), dim=-1))
+    assert torch.equal(after[3:], before[3:])
+
+
+@pytest.mark.filterwarnings("ignore::isotrope.training.state.TrainingWarning")  # the teacher is drawn at random
+def test_a_student_learns_from_the_queue(tiny: Path, wide: Path, sentences: Path, tmp_path: Path) -> None:
+    texts = [line for line in sentences.read_text().splitlines() if line][:60]
+    teacher, before = isotrope.load(wide), isotrope.load(tiny)
+    run = isotrope.train("distil", sentences, tiny, tmp_path / "run", teacher=str(wide), queue=64, **SHORT)
+    assert agreement(run.encoder, teacher, texts) > agreement(before, teacher, texts) + 0.03

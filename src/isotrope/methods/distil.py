@@ -17,9 +17,11 @@ from isotrope.errors import InputError
 from isotrope.measures.principal import principal_axes
 from isotrope.methods.frame.batch import Batch, View
 from isotrope.methods.frame.method import Card, Method, Prepared
-from isotrope.methods.frame.settings import DropoutSetting, Settings
-from isotrope.objectives import imitation
+from isotrope.methods.frame.settings import DropoutSetting, Positive, Settings, at_least
+from isotrope.objectives import contrast, imitation
+from isotrope.objectives.vectors import unit
 from isotrope.towers.keeping import Frozen, Tower
+from isotrope.towers.key_queue import KeyQueue
 
 SAMPLE = 16_384  # texts that the projection is fitted to
 
@@ -30,6 +32,11 @@ class DistilSettings(Settings):
 
     teacher: Annotated[str, "A model folder, a hub id or builtin; several joined by commas teach as one"] = "builtin"
     dropout: DropoutSetting = 0.0
+    queue: Annotated[
+        int, at_least(0), "The teacher's vectors of so many earlier texts, as ConGen has them; 0: no queue"
+    ] = 0
+    student_temperature: Annotated[Positive, "Temperature of the student's similarities; with a queue"] = 0.07
+    teacher_temperature: Annotated[Positive, "Temperature of the teacher's similarities; with a queue"] = 0.05
 
     def rules(self) -> None:
         if not all(self.names()):
@@ -40,9 +47,12 @@ class DistilSettings(Settings):
 
 
 class Distil(Method[DistilSettings]):
-    """L = mean over sentences of 1 − cos(student(x), P·teacher(x))
+    """L = mean over sentences of 1 − cos(student(x), P·teacher(x)), or with a queue (ConGen)
 
-    P keeps the teacher's leading principal directions, as many as the student has dimensions; where both are of one
+    L = − Σ_k p_k log q_k,   p = softmax(cos(P·teacher(x), t_k)/τ_T),   q = softmax(cos(student(x), t_k)/τ_S)
+
+    over the teacher's vectors t_k of the batch and of the queue: not the vector is learned but its neighbourhood. P
+    keeps the teacher's leading principal directions, as many as the student has dimensions; where both are of one
     width it is not needed. It is orthonormal and not centred, so the student's cosines are the teacher's, up to what P
     leaves out.
 
@@ -86,6 +96,8 @@ class Distil(Method[DistilSettings]):
             raise InputError(
                 f"The teacher's vectors have {width} dimensions, fewer than the student's {encoder.dimension}."
             )
+        if self.settings.queue:
+            towers["queue"] = KeyQueue(self.settings.queue, encoder.dimension)
         if width == encoder.dimension:
             return towers
         return {**towers, "projection": Frozen(self._projection(width, encoder))}
@@ -121,7 +133,12 @@ class Distil(Method[DistilSettings]):
             ]
             target = torch.cat(units, dim=-1)
             target = self.tower["projection"](target) if "projection" in self.tower else target
-        return {"student": student, "teacher": target}
+        return {"student": student, "keys": target}
 
     def loss(self, representations: dict[str, Tensor], generator: torch.Generator) -> dict[str, Tensor]:
-        return {"imitation": imitation(representations["student"], representations["teacher"])}
+        student, teacher = representations["student"], representations["keys"]
+        if not self.settings.queue:
+            return {"imitation": imitation(student, teacher)}
+        candidates = torch.cat([unit(teacher), self.tower["queue"]()]).T
+        wanted = (unit(teacher) @ candidates / self.settings.teacher_temperature).softmax(dim=-1)
+        return {"imitation": contrast(unit(student) @ candidates / self.settings.student_temperature, wanted)}

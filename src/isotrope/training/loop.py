@@ -88,7 +88,8 @@ def train_loop(job: Job, resume: bool = False) -> Finished:
             advance(length.done(state) - shown)
             shown = length.done(state)
             if evaluates:
-                score = selection.evaluate(state, accelerator, contrastive=update.candidates > 0)
+                with updater.judged():
+                    score = selection.evaluate(state, accelerator, contrastive=update.candidates > 0)
                 updater.after_evaluation(state.step, score)
                 job.feed.release()
             if evaluates or stop:

@@ -28,6 +28,7 @@ from isotrope.training.pretrain_settings import PretrainSettings
 from isotrope.training.pretrain_tasks import Task, open_task
 from isotrope.training.run import surroundings
 from isotrope.training.state import Judge, Judgement, TrainingWarning
+from isotrope.training.tactics.weight_average import WeightAverage, WeightAverageSettings
 
 if TYPE_CHECKING:
     from accelerate import Accelerator
@@ -84,6 +85,7 @@ def run_pretrain(
         folder,
         accelerator,
         _judge(task, measure),
+        _tactics(task, settings),
         speeds={"tokens_per_second": settings.batch_size * settings.length},
         deadline=deadline,
         label="pre-training",
@@ -137,6 +139,11 @@ def _continued(folder: RunFolder, settings: PretrainSettings) -> Encoder:
         if value != getattr(settings, name):
             raise InputError(f"{folder.folder}: cannot resume, {name} was {value} and is {getattr(settings, name)}.")
     return encoder
+
+
+def _tactics(task: Task, settings: PretrainSettings) -> list[WeightAverage]:
+    chosen = WeightAverageSettings(settings.average_decay)
+    return [WeightAverage(chosen, task.combined, settings.loop(), settings.steps)] if chosen.active else []
 
 
 def _judge(task: Task, measure: Measure | None) -> Judge:

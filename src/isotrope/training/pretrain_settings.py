@@ -20,7 +20,8 @@ from isotrope.methods.frame.settings import (
     Weight,
     at_least,
 )
-from isotrope.training.loop_settings import PRECISIONS, TRACKERS, LoopSettings, Seed
+from isotrope.training.loop_settings import PRECISIONS, TRACKERS, Beta, LoopSettings, Seed
+from isotrope.training.tactics.weight_average import AverageDecay
 
 
 @dataclass(frozen=True)
@@ -44,6 +45,8 @@ class PretrainSettings(Settings):
     keep: Annotated[ClosedShare, "Share of the masked tokens that stay as they are"] = 0.1
     replace: Annotated[ClosedShare, "Share of the masked tokens that become a random one"] = 0.1
     weight_decay: Annotated[Weight, "Decay of weight matrices"] = 0.01
+    adam_beta2: Annotated[Beta, "Decay of AdamW's second moment"] = 0.999
+    average_decay: AverageDecay = 0.0
     dropout: Annotated[
         float, at_least(0, below=1), "Dropout while pre-training; the saved model has 0.1 for what follows"
     ] = 0.1
@@ -73,6 +76,7 @@ class PretrainSettings(Settings):
             warmup_ratio=self.warmup_steps / self.steps,
             weight_decay=self.weight_decay,
             optimiser=self.optimiser,
+            adam_beta2=self.adam_beta2,
             logging_steps=self.logging_steps,
             eval_steps=self.save_steps,
             seed=self.seed,

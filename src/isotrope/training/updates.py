@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -71,6 +72,8 @@ class Updater:
         self.schedule.step()
         self.optimiser.zero_grad(set_to_none=True)
         combined.after_update(outcome.representations)
+        for tactic in self.tactics:
+            tactic.after_update(step)
         about = {"learning_rate": float(self.schedule.get_last_lr()[0])}
         for tactic in self.tactics:
             about |= tactic.logged(step)
@@ -83,6 +86,14 @@ class Updater:
         for tactic in self.tactics:
             tactic.after_evaluation(step, score)
         self._set_rates(step)
+
+    @contextmanager
+    def judged(self) -> Iterator[None]:
+        """Inside it the weights are those that an evaluation judges."""
+        with ExitStack() as stack:
+            for tactic in self.tactics:
+                stack.enter_context(tactic.judged())
+            yield
 
     def set_steps(self, steps: int, step: int) -> None:
         """The run turns out to have so many steps; the update after ``step`` has the rate that fits."""

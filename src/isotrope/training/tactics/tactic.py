@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
@@ -53,6 +54,13 @@ class Tactic(ABC, Generic[T]):
 
     def change_gradients(self, step: int) -> None:
         """After clipping and before the optimiser sees them, alike in every process."""
+
+    def after_update(self, step: int) -> None:
+        """After the optimiser and the towers, alike in every process."""
+
+    def judged(self) -> AbstractContextManager[None]:
+        """Inside it the weights are those that an evaluation judges and the model keeps."""
+        return nullcontext()
 
     def rate(self, step: int) -> float | None:
         """The share of the learning rate that an update has; None: the loop's schedule."""

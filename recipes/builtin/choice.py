@@ -1,0 +1,78 @@
+"""What encoders are chosen by, and the goal table of the one that was chosen.
+
+    choice.py choose MODEL DEV.tsv HELD     Spearman on development pairs, nDCG@10 on the sets of pair_sources.py
+    choice.py goals MODEL DATA              the reported sets: retrieval, STS, and transfer where DATA has it
+
+nDCG@10 of TF-IDF, BM25, the encoder, and the encoder with BM25 by reciprocal rank:  Σ 1 / (60 + rank) over both lists.
+``choose`` reads nothing that is reported.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+import isotrope
+from isotrope.evaluation.bm25 import bm25_order
+from isotrope.evaluation.lexical import lexical_order
+from isotrope.evaluation.retrieval_files import RetrievalSet, find_sets
+from isotrope.evaluation.retrieval_scores import measured
+from isotrope.evaluation.scored_pairs import read_pairs
+from isotrope.measures.correlation import spearman
+
+DEPTH, CONSTANT = 100, 60
+Rows = npt.NDArray[np.int64]
+
+
+def choose(model: str, dev: str, held: str) -> None:
+    encoder, pairs = isotrope.load(model), read_pairs(Path(dev))
+    first, second = (encoder.encode(texts, normalize_embeddings=True) for texts in (pairs.first, pairs.second))
+    print(f"dev {100 * spearman((np.asarray(first) * np.asarray(second)).sum(axis=1), pairs.gold):.2f}")
+    print_sets(encoder, Path(held))
+
+
+def goals(model: str, data: str) -> None:
+    encoder = isotrope.load(model)
+    print_sets(encoder, Path(data))
+    suites = [suite for suite in ("sts", "transfer") if (Path(data) / suite).is_dir()]
+    for suite in suites:
+        print(isotrope.evaluate(encoder, suite=suite, data_dir=data).table())
+
+
+def print_sets(encoder: isotrope.Encoder, folder: Path) -> None:
+    for files in find_sets(folder):
+        found = files.read()
+        orders = rankings(found, encoder)
+        scores = {name: 100 * float(measured(order, found.gains)["ndcg_10"].mean()) for name, order in orders.items()}
+        print(f"{found.name:16}" + "".join(f"  {name} {score:.1f}" for name, score in scores.items()), flush=True)
+
+
+def rankings(found: RetrievalSet, encoder: isotrope.Encoder) -> dict[str, Rows]:
+    depth = min(DEPTH, len(found.documents))
+    documents, queries = (
+        np.asarray(encoder.encode(texts, normalize_embeddings=True)) for texts in (found.documents, found.queries)
+    )
+    dense = np.argsort(-(queries @ documents.T), axis=1, kind="stable")[:, :depth]
+    words = bm25_order(found.documents, found.queries, depth)
+    tfidf = lexical_order(found.documents, found.queries, depth)
+    return {"TF-IDF": tfidf, "BM25": words, "encoder": dense, "both": fused(dense, words)}
+
+
+def fused(*orders: Rows) -> Rows:
+    """The best rows by the sum of reciprocal ranks; of equal ones that of the first list."""
+    joined = []
+    for lists in zip(*(order.tolist() for order in orders), strict=True):
+        gained: dict[int, float] = {}
+        for rows in lists:
+            for rank, row in enumerate(rows, 1):
+                gained[row] = gained.get(row, 0.0) + 1 / (CONSTANT + rank)
+        joined.append(sorted(gained, key=lambda row: -gained[row])[: len(lists[0])])
+    return np.array(joined)
+
+
+if __name__ == "__main__":
+    verb, *rest = sys.argv[1:]
+    {"choose": choose, "goals": goals}[verb](*rest)

@@ -1,0 +1,69 @@
+#!/usr/bin/env bash
+# Half an hour on a lent GPU: the stages of third.sh run in a session of their own, while calls bring data and fetch weights.
+#     lease.sh start WORK PART…      first call: take these parts, start the plan, return
+#     lease.sh bring WORK PART…      next calls: take further parts; the last one with LAST=1
+#     lease.sh wait WORK SECONDS     keep the machine, print what the plan says, end early when a new model is there
+#     lease.sh fetch WORK OUT        copy what was not fetched yet, at most 7 files, and the log
+#
+# | stage    | begins | seconds | waits for        | what it should give                                              |
+# | start    |     0  |   120   | the machine      |                                                                  |
+# | pilot    |   130  |   100   | part 1           | dev about 78, titles and questions above builtin: better than it |
+# | cut      |   130  |   150   | the last part    | next to pilot, on the CPU                                        |
+# | retromae |   330  |   420   | cut              | restored perplexity below 60; 400 to 500 million tokens          |
+# | contrast |   770  |   560   | retromae         | three seeds at once, 1,200 steps: above pilot on all three       |
+# | average  |  1340  |    15   | contrast         | at least the best seed                                           |
+# | judge    |  1355  |    60   | average          | choice.txt                                                       |
+# | hard     |  1420  |   200   | judge            | mined negatives: questions + .01, if dev does not fall           |
+# | end      |  1620  |         |                  | 150 seconds for the last fetch                                   |
+# The numbers are estimates from 2.05 million tokens a second of pre-training and 0.22 seconds a step of batch 2,048.
+set -euo pipefail
+verb=$1 work=$2 here=$(realpath "$(dirname "$0")")
+shift 2
+mkdir -p "$work/log" "$work/fetched"
+export PYTHONPATH=src OMP_NUM_THREADS=1 TOKENIZERS_PARALLELISM=true HF_HUB_OFFLINE=1 PYTHONUNBUFFERED=1 PYTHONWARNINGS=ignore
+export PYTHON=${PYTHON:-python3} PYTHONPATH="$here/../../src" XDG_CACHE_HOME="$work/cache" ISOTROPE_CACHE="$work/cache/isotrope" NVIDIA_TF32_OVERRIDE=1
+
+taken() { "$PYTHON" "$here/carried.py" take "$work" "$@"; }
+stages() { "$here/third.sh" "$work" "$work/data" "$@" >>"$work/log/$1.log" 2>&1 && echo "$(date +%T) $1 done" >>"$work/log/plan" || echo "$(date +%T) $1 FAILED" >>"$work/log/plan"; }
+plan() {
+    stages pilot &
+    until [ -e "$work/complete" ]; do sleep 1; done
+    stages cut
+    wait
+    for stage in ${PLAN:-retromae contrast average judge mine hard judge}; do stages "$stage"; done
+    touch "$work/log/ended"
+}
+case $verb in
+start)
+    taken "$@"
+    [ -z "${LAST:-}" ] || touch "$work/complete"
+    setsid nohup "$here/lease.sh" plan "$work" >"$work/log/out" 2>&1 </dev/null &
+    ;;
+plan) plan ;;
+bring)
+    taken "$@"
+    [ -z "${LAST:-}" ] || touch "$work/complete"
+    ;;
+wait)
+    before=$(ls "$work/out" 2>/dev/null | wc -l)
+    for ((second = 0; second < $1; second++)); do
+        sleep 1
+        [ "$(ls "$work/out" 2>/dev/null | grep -c sums)" -le "$(ls "$work/fetched" | grep -c sums)" ] && [ ! -e "$work/log/ended" ] || break
+    done
+    echo "$before files before, $(ls "$work/out" 2>/dev/null | wc -l) now"
+    ;;
+fetch)
+    count=0
+    for sums in "$work"/out/*.sums; do
+        name=$(basename "$sums" .sums)
+        [ -e "$work/fetched/$name.sums" ] || [ ! -e "$sums" ] && continue
+        files=$(ls "$work/out/$name".*)
+        [ $((count + $(wc -w <<<"$files"))) -le 7 ] || break
+        cp $files "$1/" && touch "$work/fetched/$name.sums"
+        count=$((count + $(wc -w <<<"$files")))
+    done
+    tail -n 40 "$work"/log/*.log "$work"/*.log >"$1/log.txt" 2>/dev/null || true
+    ;;
+esac
+cat "$work/log/plan" 2>/dev/null || true
+tail -qn 2 "$work"/log/*.log 2>/dev/null || true

@@ -1,0 +1,100 @@
+#!/usr/bin/env bash
+# The third edition, stage by stage; a stage whose result exists is skipped, so a run that broke off goes on.
+#     recipes/builtin/third.sh WORK DATA STAGE…     DATA: corpora/, pairs/, nli/ (text, pairs), sts/, transfer/, retrieval/ (table)
+# At home:            text pairs parts
+# On the GPU:         pilot cut retromae contrast average [mine hard] [distil]
+# Either:             judge table pack
+# RETRO_SECONDS, STEPS, SEEDS, BATCH, CHUNK, ROWS, PAIRS and LIMIT_MIB make it small; PYTHON names the interpreter.
+set -euo pipefail
+work=$(realpath "$1") data=$(realpath "$2") here=$(realpath "$(dirname "$0")")
+shift 2
+python=${PYTHON:-python} seeds=${SEEDS:-42 43 44} steps=${STEPS:-1200} batch=${BATCH:-2048} chunk=${CHUNK:-1024}
+start=${START:-builtin-base} dev=(--eval-data "$work/dev.tsv")
+isotrope() { "$python" -m isotrope "$@"; }
+done_already() { [ -e "$1" ] && echo "$(basename "$1") exists, skipped"; }
+keep() { "$python" "$here/carried.py" split "$work/$1/model" "$work/out"; } # to be fetched at once
+
+text() { # 25 minutes on two cores: no sentence of any set that is reported
+    local against=() file corpora
+    for file in "$data"/retrieval/{cranfield,dbpedia_small,msmarco_small}.{corpus,queries}.tsv.gz \
+        "$data"/retrieval/{wikiqa,flickr30k_captions}.{dev,test}.tsv.gz "$data"/{clustering,probing,parallel}/*.tsv.gz; do against+=(--against "$file"); done
+    corpora=$(ls "$data"/corpora/*.txt.xz | grep -v -e textbooks -e wikitext2) # textbooks: CC BY-NC-SA in part
+    for file in $corpora "$data"/pairs/*.tsv.* "$data/nli/triples.tsv.gz"; do
+        done_already "$work/text/$(basename "$file")" || isotrope leaks "$file" --data-dir "$data" "${against[@]}" --output "$work/text"
+    done
+}
+pairs() { # 3 minutes
+    done_already "$work/sources/triples.tsv.xz" && return
+    "$python" "$here/pair_sources.py" "$work"
+    "$python" "$here/texts.py" supervised "$work" "$data"
+    xz -9c "$work/permitted-captions.tsv" >"$work/sources/triples.tsv.xz"
+    [ -e "$work/dev.tsv" ] || "$python" "$here/../development/clean_dev.py" "$data" "$work/dev.tsv"
+}
+parts() { # what travels: sources, held-out sets and the sets of the table first, then the corpora
+    mkdir -p "$work/data"
+    cp -r "$data/sts" "$work/data/" && mkdir -p "$work/data/retrieval" && cp "$data"/retrieval/{cranfield,dbpedia_small,msmarco_small}.* "$work/data/retrieval/"
+    cd "$work" && "$python" "$here/carried.py" parts "$work" "${LIMIT_MIB:-24}" dev.tsv held/retrieval/* data/sts/*.test* data/retrieval/* \
+        sources/{titles,questions,paraphrases,captions,scored,triples}.tsv.xz text/{captions,forum_docs,wikinews_docs,techdocs_docs,dialog_sgd,transcripts_docs,wiki2_docs,books2_docs,wiki_docs,books_docs}.txt.xz
+}
+train() { # NAME MODEL RECIPE SEED, then settings
+    local name=$1 model=$2 recipe=$3 seed=$4
+    shift 4
+    done_already "$work/$name/model" && return
+    cd "$work" && isotrope train --config "$recipe" --model "$model" --output "$work/$name" "${dev[@]}" --seed "$seed" --no-final-table \
+        --max-steps "$steps" --eval-steps "$((steps / 8 + 1))" --batch-size "$batch" --chunk-size "$chunk" "$@" && keep "$name"
+}
+pilot() { # 400 steps, 90 s: the sources that need no corpora, from the shipped base; what all else is held against
+    grep -v "name: spans" "$here/third.yaml" >"$work/pilot.yaml"
+    steps=${PILOT_STEPS:-400} train pilot "$start" "$work/pilot.yaml" 42
+}
+cut() { done_already "$work/sources/spans.tsv" || "$python" "$here/cut_text.py" "$work" ${PAIRS:-}; } # 90 s, one core
+retromae() { # by the clock: 420 s at about a million tokens a second are four passes
+    done_already "$work/retromae/model" && return
+    isotrope train retromae "$work/passages.txt" --model "$start" --pooling mean --output "$work/retromae" "${dev[@]}" --no-final-table \
+        --max-seconds "${RETRO_SECONDS:-420}" --batch-size "${ROWS:-1024}" --max-length 128 --learning-rate 4e-4 --warmup-ratio 0.016 --weight-decay 0.05 \
+        --adam-beta2 0.98 --average-decay 0.999 --eval-steps 1000 --logging-steps 100 && keep retromae
+}
+contrast() { # all seeds at once: 0.22 s a step alone, about twice that for three
+    local model="$work/retromae/model" seed
+    [ -e "$model" ] || model=$start
+    for seed in $seeds; do train "contrast-$seed" "$model" "$here/third.yaml" "$seed" >"$work/contrast-$seed.log" 2>&1 & done
+    wait
+    ls -d "$work"/contrast-*/model
+}
+mine() { # 40 s: hard negatives by one seed for another; the margin keeps likely answers out
+    local name guide=${GUIDE:-$work/contrast-43/model}
+    for name in titles questions; do
+        done_already "$work/sources/$name-hard.tsv" || isotrope mine "$work/sources/$name.tsv.xz" --model "$guide" --margin 0.1 --last 30 --output "$work/sources/$name-hard.tsv"
+    done
+}
+hard() { # from the average, a third of the rate
+    sed -e 's#sources/titles.tsv.xz#sources/titles-hard.tsv#' -e 's#sources/questions.tsv.xz#sources/questions-hard.tsv#' "$here/third.yaml" >"$work/hard.yaml"
+    steps=$((steps / 3 + 1)) train hard "$work/average/model" "$work/hard.yaml" 42 --learning-rate 3e-5
+}
+average() { # θ = mean over the seeds
+    done_already "$work/average/model" && return
+    "$python" "$here/weights.py" average "$work/average/model" "$work"/contrast-4?/model && keep average
+}
+distil() { # TEACHER: a larger encoder of our own, trained by the same stages (START, pretrain --layers 12 --width 512 --heads 8)
+    done_already "$work/distilled/model" && return
+    isotrope train distil "$work/passages.txt" --model "$work/average/model" --teacher "${TEACHER:?a larger encoder}" --queue 65536 --output "$work/distilled" "${dev[@]}" \
+        --no-final-table --max-seconds "${DISTIL_SECONDS:-300}" --batch-size "$batch" --max-length 128 --learning-rate 3e-4 --eval-steps 200 && keep distilled
+}
+judge() { # what choices are made by, and nothing that is reported: clean development pairs, held-out retrieval
+    local model
+    for model in "$start" $(ls -d "$work"/{pilot,retromae,contrast-*,average,hard,distilled}/model 2>/dev/null); do
+        echo "== $model"
+        "$python" "$here/choice.py" choose "$model" "$work/dev.tsv" "$work/held"
+    done | tee "$work/choice.txt"
+}
+table() { "$python" "$here/choice.py" goals "${MODEL:-$work/average/model}" "$data"; } # once, of the chosen encoder
+pack() {
+    "$python" "$here/weights.py" pack "$work/builtin" "${MODEL:-$work/average/model}"
+    "$python" "$here/weights.py" pack-base "$work/builtin-base" "${BASE:-$work/retromae/model}"
+}
+for stage in "$@"; do
+    began=$SECONDS
+    echo "$(date +%T) begin $stage"
+    "$stage"
+    echo "$(date +%T) end $stage, $((SECONDS - began)) s"
+done

@@ -1,0 +1,133 @@
+"""The recipe of the built-in encoder: what is cut, held out and carried. Training itself is tested elsewhere."""
+
+from __future__ import annotations
+
+import importlib.util
+import lzma
+import random
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+import pytest
+import torch
+
+import isotrope
+
+RECIPE = Path(__file__).parents[1] / "recipes" / "builtin"
+
+
+def script(name: str) -> ModuleType:
+    found = importlib.util.spec_from_file_location(f"recipe_{name}", RECIPE / f"{name}.py")
+    assert found is not None
+    assert found.loader is not None
+    module = importlib.util.module_from_spec(found)
+    found.loader.exec_module(module)
+    return module
+
+
+def packed(path: Path, text: str) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with lzma.open(path, "wt", encoding="utf-8") as file:
+        file.write(text)
+    return path
+
+
+def unpacked(path: Path) -> str:
+    with lzma.open(path, "rt", encoding="utf-8") as file:
+        return file.read()
+
+
+def test_a_model_comes_back_in_parts_as_it_was(tiny: Path, tmp_path: Path) -> None:
+    carried = script("carried")
+    carried.split(tiny, str(tmp_path / "out"), "0.05")
+    parts = sorted((tmp_path / "out").glob("*.part"))
+    assert len(parts) > 1
+    assert max(part.stat().st_size for part in parts) <= 0.05 * 2**20
+    carried.join(tmp_path / "out" / f"{tiny.name}.sums", str(tmp_path / "back"))
+    before, after = (isotrope.load(folder, device="cpu").state_dict() for folder in (tiny, tmp_path / "back"))
+    assert before.keys() == after.keys()
+    for name, weight in before.items():
+        assert after[name].dtype == weight.dtype
+        assert torch.equal(after[name], weight.half().to(weight.dtype) if weight.is_floating_point() else weight)
+
+
+def test_a_damaged_part_is_refused(tiny: Path, tmp_path: Path) -> None:
+    carried = script("carried")
+    carried.split(tiny, str(tmp_path), "0.05")
+    part = next(tmp_path.glob("*.part"))
+    part.write_bytes(part.read_bytes()[:-1] + b"?")
+    with pytest.raises(SystemExit, match="checksum"):
+        carried.join(tmp_path / f"{tiny.name}.sums", str(tmp_path / "back"))
+
+
+def test_parts_hold_every_line_within_the_limit(tmp_path: Path) -> None:
+    carried, rng = script("carried"), random.Random(0)
+    lines = ["".join(rng.choices("ABCDEFGH", k=60)) if number % 7 else "" for number in range(4_000)]
+    packed(tmp_path / "text" / "wiki.txt.xz", "\n".join(lines) + "\n")
+    (tmp_path / "dev.tsv").write_text("score\n1\n")
+    carried.parts(tmp_path, "0.03", "dev.tsv", "text/wiki.txt.xz")
+    parts = sorted((tmp_path / "parts").iterdir(), key=lambda part: int(part.name))
+    assert len(parts) > 2
+    carried.take(tmp_path / "there", *map(str, parts))
+    pieces = sorted((tmp_path / "there" / "text").iterdir(), key=lambda file: int(file.name.split(".")[1]))
+    assert "".join(unpacked(piece) for piece in pieces) == "\n".join(lines).lower() + "\n"
+    assert all(unpacked(piece).endswith("\n\n") for piece in pieces[:-1])  # documents stay whole
+    assert (tmp_path / "there" / "dev.tsv").read_text() == "score\n1\n"
+
+
+def test_text_is_cut_into_passages_and_spans(tmp_path: Path) -> None:
+    cut = script("cut_text")
+    documents = [[f"sentence {k} of document {d} speaks about {d * k} ships" for k in range(20)] for d in range(30)]
+    packed(tmp_path / "text" / "wiki.txt.xz", "\n\n".join("\n".join(one) for one in documents) + "\n")
+    cut.main(tmp_path, 50)
+    passages = (tmp_path / "passages.txt").read_text().splitlines()
+    every = sorted(sentence for one in documents for sentence in one)
+    assert sorted("\n".join(passages).replace(" sentence ", "\nsentence ").splitlines()) == every  # each once
+    assert any(line.count("sentence") > 2 for line in passages)
+    header, *rows = (tmp_path / "sources" / "spans.tsv").read_text().splitlines()
+    assert header == "anchor\tpositive"
+    assert len(rows) == 50
+    for anchor, passage in (row.split("\t") for row in rows):
+        assert anchor not in passage
+        assert f"document {anchor.split()[4]} " in passage  # of the same document
+
+
+def test_held_out_rows_are_whole_groups_and_whole_sources() -> None:
+    pairs = script("pair_sources")
+    rows = [(f"question {n // 2}", f"answer {n}", "se_beer" if n % 2 else "se_beer_more") for n in range(400)]
+    rows += [(f"doubt {n}", f"reply {n}", "se_skeptics_body") for n in range(10)]
+    held = pairs.held_rows(rows, "questions")
+    assert {row for row in rows if row[2] == "se_skeptics_body"} <= set(held)
+    asked = {anchor for anchor, _, _ in held}
+    assert [row for row in rows if row[0] in asked] == held
+    assert len(asked) == 10 + int(0.04 * 200)
+
+
+def test_reciprocal_ranks_join_two_lists() -> None:
+    choice = script("choice")
+    joined = choice.fused(np.array([[0, 1, 2]]), np.array([[2, 3, 0]]))
+    gained = {0: 1 / 61 + 1 / 63, 1: 1 / 62, 2: 1 / 63 + 1 / 61, 3: 1 / 62}
+    assert joined.tolist() == [sorted(gained, key=lambda row: -gained[row])[:3]]
+    assert choice.fused(np.array([[4, 5]]), np.array([[5, 6]])).tolist() == [[5, 4]]
+
+
+def test_a_held_out_set_is_read_by_the_retrieval_suite(
+    tmp_path: Path, tiny: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pairs = script("pair_sources")
+    rows = [
+        (f"title {n}", f"A passage about {n} ships and a harbour", "wikinews" if n % 3 else "mdn") for n in range(40)
+    ]
+    pairs.write_set(tmp_path / "retrieval", "titles", rows, ["a distractor of some words"])
+    (tmp_path / "dev.tsv").write_text("sentence1\tsentence2\tscore\na ship\ta boat\t4\na ship\ta cake\t1\na\tb c\t2\n")
+    script("choice").choose(str(tiny), str(tmp_path / "dev.tsv"), str(tmp_path))
+    dev, line = capsys.readouterr().out.splitlines()[-2:]  # before them, how far each file was written
+    assert dev.startswith("dev ")
+    words = line.split()
+    assert words[0] == "titles"
+    scores = isotrope.evaluate(str(tiny), suite="retrieval", data_dir=tmp_path).scores
+    assert f"{scores['retrieval']['titles']['ndcg_10']:.1f}" in words
+    header, *documents = unpacked(tmp_path / "retrieval" / "titles.corpus.tsv.xz").splitlines()
+    assert header == "doc_id\ttitle\ttext"
+    assert len(documents) == 41
