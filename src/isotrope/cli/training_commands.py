@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import warnings
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -13,7 +14,7 @@ import typer
 
 from isotrope.cli.answer_output import print_answer, print_rows
 from isotrope.cli.application import FREE, PRINTED, Columns, Command, Json, Pooling, app
-from isotrope.cli.options import parse_own_settings, parse_settings, parse_values, split_names, split_settings
+from isotrope.cli.options import parse_own_settings, parse_values, split_names, split_settings
 from isotrope.cli.recipe import Recipe, read_recipe
 from isotrope.errors import InputError
 
@@ -54,10 +55,14 @@ def methods(
 @app.command(cls=Command, context_settings=FREE)
 def train(
     context: typer.Context,
-    method: Annotated[str, typer.Argument(help="A name that `isotrope methods` lists.")],
+    method: Annotated[str | None, typer.Argument(help="A name that `isotrope methods` lists.")] = None,
     data: Annotated[
-        str, typer.Argument(help="A .txt, .tsv, .csv, .jsonl or .parquet file, or one of these with .gz or .xz.")
-    ],
+        str | None,
+        typer.Argument(
+            help="A .txt, .tsv, .csv, .jsonl or .parquet file, or one of these with .gz or .xz. "
+            "A recipe that lists sources takes the place of METHOD and DATA."
+        ),
+    ] = None,
     model: Annotated[
         str | None,
         typer.Option(help="The encoder to start from: a folder or a hub id.", show_default="builtin-base"),
@@ -84,8 +89,9 @@ def train(
     """Train an encoder. Any setting of the method or the loop can be given as --SETTING VALUE."""
     import isotrope
 
+    method, data, given = _parse_words([word for word in (method, data) if word], context.args)
     recipe = read_recipe(config, method) if config else Recipe()
-    settings = {**recipe.settings, **parse_settings(context.args)}
+    settings = {**recipe.settings, **given}
     warnings.filterwarnings("ignore", message="Training did not pay")  # the table below says it
     run = isotrope.train(
         method,
@@ -98,10 +104,19 @@ def train(
         eval_data=eval_data,
         resume=resume,
         final_table=final_table,
+        sources=recipe.sources,
         **settings,
     )
     if os.environ.get("RANK", "0") == "0":  # one process of a torchrun speaks for all
         _print_run(run, as_json)
+
+
+def _parse_words(words: Sequence[str], rest: Sequence[str]) -> tuple[str | None, str | None, dict[str, str]]:
+    """METHOD and DATA, where they are given, and the settings: the first words may be settings already."""
+    plain, settings = split_settings([*words, *rest])
+    if len(plain) > 2:
+        raise InputError(f"'{plain[2]}' was not understood; settings are given as --name value.")
+    return (*plain, None, None)[0], (*plain, None, None)[1], settings
 
 
 def _print_run(run: Run, as_json: bool) -> None:
