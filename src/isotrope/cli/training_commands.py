@@ -20,7 +20,7 @@ from isotrope.errors import InputError
 
 if TYPE_CHECKING:
     from isotrope.evaluation.worth_table import Worth
-    from isotrope.training.run import Run
+    from isotrope.training.run import Run, RunSource
 
 LISTED = ("name", "title", "year", "family", "needs", "read_out", "kind")
 
@@ -131,20 +131,45 @@ def _print_run(run: Run, as_json: bool) -> None:
         "evaluations": evaluations,
         "worth": None if run.worth is None else run.worth.to_dict(),
     }
+    if run.sources:
+        summary |= {"sources": [_summary_of(source) for source in run.sources]}
     rows = [{"step": line["step"], **{k: f"{v:.4f}" for k, v in line["evaluation"].items()}} for line in evaluations]
     print_rows(summary, rows, as_json)
     if not as_json:
-        print(f"data: {run.corpus.counts}")
+        for source in run.sources:
+            part = f"{source.method}, {100 * source.share:.1f} % of the batches"
+            print(f"data of {source.name} ({part}): {source.corpus.counts}")
+        if not run.sources:
+            print(f"data: {run.corpus.counts}")
         print(run.read_out)
         print(f"kept: step {run.selected_step}, {run.selected_by}")
         print(f"model: {run.folder / 'model'}")
-    if run.worth is not None and not as_json:
+    if not as_json:
+        _print_tables(run)
+
+
+def _summary_of(source: RunSource) -> dict[str, Any]:
+    return {
+        "name": source.name,
+        "method": source.method,
+        "share": source.share,
+        "data": str(source.corpus.counts),
+        "worth": None if source.worth is None else source.worth.to_dict(),
+    }
+
+
+def _print_tables(run: Run) -> None:
+    """The final table, or those of the sources."""
+    for source in run.sources:
+        if source.worth is not None:
+            _print_worth(source.worth, f"{source.name}: ")
+    if run.worth is not None and not run.sources:
         _print_worth(run.worth)
 
 
-def _print_worth(worth: Worth) -> None:
+def _print_worth(worth: Worth, of: str = "") -> None:
     if worth.rows:
-        print(f"\nIs it better than before? {worth.measure}:")
+        print(f"\n{of}Is it better than before? {worth.measure}:")
         print_rows({}, worth.lines(), as_json=False)
     for sentence in worth.remarks():
         print(sentence)

@@ -10,6 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from isotrope.encoders.read_out import RAW, is_raw
+from isotrope.encoders.saving import PROMPTS
 from isotrope.files import digest
 from isotrope.training.loop import Job, make_accelerator, train_loop
 from isotrope.training.prerequisite import with_needed_run
@@ -120,6 +121,9 @@ def _export(
 ) -> Run:
     still_raw = raw and all(one.method.card.read_out is None for one in plan.plans)
     kept = {name: facts[name] for name in ("method", "settings", "mixture", "data")}
+    prompts = {name: opened.encoder.prompt for name, opened in zip(found.names, found.opened, strict=True)}
+    own = {name: prompt for name, prompt in prompts.items() if prompt != found.mixture.encoder.prompt}
+    kept |= {PROMPTS: own} if own else {}
     kept |= {"selected_step": finished.selected_step, **({RAW: True} if still_raw else {})}
     encoder, selected_by = keep(found.mixture, plan.first.folder, kept, finished, accelerator)
     sources = tuple(_run_sources(plan, found))
