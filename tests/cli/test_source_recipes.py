@@ -13,6 +13,7 @@ import yaml
 import isotrope
 from isotrope.cli import main
 from isotrope.errors import InputError
+from isotrope.evaluation.judged_models import find_models
 from isotrope.evaluation.training_text import training_text
 from isotrope.training.source_list import read_sources
 from isotrope.training.source_plan import plan_sources
@@ -95,7 +96,11 @@ def test_other_commands_take_a_run_of_sources(
     isotrope.train(output=tmp_path / "run", **recipe, **settings)
     run(capsys, "report", tmp_path / "run", "--text", samples["sentences"], "--output", tmp_path / "page.html")
     assert (tmp_path / "page.html").is_file()
-    files = training_text(tmp_path / "run").files
+    recipe["sources"][0]["settings"]["temperature"] = 0.5
+    isotrope.train(output=tmp_path / "other", **recipe, **settings)
+    with pytest.raises(InputError, match="settings that differ in more than the seed"):
+        find_models([[tmp_path / "run" / "model", tmp_path / "other" / "model"]])
+    files = training_text(tmp_path / "run" / "model").files
     assert [str(file) for file in files] == [source["data"] for source in recipe["sources"]]
 
 
