@@ -213,6 +213,19 @@ def test_every_source_has_lines_for_training_and_for_its_held_out_text(
     assert all({"loss", "contrastive", "candidates"} <= set(line) for line in trained)
 
 
+def test_a_source_of_which_nothing_is_held_out_has_no_say(
+    tiny: Path, three: list[dict[str, Any]], tmp_path: Path
+) -> None:
+    three[1]["settings"] = {"held_out": 0}
+    loop = {**LOOP, "pooling": "mean", "max_steps": 1}
+    with pytest.warns(TrainingWarning, match="Source 'scores': nothing of it is held out"):
+        run = isotrope.train(sources=three, model=tiny, output=tmp_path / "run", **loop)
+    held = {line["source"]: line["held_out"] for line in lines_of(run, "held_out") if line["step"] == 0}
+    assert list(held) == ["pairs", "text"]
+    mean = (2 * held["pairs"]["retrieval_mrr"] + held["text"]["retrieval_mrr"]) / 3
+    assert lines_of(run, "evaluation")[0]["score"] == pytest.approx(mean)
+
+
 def test_held_out_text_of_one_source_is_trained_on_by_none(
     tiny: Path, samples: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -38,6 +38,12 @@ class BuiltSources:
         return self.mixture.sources
 
     @property
+    def unjudged(self) -> frozenset[int]:
+        """The sources that nothing is held out of, where something is of others."""
+        hidden = [built.hidden for built in self.built]
+        return frozenset(number for number, there in enumerate(hidden) if not there and any(hidden))
+
+    @property
     def largest(self) -> int:
         """The number of the source with the largest share."""
         return max(range(len(self.shares)), key=lambda source: self.shares[source])

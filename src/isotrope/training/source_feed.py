@@ -1,6 +1,6 @@
 """Batches of several sources: each batch is of one source, and the sources take turns by their shares.
 
-One source a batch, so that no negative can be told apart by its genre. To have several sources in one update,
+One source a batch, so that no negative can be recognised by its genre. To have several sources in one update,
 accumulate gradients.
 """
 

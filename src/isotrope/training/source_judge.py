@@ -3,7 +3,8 @@
     score = Σ_s p_s · m_s,    m_s the label-free score of source s's held-out text, p_s its share
 
 Scored pairs (``eval_data``) win over it where they are given, as in a run of one source. The measures of each source
-are logged next to the mean.
+are logged next to the mean. A source of which nothing could be held out has no say where another one has: its score
+would be that of the text it is trained on.
 """
 
 from __future__ import annotations
@@ -34,9 +35,12 @@ def judge_sources(plan: SourcesPlan, found: BuiltSources, make_judge: JudgeMaker
     several = len(found.built) > 1
     own: OwnJudge = _judge_source if several else judge_of
     judges = []
-    for name, one, opened, built in zip(found.names, plan.plans, found.opened, found.built, strict=True):
+    for number, (name, one) in enumerate(zip(found.names, plan.plans, strict=True)):
+        if number in found.unjudged:
+            judges.append(nobody)
+            continue
         with about(name):
-            judges.append(own(one, opened, built, make_judge))
+            judges.append(own(one, found.opened[number], found.built[number], make_judge))
     eval_data = plan.first.eval_data if several else ()
     scored = _scored(found, eval_data, make_judge) if eval_data else None
 
@@ -45,7 +49,7 @@ def judge_sources(plan: SourcesPlan, found: BuiltSources, make_judge: JudgeMaker
             name: one(encoder.with_prompt(opened.encoder.prompt))
             for name, one, opened in zip(found.names, judges, found.opened, strict=True)
         }
-        sources = {name: judgement.measures for name, judgement in each.items()}
+        sources = {name: judgement.measures for name, judgement in each.items() if judgement.measures}
         if not several:
             return replace(next(iter(each.values())), sources=sources)
         chosen_by = {judgement.chosen_by for judgement in each.values() if judgement.chosen_by}

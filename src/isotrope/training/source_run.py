@@ -69,7 +69,12 @@ def run_sources(plan: SourcesPlan, make_judge: JudgeMaker) -> Run:
 
 def _remarks(found: BuiltSources) -> list[str]:
     several = len(found.names) > 1
-    return [
+    unjudged = [
+        f"Source '{found.names[number]}': nothing of it is held out (held_out is 0, its records are few, or their "
+        "texts recur in others), so it has no held-out measures and no say in the score."
+        for number in sorted(found.unjudged)
+    ]
+    return unjudged + [
         f"Source '{name}': {remark}" if several else remark
         for name, built in zip(found.names, found.built, strict=True)
         for remark in built.combined.method.prepared.remarks
