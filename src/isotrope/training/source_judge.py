@@ -34,7 +34,7 @@ OwnJudge = Callable[[Plan, Opened, Built, JudgeMaker], Judge]
 def judge_sources(plan: SourcesPlan, found: BuiltSources, make_judge: JudgeMaker) -> Judge:
     several = len(found.built) > 1
     own: OwnJudge = _judge_source if several else judge_of
-    judges = []
+    judges: list[Judge] = []
     for number, (name, one) in enumerate(zip(found.names, plan.plans, strict=True)):
         if number in found.unjudged:
             judges.append(nobody)
