@@ -82,8 +82,8 @@ def methods(
 
 
 def train(
-    method: str,
-    data: Place | Sequence[Any],
+    method: str | None = None,
+    data: Place | Sequence[Any] | None = None,
     model: Place | Encoder = "builtin-base",
     output: Place | None = None,
     *,
@@ -93,16 +93,35 @@ def train(
     eval_data: Place | Sequence[Place] | None = None,
     resume: bool = False,
     final_table: bool = True,
+    sources: Sequence[Mapping[str, Any]] | None = None,
     **settings: Any,
 ) -> Run:
-    """Train an encoder with a method on a file of text (or a list of records).
+    """Train an encoder with a method on a file of text (or a list of records), or with ``sources`` on several.
 
     ``settings`` are those of the method and of the loop, by name; ``isotrope.methods(method)`` lists them. A checkpoint
     is selected by its Spearman correlation on ``eval_data`` (a file of scored pairs, or the mean over several) where
     that is given, otherwise without labels: by how well held-out texts retrieve their natural partner.
     ``final_table`` measures at the end, on held-out text, the run next to its start, builtin as it is and TF-IDF, and
     warns where training did not pay: ``Run.worth``.
+
+    ``sources`` takes the place of ``method`` and ``data``: a list of mappings with ``data``, ``method`` and, where they
+    are wanted, ``name``, ``share``, ``prompt``, ``columns``, ``split`` and the method's ``settings``. A batch is of one
+    source, and sources take turns by share. ``settings`` are then those of the loop.
     """
+    if sources is not None:
+        _refuse_one_source(method, data, columns, split)
+        return _train_sources(
+            sources,
+            model,
+            output,
+            pooling=pooling,
+            eval_data=eval_data,
+            resume=resume,
+            final_table=final_table,
+            **settings,
+        )
+    if method is None or data is None:
+        raise InputError("train needs a method and data, or sources: a recipe with a list of them.")
     if isinstance(data, str | os.PathLike):
         check_file(data)
     _check_files(eval_data)
@@ -127,6 +146,38 @@ def train(
         **settings,
     )
     return with_worth(plan, run_plan(plan, make_judge))
+
+
+def _refuse_one_source(method: str | None, data: Any, columns: Sequence[str] | None, split: bool) -> None:
+    """What each source says for itself."""
+    given = {"method": method is not None, "data": data is not None, "columns": columns is not None, "split": split}
+    named = [name for name, there in given.items() if there]
+    if named:
+        raise InputError(f"A run of sources takes {' and '.join(named)} from each of them; leave {named[0]} out.")
+
+
+def _train_sources(
+    sources: Sequence[Mapping[str, Any]], model: Place | Encoder, output: Place | None, **options: Any
+) -> Run:
+    """``train`` with several data sets in one run."""
+    from isotrope.training.source_list import about, read_sources
+
+    for source in read_sources(sources):
+        with about(source.name):
+            if isinstance(source.data, str | os.PathLike):
+                check_file(source.data)
+    _check_files(options["eval_data"])
+    _check_output(output, options["resume"])
+    for source in read_sources(sources):
+        with about(source.name):
+            check_trainable(source.method)
+    from isotrope.evaluation.checkpoint_judge import make_judge
+    from isotrope.evaluation.worth import with_worth_of_sources
+    from isotrope.training.source_plan import plan_sources
+    from isotrope.training.source_run import run_sources
+
+    plan = plan_sources(sources, model, output, **options)
+    return with_worth_of_sources(plan, run_sources(plan, make_judge))
 
 
 def pretrain(

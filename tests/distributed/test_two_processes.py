@@ -10,7 +10,6 @@ from __future__ import annotations
 import itertools
 import json
 import os
-import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -20,7 +19,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file
 from torch.nn.functional import pad
 from worker import descend
 
@@ -79,23 +78,6 @@ VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {  # settings of a method that
 CHILDREN = {f"child-{form}": {"child_tuning": form, "child_samples": 64, "weight_decay": 0.0} for form in "FD"}
 
 pytestmark = pytest.mark.filterwarnings("ignore::isotrope.training.state.TrainingWarning")
-
-
-@pytest.fixture(scope="module")
-def still(tiny: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The tiny encoder without dropout, and with larger weights:
-
-    fresh ones give all texts one vector, and hardly a gradient.
-    """
-    folder = tmp_path_factory.mktemp("still") / "model"
-    shutil.copytree(tiny, folder)
-    weights = load_file(folder / "model.safetensors")
-    larger = {name: 5 * weight if weight.dim() > 1 else weight for name, weight in weights.items()}
-    save_file(larger, folder / "model.safetensors", metadata={"format": "pt"})
-    config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
-    config |= {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
-    (folder / "config.json").write_text(json.dumps(config), encoding="utf-8")
-    return folder
 
 
 @pytest.fixture(scope="module")

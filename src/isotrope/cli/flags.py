@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 KINDS = {"train": "training", "compare": "training", "fit-space": "space"}  # whose settings a free command takes
+SOURCE = "Source '"  # how a sentence on one source of a recipe begins
 _COMPOUND = r"(?<![\w./\\-]){name}(?![\w/\\-]|\.\w)"
 _PLAIN = (
     r"(?:^|; ){name} (?:must|is|takes|needs|has|belongs)\b",
@@ -28,6 +29,8 @@ def with_flags(sentence: str, flags: Mapping[str, str], setting: str | None = No
     ``flags`` maps a setting to its flag. ``setting`` is named by the error itself. A flag that the sentence holds
     already is not repeated.
     """
+    if sentence.startswith(SOURCE):
+        return sentence  # its settings stand in the recipe
     named = [*([setting] if setting is not None and setting in flags else []), *_settings_in(sentence, flags)]
     wanted = dict.fromkeys(flags[name] for name in named)
     added = [flag for flag in wanted if not re.search(rf"(?<!\S){flag}(?![\w-])", sentence)]

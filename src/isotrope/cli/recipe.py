@@ -8,20 +8,21 @@ from typing import Any
 
 from isotrope.errors import InputError
 
-KEYS = ("method", "model", "pooling", "settings", "about")
+KEYS = ("method", "model", "pooling", "settings", "sources", "about")
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """What a recipe sets; options of the command line win over it."""
+    """What a recipe sets; options of the command line win over it. ``sources`` are several data sets of one run."""
 
     model: str | None = None
     pooling: str | None = None
     settings: dict[str, Any] = field(default_factory=dict)
+    sources: list[dict[str, Any]] | None = None
 
 
-def read_recipe(path: Path, method: str) -> Recipe:
-    """Read a recipe for ``method``; anything else is an ``InputError``."""
+def read_recipe(path: Path, method: str | None) -> Recipe:
+    """Read a recipe for ``method``, or one of sources for None; anything else is an ``InputError``."""
     import yaml
 
     if not path.is_file():
@@ -37,9 +38,11 @@ def read_recipe(path: Path, method: str) -> Recipe:
         raise InputError(
             f"{path}: unknown keys {', '.join(sorted(map(str, unknown)))}; a recipe has {', '.join(KEYS)}."
         )
-    if found.get("method", method) != method:
+    if "sources" in found and "method" in found:
+        raise InputError(f"{path}: each source has its own method; leave method out.")
+    if found.get("method", method) != method and method is not None:
         raise InputError(f"{path}: this recipe is for {found['method']}, not {method}.")
     settings = found.get("settings", {})
     if not isinstance(settings, dict):
         raise InputError(f"{path}: settings is a mapping from name to value.")
-    return Recipe(found.get("model"), found.get("pooling"), settings)
+    return Recipe(found.get("model"), found.get("pooling"), settings, found.get("sources"))

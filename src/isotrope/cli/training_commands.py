@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -12,7 +13,7 @@ import typer
 
 from isotrope.cli.answer_output import print_answer, print_rows
 from isotrope.cli.application import FREE, PRINTED, Columns, Command, Json, Pooling, app
-from isotrope.cli.options import parse_own_settings, parse_settings, parse_values, split_names, split_settings
+from isotrope.cli.options import parse_own_settings, parse_values, split_names, split_settings
 from isotrope.cli.recipe import Recipe, read_recipe
 from isotrope.errors import InputError
 from isotrope.json_text import json_text
@@ -20,7 +21,7 @@ from isotrope.terminal import show
 
 if TYPE_CHECKING:
     from isotrope.evaluation.worth_table import Worth
-    from isotrope.training.run import Run
+    from isotrope.training.run import Run, RunSource
 
 LISTED = ("name", "title", "year", "family", "needs", "read_out", "kind")
 
@@ -55,10 +56,14 @@ def methods(
 @app.command(cls=Command, context_settings=FREE)
 def train(
     context: typer.Context,
-    method: Annotated[str, typer.Argument(help="A name that `isotrope methods` lists.")],
+    method: Annotated[str | None, typer.Argument(help="A name that `isotrope methods` lists.")] = None,
     data: Annotated[
-        str, typer.Argument(help="A .txt, .tsv, .csv, .jsonl or .parquet file, or one of these with .gz or .xz.")
-    ],
+        str | None,
+        typer.Argument(
+            help="A .txt, .tsv, .csv, .jsonl or .parquet file, or one of these with .gz or .xz. "
+            "A recipe that lists sources takes the place of METHOD and DATA."
+        ),
+    ] = None,
     model: Annotated[
         str | None,
         typer.Option(help="The encoder to start from: a folder or a hub id.", show_default="builtin-base"),
@@ -85,8 +90,9 @@ def train(
     """Train an encoder. Any setting of the method or the loop can be given as --SETTING VALUE."""
     import isotrope
 
+    method, data, given = _parse_words([word for word in (method, data) if word], context.args)
     recipe = read_recipe(config, method) if config else Recipe()
-    settings = {**recipe.settings, **parse_settings(context.args)}
+    settings = {**recipe.settings, **given}
     warnings.filterwarnings("ignore", message="Training did not pay")  # the table below says it
     run = isotrope.train(
         method,
@@ -99,10 +105,19 @@ def train(
         eval_data=eval_data,
         resume=resume,
         final_table=final_table,
+        sources=recipe.sources,
         **settings,
     )
     if os.environ.get("RANK", "0") == "0":  # one process of a torchrun speaks for all
         _print_run(run, as_json)
+
+
+def _parse_words(words: Sequence[str], rest: Sequence[str]) -> tuple[str | None, str | None, dict[str, str]]:
+    """METHOD and DATA, where they are given, and the settings: the first words may be settings already."""
+    plain, settings = split_settings([*words, *rest])
+    if len(plain) > 2:
+        raise InputError(f"'{plain[2]}' was not understood; settings are given as --name value.")
+    return (*plain, None, None)[0], (*plain, None, None)[1], settings
 
 
 def _print_run(run: Run, as_json: bool) -> None:
@@ -117,21 +132,46 @@ def _print_run(run: Run, as_json: bool) -> None:
         "evaluations": evaluations,
         "worth": None if run.worth is None else run.worth.to_dict(),
     }
+    if run.sources:
+        summary |= {"sources": [_summary_of(source) for source in run.sources]}
     rows = [{"step": line["step"], **{k: f"{v:.4f}" for k, v in line["evaluation"].items()}} for line in evaluations]
     print_rows(summary, rows, as_json)
     if not as_json:
-        show(f"data: {run.corpus.counts}")
+        for source in run.sources:
+            part = f"{source.method}, {100 * source.share:.1f} % of the batches"
+            show(f"data of {source.name} ({part}): {source.corpus.counts}")
+        if not run.sources:
+            show(f"data: {run.corpus.counts}")
         show(run.read_out)
         show(f"kept: step {run.selected_step}, {run.selected_by}")
         show(f"model: {run.folder / 'model'}")
-    if run.worth is not None and not as_json:
+    if not as_json:
+        _print_tables(run)
+
+
+def _summary_of(source: RunSource) -> dict[str, Any]:
+    return {
+        "name": source.name,
+        "method": source.method,
+        "share": source.share,
+        "data": str(source.corpus.counts),
+        "worth": None if source.worth is None else source.worth.to_dict(),
+    }
+
+
+def _print_tables(run: Run) -> None:
+    """The final table, or those of the sources."""
+    for source in run.sources:
+        if source.worth is not None:
+            _print_worth(source.worth, f"{source.name}: ")
+    if run.worth is not None and not run.sources:
         _print_worth(run.worth)
 
 
-def _print_worth(worth: Worth) -> None:
+def _print_worth(worth: Worth, of: str = "") -> None:
     if worth.rows:
         print()
-        show(f"Is it better than before? {worth.measure}:")
+        show(f"{of}Is it better than before? {worth.measure}:")
         print_rows({}, worth.lines(), as_json=False)
     for sentence in worth.remarks():
         show(sentence)

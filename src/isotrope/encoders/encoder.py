@@ -123,6 +123,14 @@ class Encoder(nn.Module):
             self.token_weights,
         )
 
+    def with_prompt(self, prompt: str) -> Encoder:
+        """An encoder over the same modules that puts ``prompt`` before each text; itself where it does so already."""
+        if prompt == self.prompt:
+            return self
+        other = self.with_parts(list(self.parts))
+        other.prompt = prompt
+        return other
+
     @property
     def prompt(self) -> str:
         """What stands before each text, in training as in ``encode``; it is pooled with the text."""

@@ -19,6 +19,7 @@ from isotrope.errors import InputError
 from isotrope.files import write_json, written_folder
 from isotrope.version import __version__
 
+PROMPTS = "prompts"  # the fact that names prompts besides the model's own, one for each kind of text
 # The names in a model's folder; one that holds anything else is never replaced.
 OURS = re.compile(
     r"(config|modules|isotrope|generation_config|sentence_\w+_config|config_sentence_transformers|tokenizer\w*"
@@ -79,13 +80,13 @@ def _write(encoder: Encoder, parts: list[Part], folder: Path) -> None:
         (folder / path).mkdir(exist_ok=True)
         part.write(folder / path)
     write_json(folder / "modules.json", modules)
-    prompts = {"default": encoder.prompt} if encoder.prompt else {}
+    default = {"default": encoder.prompt} if encoder.prompt else {}
     write_json(
         folder / "config_sentence_transformers.json",
         {
             "__version__": {"isotrope": __version__},
-            "prompts": prompts,
-            "default_prompt_name": "default" if prompts else None,
+            "prompts": {**encoder.facts.get(PROMPTS, {}), **default},
+            "default_prompt_name": "default" if default else None,
             "similarity_fn_name": "cosine",
         },
     )

@@ -137,4 +137,4 @@ def _kind(run: Encoder | Place) -> dict[str, Any]:
     facts = run_facts(folder)
     settings = {name: value for name, value in (facts.get("settings") or {}).items() if name != "seed"}
     start = (facts.get("model") or {}).get("name")
-    return {"method": facts.get("method"), "settings": settings, "start": start}
+    return {"method": facts.get("method"), "settings": settings, "start": start, "mixture": facts.get("mixture")}

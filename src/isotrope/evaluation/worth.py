@@ -42,6 +42,7 @@ from isotrope.progress import hidden
 from isotrope.training.checkpoints import RunFolder
 from isotrope.training.plan import Plan
 from isotrope.training.run import Run
+from isotrope.training.source_plan import SourcesPlan
 from isotrope.training.state import TrainingWarning
 
 SWITCH = "ISOTROPE_FINAL_TABLE"  # 0: no table, whatever is asked for
@@ -64,6 +65,28 @@ def with_worth(plan: Plan, run: Run) -> Run:
     if worth.paid is False:
         warnings.warn(worth.sentences[0], TrainingWarning, stacklevel=3)
     return replace(run, worth=worth)
+
+
+def with_worth_of_sources(plan: SourcesPlan, run: Run) -> Run:
+    """The run of several sources with a final table for each of them, on its own held-out text behind its own prompt.
+
+    run.json has them by the names of the sources, and ``Run.worth`` is that of the source with the largest share.
+    """
+    if not plan.first.final_table or os.environ.get(SWITCH) == "0" or os.environ.get("RANK", "0") != "0":
+        return run
+    weighed = []
+    for one, source in zip(plan.plans, run.sources, strict=True):
+        own = replace(run, encoder=run.encoder.with_prompt(source.prompt), corpus=source.corpus, held=source.held)
+        with hidden():
+            weighed.append(replace(source, worth=weigh(one, own)))
+    tables = {source.name: source.worth.to_dict() for source in weighed if source.worth is not None}
+    RunFolder(run.folder).add_facts({"worth": tables})
+    for source in weighed:
+        if source.worth is not None and source.worth.paid is False:
+            said = f"Source '{source.name}': {source.worth.sentences[0]}"
+            warnings.warn(said, TrainingWarning, stacklevel=4)
+    largest = max(weighed, key=lambda source: source.share)
+    return replace(run, worth=largest.worth, sources=tuple(weighed))
 
 
 def weigh(plan: Plan, run: Run) -> Worth:

@@ -52,12 +52,13 @@ class Built:
     tactics: list[Tactic[Any]]
 
 
-def build(plan: Plan, opened: Opened, accelerator: Accelerator) -> Built:
+def build(plan: Plan, opened: Opened, accelerator: Accelerator, split: tuple[Rows, Rows] | None = None) -> Built:
+    """``split``: the rows to train on and those held out, where they are chosen already."""
     corpus, order = opened.corpus, plan.method.batches
     settings = (
         plan.loop if "batch_size" in plan.given else _fitting(plan.loop, corpus, order, accelerator.num_processes)
     )
-    train, held = hold_out(corpus, settings.held_out, settings.draw_seed)
+    train, held = split or hold_out(corpus, settings.held_out, settings.draw_seed)
     combined = _combine(plan, opened, settings)
     usable, held_usable = (combined.method.prepared.select(rows) for rows in (train, held))
     combined.method.count(usable)
@@ -69,20 +70,19 @@ def build(plan: Plan, opened: Opened, accelerator: Accelerator) -> Built:
     if chooses_itself(combined) and not (len(held_usable) or tests):
         held_usable = usable
     feed = CorpusFeed(combined, corpus, usable, settings, accelerator)
-    steps = count_steps(feed.records, settings)
+    steps = count_steps(feed.records // settings.batch_size, settings)
     tactics = [one(each, combined, settings, steps) for one, each in plan.tactics if each.active]
     hidden = len(held) > 0
     return Built(combined, settings, feed, steps, held if hidden else usable, hidden, held_usable, tests, tactics)
 
 
-def count_steps(records: int, settings: LoopSettings) -> int:
-    """Where the run is one of so many seconds, only its pace will tell."""
+def count_steps(batches: int, settings: LoopSettings) -> int:
+    """Of an epoch of so many batches. Where the run is one of so many seconds, only its pace will tell."""
     if settings.max_seconds is not None:
         return UNMEASURED
     if settings.max_steps is not None:
         return settings.max_steps
-    per_epoch = records // settings.batch_size / settings.gradient_accumulation_steps
-    return max(math.ceil(settings.epochs * per_epoch), 1)
+    return max(math.ceil(settings.epochs * (batches / settings.gradient_accumulation_steps)), 1)
 
 
 def _combine(plan: Plan, opened: Opened, settings: LoopSettings) -> Combined:

@@ -52,11 +52,10 @@ class RunFolder:
 
     def _check_same(self, facts: dict[str, Any]) -> None:
         before = json.loads((self.folder / "run.json").read_text(encoding="utf-8"))
-        for part in ("method", "data", "model", "settings"):
-            if before.get(part) != facts[part]:
-                raise InputError(
-                    f"{self.folder}: cannot resume, the {part} differs: {difference(before.get(part), facts[part])}."
-                )
+        for part in ("method", "data", "model", "mixture", "settings"):
+            then, now = before.get(part), facts.get(part)
+            if then != now:
+                raise InputError(f"{self.folder}: cannot resume, the {part} differs: {difference(then, now)}.")
 
     def log(self, line: dict[str, Any]) -> None:
         with explained(self.folder), open(self.folder / "metrics.jsonl", "a", encoding="utf-8") as metrics:
@@ -189,5 +188,10 @@ def difference(before: Any, now: Any) -> str:
     """What differs between two sets of facts, in words."""
     if isinstance(before, dict) and isinstance(now, dict):
         names = [name for name in {**before, **now} if before.get(name) != now.get(name)]
-        return ", ".join(f"{name} was {before.get(name)!r} and is {now.get(name)!r}" for name in names)
+        return ", ".join(
+            f"{name}: {difference(before[name], now[name])}"
+            if isinstance(before.get(name), dict) and isinstance(now.get(name), dict)
+            else f"{name} was {before.get(name)!r} and is {now.get(name)!r}"
+            for name in names
+        )
     return f"it was {before!r} and is {now!r}"

@@ -61,12 +61,13 @@ class CorpusFeed:
         return batches(order, self.corpus, self.rows, size, self.settings.seed, number)
 
     def batches(self, skip: int) -> Numbered:
-        return prefetched(self._make, self._epochs(), skip)
+        return prefetched(self.make, self.endless(), skip)
 
     def release(self) -> None:
         self.corpus.release()
 
-    def _epochs(self) -> Iterator[Rows]:
+    def endless(self) -> Iterator[Rows]:
+        """The batches of one epoch after another."""
         number = 0
         while True:
             empty = True
@@ -80,7 +81,8 @@ class CorpusFeed:
                 )
             number += 1
 
-    def _make(self, number: int, rows: Rows) -> Batch:
+    def make(self, number: int, rows: Rows) -> Batch:
+        """The views of this process's part of a batch; ``number`` keys what they draw."""
         process, seed = self.accelerator.process_index, self.settings.seed
         size = self.settings.batch_size // self.accelerator.num_processes
         own = rows[process * size : (process + 1) * size]

@@ -18,7 +18,7 @@ from accelerate import Accelerator
 from accelerate.state import AcceleratorState
 
 from isotrope.encoders.loading import default_device
-from isotrope.methods.frame.combined import Combined
+from isotrope.methods.frame.learner import Learner
 from isotrope.progress import bar
 from isotrope.training.checkpoints import Checkpoints, RunFolder
 from isotrope.training.feeds import Feed
@@ -40,7 +40,7 @@ class Job:
     ``deadline`` is a time of ``time.perf_counter`` after which the run stops with a checkpoint to resume from.
     """
 
-    combined: Combined
+    combined: Learner
     feed: Feed
     steps: int
     settings: LoopSettings
@@ -48,7 +48,7 @@ class Job:
     accelerator: Accelerator
     judge: Judge
     tactics: Sequence[Tactic[Any]] = ()
-    speeds: Mapping[str, int] | None = None
+    speeds: Mapping[str, float] | None = None
     deadline: float | None = None
     label: str = "training"
 
@@ -59,7 +59,7 @@ def train_loop(job: Job, resume: bool = False) -> Finished:
     job.combined.to(accelerator.device).train()
     updater = Updater(job.combined, settings, job.steps, tactics, accelerator)
     records = settings.batch_size * settings.gradient_accumulation_steps
-    log = MetricsLog(folder, accelerator, job.speeds or {"records_per_second": records})
+    log = MetricsLog(folder, accelerator, job.speeds or {"records_per_second": records}, job.combined.sources)
     selection = Selection(job.combined, job.judge, folder, log, settings.patience)
     checkpoints = Checkpoints(folder, job.combined, updater, accelerator, log.alarm)
     begin_tracking(accelerator, settings)
@@ -89,7 +89,7 @@ def train_loop(job: Job, resume: bool = False) -> Finished:
             shown = length.done(state)
             if evaluates:
                 with updater.judged():
-                    score = selection.evaluate(state, accelerator, contrastive=update.candidates > 0)
+                    score = selection.evaluate(state, accelerator, contrastive=log.contrastive)
                 updater.after_evaluation(state.step, score)
                 job.feed.release()
             if evaluates or stop:

@@ -18,14 +18,21 @@ from isotrope.training.updates import Update, means
 if TYPE_CHECKING:
     from accelerate import Accelerator
 
+NESTED = ("evaluation", "training", "held_out")  # lines whose numbers stand one level down
+
 
 class MetricsLog:
     """Collects updates, writes a line for the folder, the tracker and the bar, and listens for a collapse."""
 
-    def __init__(self, folder: RunFolder, accelerator: Accelerator, speeds: Mapping[str, int]) -> None:
-        """``speeds``: the name of a rate in the log, and how much of it an update has."""
-        self.folder, self.accelerator, self.speeds = folder, accelerator, speeds
+    def __init__(
+        self, folder: RunFolder, accelerator: Accelerator, speeds: Mapping[str, float], sources: Sequence[str] = ()
+    ) -> None:
+        """``speeds``: the name of a rate in the log, and how much of it an update has. ``sources``: where a run has
+        several, each has lines of its own, and the line of the whole has no terms, since they differ."""
+        self.folder, self.accelerator, self.speeds, self.sources = folder, accelerator, speeds, sources
         self.alarm = CollapseAlarm()
+        self.alarms = [CollapseAlarm() for _ in sources] or [self.alarm]  # of losses
+        self.contrastive = False  # whether a batch had candidates
         self.pending: list[Update] = []
         self.clock = time.perf_counter()
 
@@ -42,14 +49,13 @@ class MetricsLog:
             if not finite:
                 self._stop(state.step - len(losses) + place + 1, state.best_step)
         seconds, self.clock = time.perf_counter() - self.clock, time.perf_counter()
-        terms = {name: float(value) for name, value in means([update.numbers for update in self.pending]).items()}
         last = self.pending[-1]
+        terms = self._by_source(state)
         self.line(
             {
                 "step": state.step,
                 "loss": float(losses.mean()),
                 **terms,
-                "candidates": last.candidates,
                 "gradient_norm": float(torch.stack([update.norm for update in self.pending]).mean()),
                 **last.about,
                 "seconds": round(state.seconds, 3),
@@ -57,15 +63,35 @@ class MetricsLog:
             }
         )
         self.pending.clear()
-        self.warn(self.alarm.after_log(state.step, terms.get("contrastive", 0.0), last.candidates))
-        return f"loss {float(losses[-1]):.4f} · {last.candidates} candidates"
+        return f"loss {float(losses[-1]):.4f} · {last.batches[-1].candidates} candidates"
+
+    def _by_source(self, state: TrainingState) -> dict[str, float]:
+        """Terms, measures and candidates for the line of the whole; those of several sources have their own lines."""
+        batches = [batch for update in self.pending for batch in update.batches]
+        for source, alarm in enumerate(self.alarms):
+            own = [batch for batch in batches if batch.source == source]
+            if not own:
+                continue
+            terms = {name: float(value) for name, value in means([batch.numbers for batch in own]).items()}
+            candidates = own[-1].candidates
+            self.contrastive |= candidates > 0
+            alarmed = alarm.after_log(state.step, terms.get("contrastive", 0.0), candidates)
+            if not self.sources:
+                self.warn(alarmed)
+                return {**terms, "candidates": candidates}
+            name, loss = self.sources[source], float(torch.stack([batch.loss for batch in own]).mean())
+            found = {"batches": len(own), "loss": loss, **terms, "candidates": candidates}
+            self.line({"step": state.step, "source": name, "training": found})
+            self.warn([f"Source '{name}': {sentence}" for sentence in alarmed])
+        return {}
 
     def line(self, line: dict[str, Any]) -> None:
         """One line for the folder and the tracker."""
         if self.accelerator.is_main_process:
             self.folder.log(line)
-        nested = line.get("evaluation")
-        flat = line if nested is None else {f"evaluation/{name}": value for name, value in nested.items()}
+        part = next((part for part in NESTED if part in line), None)
+        place = "/".join(name for name in (line.get("source"), part) if name)
+        flat = line if part is None else {f"{place}/{name}": value for name, value in line[part].items()}
         self.accelerator.log({name: value for name, value in flat.items() if name != "step"}, step=line["step"])
 
     def warn(self, sentences: Sequence[str]) -> None:

@@ -33,14 +33,18 @@ class Opened:
 
 def open_plan(plan: Plan, accelerator: Accelerator) -> Opened:
     """The first process tokenizes; the others find the cache."""
-    start, card = _start(plan, accelerator), plan.method.card
-    if plan.from_scratch:
-        encoder, read_out = start, ReadOut(start.pooling.name, "the encoder is made from the data")
-    else:
-        encoder, read_out = with_read_out(start, plan.pooling, card.read_out, card.name)
+    encoder, read_out = open_encoder(plan, accelerator)
     with accelerator.main_process_first():
         corpus = open_like(plan, plan.data, plan.method.record_types(plan.settings), encoder)
     return Opened(encoder, corpus, read_out)
+
+
+def open_encoder(plan: Plan, accelerator: Accelerator) -> tuple[Encoder, ReadOut]:
+    """The encoder that training starts from, under the read-out that it is trained with."""
+    start, card = open_start(plan, accelerator), plan.method.card
+    if plan.from_scratch:
+        return start, ReadOut(start.pooling.name, "the encoder is made from the data")
+    return with_read_out(start, plan.pooling, card.read_out, card.name)
 
 
 def open_like(plan: Plan, data: Any, record_types: Sequence[str], encoder: Encoder) -> Corpus:
@@ -48,7 +52,8 @@ def open_like(plan: Plan, data: Any, record_types: Sequence[str], encoder: Encod
     return open_corpus(data, record_types, encoder.text_tokenizer, plan.columns, plan.split)
 
 
-def _start(plan: Plan, accelerator: Accelerator) -> Encoder:
+def open_start(plan: Plan, accelerator: Accelerator) -> Encoder:
+    """The encoder that training starts from, as it was."""
     if issubclass(plan.method, FromScratch):
         record_types = plan.method.record_types(plan.settings)
         records = find_records(plan.data, record_types, plan.columns, plan.split).records

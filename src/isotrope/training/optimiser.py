@@ -10,11 +10,11 @@ from torch import Tensor, nn
 from torch.optim import SGD, Adagrad, AdamW, Muon, Optimizer
 from torch.optim.lr_scheduler import LambdaLR
 
-from isotrope.methods.frame.combined import Combined
+from isotrope.methods.frame.learner import Learner
 from isotrope.training.loop_settings import LoopSettings
 
 
-def build_optimiser(combined: Combined, settings: LoopSettings) -> Optimizer:
+def build_optimiser(combined: Learner, settings: LoopSettings) -> Optimizer:
     """Every trainable tensor of the method, its heads and towers included, in exactly one group."""
     if settings.optimiser == "muon":
         matrices = hidden_matrices(combined)
@@ -34,12 +34,12 @@ def build_optimiser(combined: Combined, settings: LoopSettings) -> Optimizer:
     return _adamw(groups, combined, settings)
 
 
-def _adamw(groups: list[dict[str, Any]], combined: Combined, settings: LoopSettings) -> AdamW:
+def _adamw(groups: list[dict[str, Any]], combined: Learner, settings: LoopSettings) -> AdamW:
     fused = all(parameter.is_cuda for parameter in trainable(combined))
     return AdamW(groups, betas=(settings.adam_beta1, settings.adam_beta2), fused=fused)
 
 
-def _groups(combined: Combined, settings: LoopSettings, leave_out: Sequence[Tensor] = ()) -> list[dict[str, Any]]:
+def _groups(combined: Learner, settings: LoopSettings, leave_out: Sequence[Tensor] = ()) -> list[dict[str, Any]]:
     rates, taken = combined.rates(settings.learning_rate), {id(weight) for weight in leave_out}
     decayed = {
         id(parameter)

@@ -7,14 +7,15 @@ import signal
 import threading
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager, suppress
-from typing import Any
+from typing import Any, TypeVar
 
-from isotrope.data.batches import Rows
 from isotrope.methods.frame.batch import Batch
+
+Chosen = TypeVar("Chosen")
 
 
 def prefetched(
-    make: Callable[[int, Rows], Batch], stream: Iterator[Rows], skip: int, ahead: int = 2
+    make: Callable[[int, Chosen], Batch], stream: Iterator[Chosen], skip: int, ahead: int = 2
 ) -> Generator[tuple[int, Batch], None, None]:
     """(number, batch), from the batch ``skip`` on."""
     ready: queue.Queue[tuple[int, Batch] | Exception] = queue.Queue(maxsize=ahead)
@@ -28,11 +29,11 @@ def prefetched(
 
     def work() -> None:
         try:
-            for number, rows in enumerate(stream):
+            for number, chosen in enumerate(stream):
                 if done.is_set():
                     return
                 if number >= skip:
-                    offer((number, make(number, rows)))
+                    offer((number, make(number, chosen)))
         except Exception as error:  # handed to the thread that waits for batches
             offer(error)
 

@@ -18,10 +18,13 @@ from isotrope.data.batches import Rows
 from isotrope.data.corpus import Corpus
 from isotrope.encoders.encoder import Encoder
 from isotrope.encoders.read_out import RAW, ReadOut, is_raw
+from isotrope.methods.frame.learner import Learner
 from isotrope.progress import say
 from isotrope.training.building import Built, build
+from isotrope.training.checkpoints import RunFolder
 from isotrope.training.held_out_task import chooses_itself, with_own_task
 from isotrope.training.loop import Job, make_accelerator, train_loop
+from isotrope.training.loop_settings import LoopSettings
 from isotrope.training.opening import Opened, open_plan
 from isotrope.training.plan import Place, Plan
 from isotrope.training.prerequisite import with_needed_run
@@ -37,11 +40,25 @@ JudgeMaker = Callable[[Corpus, Rows, Sequence[Place]], Judge]
 
 
 @dataclass(frozen=True)
+class RunSource:
+    """One source of a run of several: its share of the batches (all add up to 1), its text, its final table."""
+
+    name: str
+    method: str
+    share: float
+    prompt: str
+    corpus: Corpus
+    held: Rows
+    worth: Worth | None = None
+
+
+@dataclass(frozen=True)
 class Run:
     """A training run. ``encoder`` holds the weights of ``selected_step``; ``folder`` holds everything on disk.
 
     ``held``: the rows of ``corpus`` that training never saw. ``worth``: the final table, next to the start, builtin and
-    TF-IDF, where one was made.
+    TF-IDF, where one was made. Where the run has ``sources``, these three are those of the source with the largest
+    share.
     """
 
     encoder: Encoder
@@ -53,6 +70,7 @@ class Run:
     read_out: ReadOut
     held: Rows
     worth: Worth | None = None
+    sources: tuple[RunSource, ...] = ()
 
 
 def run_plan(plan: Plan, make_judge: JudgeMaker) -> Run:
@@ -60,11 +78,12 @@ def run_plan(plan: Plan, make_judge: JudgeMaker) -> Run:
     plan = with_needed_run(plan, partial(run_plan, make_judge=make_judge))
     accelerator = make_accelerator(plan.loop, plan.folder)
     opened = open_plan(plan, accelerator)
-    origin = _origin(plan, opened.encoder)  # before a method changes its encoder
+    origin = origin_of(plan, opened.encoder)  # before a method changes its encoder
     built = build(plan, opened, accelerator)
-    judge = _judge(plan, opened, built, make_judge)
+    judge = judge_of(plan, opened, built, make_judge)
     facts = _facts(plan, opened, built, origin, accelerator)
-    _begin(plan, opened, built, facts, accelerator)
+    remarks = built.combined.method.prepared.remarks
+    begin(plan, facts, opened.read_out, remarks, built.settings, accelerator)
     built.combined.to(accelerator.device).train()
     for tactic in built.tactics:
         tactic.prepare(built.feed, accelerator)
@@ -82,20 +101,21 @@ def run_plan(plan: Plan, make_judge: JudgeMaker) -> Run:
     return _export(plan, opened, built, facts, train_loop(job, plan.resume), accelerator)
 
 
-def _judge(plan: Plan, opened: Opened, built: Built, make_judge: JudgeMaker) -> Judge:
+def judge_of(plan: Plan, opened: Opened, built: Built, make_judge: JudgeMaker) -> Judge:
     settings, corpus = built.settings, opened.corpus
-    judge = _nobody if chooses_itself(built.combined) else make_judge(corpus, built.held, plan.eval_data)
+    judge = nobody if chooses_itself(built.combined) else make_judge(corpus, built.held, plan.eval_data)
     return with_own_task(
         judge, built.combined, corpus, built.held_usable, settings.batch_size, settings.seed, built.tests
     )
 
 
-def _nobody(encoder: Encoder) -> Judgement:
+def nobody(encoder: Encoder) -> Judgement:
     """The judge of a method whose own task chooses."""
     return Judgement({}, "")
 
 
-def _origin(plan: Plan, encoder: Encoder) -> dict[str, str]:
+def origin_of(plan: Plan, encoder: Encoder) -> dict[str, str]:
+    """What run.json says of the start."""
     in_memory = isinstance(plan.model, Encoder)
     name = "none" if plan.from_scratch else "an encoder in memory" if in_memory else str(plan.model)
     return {"name": name, "fingerprint": encoder.fingerprint(), "pooling": encoder.pooling.name}
@@ -119,13 +139,18 @@ def _facts(
         "model": origin,
         "settings": plan.resolved(built.settings),
         "read_out": asdict(opened.read_out),
-        "source": str(plan.data) if isinstance(plan.data, str | os.PathLike) else "a list in memory",
+        "source": source_of(plan),
         "eval_data": [str(file) for file in plan.eval_data],
         **({"made": dict(plan.made)} if plan.made else {}),
         "seed": built.settings.seed,
         "processes": accelerator.num_processes,
         **surroundings(str(accelerator.device)),
     }
+
+
+def source_of(plan: Plan) -> str:
+    """The file that is trained on."""
+    return str(plan.data) if isinstance(plan.data, str | os.PathLike) else "a list in memory"
 
 
 def surroundings(device: str) -> dict[str, Any]:
@@ -139,39 +164,34 @@ def surroundings(device: str) -> dict[str, Any]:
     }
 
 
-def _begin(plan: Plan, opened: Opened, built: Built, facts: dict[str, Any], accelerator: Accelerator) -> None:
+def begin(
+    plan: Plan,
+    facts: dict[str, Any],
+    read_out: ReadOut,
+    remarks: Sequence[str],
+    settings: LoopSettings,
+    accelerator: Accelerator,
+) -> None:
     """The first thing that is written, once nothing more can be refused."""
     if accelerator.is_main_process:
         plan.folder.begin(facts, plan.resume)
-        say(str(opened.read_out))
+        say(str(read_out))
     accelerator.wait_for_everyone()
-    accumulation = built.settings.gradient_accumulation_steps
-    remarks = list(built.combined.method.prepared.remarks)
-    if accumulation > 1:
-        remarks.append(
-            f"Accumulating {accumulation} batches adds no negatives: an anchor still sees one batch of "
-            f"{built.settings.batch_size}."
-        )
-    for sentence in remarks if accelerator.is_main_process else []:
+    accumulation = settings.gradient_accumulation_steps
+    accumulating = (
+        f"Accumulating {accumulation} batches adds no negatives: an anchor still sees one batch of "
+        f"{settings.batch_size}."
+    )
+    said = [*remarks, *([accumulating] if accumulation > 1 else [])]
+    for sentence in said if accelerator.is_main_process else []:
         warnings.warn(sentence, TrainingWarning, stacklevel=4)
 
 
 def _export(
     plan: Plan, opened: Opened, built: Built, facts: dict[str, Any], finished: Finished, accelerator: Accelerator
 ) -> Run:
-    method = built.combined.method
-    encoder = method.export().eval().requires_grad_()  # what a method kept still may learn in the next run
-    encoder.facts = _facts_kept(plan, opened, facts, finished.selected_step)
-    if accelerator.is_main_process:
-        encoder.save(plan.folder.model)
-        for name, other in method.further().items():
-            other.facts = encoder.facts
-            other.eval().save(plan.folder.model / name)
-        if method.keeps == "best":
-            _say_if_no_better(finished.history)
-    accelerator.wait_for_everyone()
-    chosen_by = next(line["chosen_by"] for line in finished.history if "chosen_by" in line)
-    selected_by = f"the best by {chosen_by}" if method.keeps == "best" else "the last"
+    kept = _facts_kept(plan, opened, facts, finished.selected_step)
+    encoder, selected_by = keep(built.combined, plan.folder, kept, finished, accelerator)
     return Run(
         encoder,
         finished.history,
@@ -184,6 +204,24 @@ def _export(
     )
 
 
+def keep(
+    learner: Learner, folder: RunFolder, facts: dict[str, Any], finished: Finished, accelerator: Accelerator
+) -> tuple[Encoder, str]:
+    """Save what inference keeps, with ``facts`` of it; gives it, and in words how its step was selected."""
+    encoder = learner.export().eval().requires_grad_()  # what a method kept still may learn in the next run
+    encoder.facts = facts
+    if accelerator.is_main_process:
+        encoder.save(folder.model)
+        for name, other in learner.further().items():
+            other.facts = encoder.facts
+            other.eval().save(folder.model / name)
+        if learner.keeps == "best":
+            _say_if_no_better(finished.history)
+    accelerator.wait_for_everyone()
+    chosen_by = next(line["chosen_by"] for line in finished.history if "chosen_by" in line)
+    return encoder, f"the best by {chosen_by}" if learner.keeps == "best" else "the last"
+
+
 def _say_if_no_better(history: Sequence[Mapping[str, Any]]) -> None:
     scores = {line["step"]: line["score"] for line in history if "score" in line}
     later = [score for step, score in scores.items() if step]
@@ -193,5 +231,5 @@ def _say_if_no_better(history: Sequence[Mapping[str, Any]]) -> None:
             f"Training did not improve {by}: {scores[0]:.4f} before, at best {max(later):.4f} after; "
             "try a lower learning rate, fewer steps, or other text.",
             TrainingWarning,
-            stacklevel=5,
+            stacklevel=6,
         )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from isotrope.methods.frame.combined import Combined
+from isotrope.methods.frame.learner import Learner
 from isotrope.training.checkpoints import RunFolder
 from isotrope.training.metrics_log import MetricsLog
 from isotrope.training.state import Judge, TrainingState
@@ -20,7 +20,7 @@ class Selection:
     """Judges the encoder and keeps the weights of the best evaluation, or of the last where the method says so."""
 
     def __init__(
-        self, combined: Combined, judge: Judge, folder: RunFolder, log: MetricsLog, patience: int | None
+        self, combined: Learner, judge: Judge, folder: RunFolder, log: MetricsLog, patience: int | None
     ) -> None:
         self.combined, self.judge, self.folder, self.log, self.patience = combined, judge, folder, log, patience
 
@@ -41,17 +41,19 @@ class Selection:
         return self.patience is not None and state.stale >= self.patience
 
     def _judge(self, state: TrainingState, contrastive: bool) -> float:
-        method, step = self.combined.method, state.step
-        judgement = self.judge(method.export() if step else method.encoder)  # at first the encoder as it was given
+        combined, step = self.combined, state.step
+        judgement = self.judge(combined.export() if step else combined.encoder)  # at first the encoder as it was given
         better = state.best_step == 0 or math.isnan(state.best) or judgement.score > state.best
-        if step > 0 and (better or method.keeps == "last"):
+        if step > 0 and (better or combined.keeps == "last"):
             state.best, state.best_step, state.stale = judgement.score, step, 0
-            self.folder.save_best(step, self.combined)
+            self.folder.save_best(step, combined)
         elif step > 0:
             state.stale += 1
         measures = judgement.measures
         self.log.line(
             {"step": step, "evaluation": measures, "chosen_by": judgement.chosen_by, "score": judgement.score}
         )
+        for source, found in judgement.sources.items():
+            self.log.line({"step": step, "source": source, "held_out": found})
         self.log.warn(self.log.alarm.after_evaluation(step, measures) if contrastive else [])
         return judgement.score

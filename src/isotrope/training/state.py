@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from isotrope.encoders.encoder import Encoder
@@ -27,11 +27,13 @@ class TrainingState:
 
 @dataclass(frozen=True)
 class Judgement:
-    """Measures of an encoder, and the one that checkpoints are chosen by."""
+    """Measures of an encoder, and the one that checkpoints are chosen by; ``sources``: those of each source's
+    held-out text, where a run has several."""
 
     measures: dict[str, float]
     chosen_by: str
     lower_is_better: bool = False
+    sources: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
 
     @property
     def score(self) -> float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -13,6 +13,7 @@ from torch import Tensor
 
 from isotrope.methods.frame.batch import Batch
 from isotrope.methods.frame.combined import Combined
+from isotrope.methods.frame.learner import Learner
 from isotrope.training.gathering import average_gradients
 from isotrope.training.loop_settings import LoopSettings
 from isotrope.training.optimiser import build_optimiser, build_schedule, rise_and_fall, trainable
@@ -24,15 +25,24 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Update:
-    """What an update gave; its numbers are on the device until somebody logs them."""
+class BatchLog:
+    """What one batch gave; its numbers are on the device until somebody logs them."""
 
+    source: int
     loss: Tensor
     numbers: dict[str, Tensor]
-    norm: Tensor
     candidates: int
+
+
+@dataclass(frozen=True)
+class Update:
+    """What an update gave; its batches are more than one where gradients are accumulated."""
+
+    loss: Tensor
+    batches: Sequence[BatchLog]
+    norm: Tensor
     about: dict[str, Any]
-    remarks: Sequence[str] = ()  # of the first update alone
+    remarks: Sequence[str] = ()  # of the first batch of a source
 
 
 class Updater:
@@ -40,7 +50,7 @@ class Updater:
 
     def __init__(
         self,
-        combined: Combined,
+        combined: Learner,
         settings: LoopSettings,
         steps: int,
         tactics: Sequence[Tactic[Any]],
@@ -51,35 +61,54 @@ class Updater:
         self.optimiser = build_optimiser(combined, settings)
         self.prepared = accelerator.prepare_optimizer(self.optimiser)
         self.schedule = build_schedule(self.optimiser, self.share_of_rate)
+        self.remarked: set[int] | None = None  # the sources whose first batch was seen; a resumed run says nothing
 
     def update(self, step: int, source: Iterator[tuple[int, Batch]]) -> Update:
         combined, settings, accelerator = self.combined, self.settings, self.accelerator
         accumulation = settings.gradient_accumulation_steps
         for tactic in self.tactics:
             tactic.before_update(step)
-        losses, numbers = [], []
+        taken: list[BatchLog] = []
+        last: dict[int, tuple[Combined, dict[str, Tensor]]] = {}  # by source: towers see the last of its batches
         for _ in range(accumulation):
             number, batch = next(source)
             key = (settings.seed, number, accelerator.process_index)
-            outcome = compute_gradient(combined, batch, accelerator, key, settings.chunk_size, 1 / accumulation)
-            losses.append(outcome.loss)
-            numbers.append({**outcome.terms, **outcome.measures})
-        average_gradients(trainable(combined))
+            part = combined.of(batch)
+            outcome = compute_gradient(part, batch, accelerator, key, settings.chunk_size, 1 / accumulation)
+            numbers = {**outcome.terms, **outcome.measures}
+            taken.append(BatchLog(batch.source, outcome.loss, numbers, outcome.candidates))
+            last[batch.source] = part, outcome.representations
+        # Towers of other sources have no gradient in any process, and the optimiser must pass them over.
+        average_gradients(dict.fromkeys(p for part, _ in last.values() for p in trainable(part)))
         norm = accelerator.clip_grad_norm_(trainable(combined), settings.max_grad_norm or math.inf)
         for tactic in self.tactics:
             tactic.change_gradients(step)
         self.prepared.step()
         self.schedule.step()
         self.optimiser.zero_grad(set_to_none=True)
-        combined.after_update(outcome.representations)
+        for part, representations in last.values():
+            part.after_update(representations)
         for tactic in self.tactics:
             tactic.after_update(step)
         about = {"learning_rate": float(self.schedule.get_last_lr()[0])}
         for tactic in self.tactics:
             about |= tactic.logged(step)
-        loss = torch.stack(losses).mean()
-        remarks = combined.method.remarks(outcome.representations) if step == 0 else ()
-        return Update(loss, means(numbers), torch.as_tensor(norm).detach(), outcome.candidates, about, remarks)
+        loss = torch.stack([one.loss for one in taken]).mean()
+        return Update(loss, taken, torch.as_tensor(norm).detach(), about, self._remarks(step, last))
+
+    def _remarks(self, step: int, last: Mapping[int, tuple[Combined, dict[str, Tensor]]]) -> list[str]:
+        """What methods say of their first batch."""
+        if step == 0:
+            self.remarked = set()
+        fresh = [] if self.remarked is None else [source for source in last if source not in self.remarked]
+        self.remarked = None if self.remarked is None else {*self.remarked, *fresh}
+        said = ((source, *last[source]) for source in fresh)
+        names = self.combined.sources
+        return [
+            f"Source '{names[source]}': {sentence}" if len(names) > 1 else sentence
+            for source, part, representations in said
+            for sentence in part.method.remarks(representations)
+        ]
 
     def after_evaluation(self, step: int, score: float) -> None:
         """Tell the tactics; the next update has the rate that they now say."""

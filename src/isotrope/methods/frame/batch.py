@@ -18,11 +18,15 @@ class View(Protocol):
 
 @dataclass(frozen=True)
 class Batch:
-    """The views of this process's records. ``seed`` is the same in every process, and another one each step."""
+    """The views of this process's records. ``seed`` is the same in every process, and another one each step.
+
+    ``source`` is the number of the source that the records come from, where a run has several.
+    """
 
     views: dict[str, View]
     size: int
     seed: int
+    source: int = 0
 
     def __getitem__(self, name: str) -> Any:
         return self.views[name]
@@ -46,5 +50,5 @@ class Batch:
             end = min(start + size, self.size)
             per = {name: len(view) // self.size for name, view in self.views.items()}
             views = {name: view.rows(slice(start * per[name], end * per[name])) for name, view in self.views.items()}
-            parts.append(Batch(views, end - start, self.seed))
+            parts.append(replace(self, views=views, size=end - start))
         return parts

@@ -15,11 +15,12 @@ from isotrope.encoders.encoder import Encoder
 from isotrope.errors import InputError
 from isotrope.methods.frame.auxiliary import Auxiliary
 from isotrope.methods.frame.batch import Batch, View
+from isotrope.methods.frame.learner import Learner
 from isotrope.methods.frame.matryoshka import base_term, check_widths, nested_terms
 from isotrope.methods.frame.method import Method
 from isotrope.methods.frame.own_task import OwnTask
 from isotrope.tokens.padded import Tokens
-from isotrope.towers.keeping import Tower, Trained
+from isotrope.towers.keeping import Tower
 
 
 @dataclass(frozen=True)
@@ -30,7 +31,7 @@ class Added:
     weight: float
 
 
-class Combined(nn.Module):
+class Combined(Learner):
     """L = L_method + Σ weight · L_auxiliary. An auxiliary reads the method's shared views in a forward of its own."""
 
     def __init__(self, method: Method[Any], added: Sequence[Added] = (), widths: Sequence[int] = ()) -> None:
@@ -51,6 +52,19 @@ class Combined(nn.Module):
     def towers(self) -> dict[str, Tower]:
         parts = (self.method, *(one.auxiliary for one in self.added))
         return {name: tower for part in parts for name, tower in part.tower.items()}  # type: ignore[misc]
+
+    @property
+    def keeps(self) -> str:
+        return self.method.keeps
+
+    def of(self, batch: Batch) -> Combined:
+        return self
+
+    def export(self) -> Encoder:
+        return self.method.export()
+
+    def further(self) -> dict[str, Encoder]:
+        return self.method.further()
 
     @property
     def ragged(self) -> tuple[str, ...]:
@@ -112,10 +126,3 @@ class Combined(nn.Module):
         """Momentum towers follow, queues take their keys."""
         for tower in self.towers.values():
             tower.after_update(representations)
-
-    def rates(self, learning_rate: float) -> dict[int, float]:
-        """The highest rates of the parameters (by identity) of trained towers, where ``learning_rate`` is the loop's;
-        not of those that a tower shares with the encoder."""
-        own = {id(parameter) for parameter in self.encoder.parameters()}
-        trained = [tower for tower in self.towers.values() if isinstance(tower, Trained)]
-        return {id(p): tower.rate(learning_rate) for tower in trained for p in tower.parameters() if id(p) not in own}

@@ -1,0 +1,162 @@
+"""A run of several sources from beginning to end: the line of ``run.py`` with a plan, a corpus and a method a source.
+
+plan → open → build → run → export
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from isotrope.encoders.read_out import RAW, is_raw
+from isotrope.encoders.saving import PROMPTS
+from isotrope.files import digest
+from isotrope.training.loop import Job, make_accelerator, train_loop
+from isotrope.training.prerequisite import with_needed_run
+from isotrope.training.run import (
+    JudgeMaker,
+    Run,
+    RunSource,
+    begin,
+    keep,
+    origin_of,
+    run_plan,
+    source_of,
+    surroundings,
+)
+from isotrope.training.source_building import BuiltSources, build_sources, open_sources
+from isotrope.training.source_judge import judge_sources
+from isotrope.training.source_plan import SourcesPlan
+from isotrope.training.state import Finished
+
+if TYPE_CHECKING:
+    from accelerate import Accelerator
+
+    from isotrope.training.loop_settings import LoopSettings
+
+
+def run_sources(plan: SourcesPlan, make_judge: JudgeMaker) -> Run:
+    """Train as planned; with one source, this is the run of that method, bit for bit."""
+    plans = [with_needed_run(one, partial(run_plan, make_judge=make_judge)) for one in plan.plans]
+    plan = replace(plan, plans=tuple(plans))
+    accelerator = make_accelerator(plan.first.loop, plan.first.folder)
+    encoder, opened = open_sources(plan, accelerator)
+    origin, raw = origin_of(plan.first, encoder), is_raw(encoder.facts)  # before a method changes its encoder
+    found = build_sources(plan, encoder, opened, accelerator)
+    judge = judge_sources(plan, found, make_judge)
+    settings = found.built[found.largest].settings  # the size of a batch is each source's own
+    facts = _facts(plan, found, origin, settings, accelerator)
+    begin(plan.first, facts, opened[0].read_out, _remarks(found), settings, accelerator)
+    found.mixture.to(accelerator.device).train()
+    tactics = found.built[0].tactics  # several sources have none
+    for tactic in tactics:
+        tactic.prepare(found.built[0].feed, accelerator)
+    job = Job(
+        found.mixture,
+        found.feed,
+        found.steps,
+        settings,
+        plan.first.folder,
+        accelerator,
+        judge,
+        tactics,
+        speeds={"records_per_second": found.mean_batch * settings.gradient_accumulation_steps},
+        label=f"training {plan.name}",
+    )
+    return _export(plan, found, facts, raw, train_loop(job, plan.first.resume), accelerator)
+
+
+def _remarks(found: BuiltSources) -> list[str]:
+    several = len(found.names) > 1
+    unjudged = [
+        f"Source '{found.names[number]}': nothing of it is held out (held_out is 0, its records are few, or their "
+        "texts recur in others), so it has no held-out measures and no say in the score."
+        for number in sorted(found.unjudged)
+    ]
+    return unjudged + [
+        f"Source '{name}': {remark}" if several else remark
+        for name, built in zip(found.names, found.built, strict=True)
+        for remark in built.combined.method.prepared.remarks
+    ]
+
+
+def _facts(
+    plan: SourcesPlan, found: BuiltSources, origin: dict[str, str], settings: LoopSettings, accelerator: Accelerator
+) -> dict[str, Any]:
+    """What run.json says. ``sources`` are the files, as in pre-training; ``mixture`` has all that differs."""
+    each = list(zip(plan.sources, plan.plans, found.opened, found.built, found.shares, strict=True))
+    common, made = plan.common(), {source.name: dict(one.made) for source, one, *_ in each if one.made}
+    mixture = {
+        source.name: {
+            "method": one.name,
+            "share": share,
+            "prompt": opened.encoder.prompt,
+            "data": opened.corpus.fingerprint,
+            "record_type": opened.corpus.record_type.name,
+            "records": len(opened.corpus),
+            "settings": {name: value for name, value in one.resolved(built.settings).items() if name not in common},
+        }
+        for source, one, opened, built, share in each
+    }
+    fingerprint = digest(*(opened.corpus.fingerprint for opened in found.opened))
+    return {
+        "method": plan.name,
+        "data": {"fingerprint": fingerprint, "records": sum(len(opened.corpus) for opened in found.opened)},
+        "model": origin,
+        "settings": common,
+        "mixture": mixture,
+        "read_out": asdict(found.opened[0].read_out),
+        "sources": [source_of(one) for one in plan.plans],
+        "eval_data": [str(file) for file in plan.first.eval_data],
+        **({"made": made} if made else {}),
+        "seed": settings.seed,
+        "processes": accelerator.num_processes,
+        **surroundings(str(accelerator.device)),
+    }
+
+
+def _export(
+    plan: SourcesPlan,
+    found: BuiltSources,
+    facts: dict[str, Any],
+    raw: bool,
+    finished: Finished,
+    accelerator: Accelerator,
+) -> Run:
+    still_raw = raw and all(one.method.card.read_out is None for one in plan.plans)
+    kept = {name: facts[name] for name in ("method", "settings", "mixture", "data")}
+    prompts = {name: opened.encoder.prompt for name, opened in zip(found.names, found.opened, strict=True)}
+    own = {name: prompt for name, prompt in prompts.items() if prompt != found.mixture.encoder.prompt}
+    kept |= {PROMPTS: own} if own else {}
+    kept |= {"selected_step": finished.selected_step, **({RAW: True} if still_raw else {})}
+    encoder, selected_by = keep(found.mixture, plan.first.folder, kept, finished, accelerator)
+    sources = tuple(_run_sources(plan, found))
+    largest = sources[found.largest]
+    return Run(
+        encoder,
+        finished.history,
+        finished.selected_step,
+        selected_by,
+        plan.first.folder.folder,
+        largest.corpus,
+        found.opened[0].read_out,
+        largest.held,
+        sources=sources,
+    )
+
+
+def _run_sources(plan: SourcesPlan, found: BuiltSources) -> list[RunSource]:
+    return [
+        RunSource(
+            source.name,
+            one.name,
+            share,
+            opened.encoder.prompt,
+            opened.corpus,
+            built.held if built.hidden else built.held[:0],
+        )
+        for source, one, share, opened, built in zip(
+            plan.sources, plan.plans, found.shares, found.opened, found.built, strict=True
+        )
+    ]
