@@ -157,7 +157,8 @@ def pretrain(
     def measure(encoder: Encoder) -> dict[str, float]:
         return scored_measures(encoder, files)
 
-    return run_pretrain([Path(source) for source in text], Path(output), chosen, measure, resume, vocabulary)
+    sources = [Path(source) for source in text]
+    return run_pretrain(sources, Path(output), chosen, measure, resume, vocabulary, [Path(file) for file in files])
 
 
 def compare(

@@ -14,7 +14,7 @@ import isotrope
 from isotrope.evaluation.checkpoint_judge import scored_measures
 from isotrope.report.build import Report
 from isotrope.report.plane_figures import checkpoint_table
-from isotrope.training.checkpoints import RunFolder
+from isotrope.training.run_folder import RunFolder
 from isotrope.training.state import TrainingWarning
 
 LOOP = {"max_steps": 4, "eval_steps": 2, "batch_size": 16, "held_out": 60, "max_length": 32, "learning_rate": 1e-3}

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import logging
+import signal
 import sys
+import threading
 import warnings
 from collections.abc import Sequence
 from typing import NoReturn
@@ -25,6 +27,8 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     _show_log()
     warnings.showwarning = lambda message, *rest, **named: print(f"warning: {message}", file=sys.stderr)
     warnings.filterwarnings("ignore", module=r"(torch|transformers|accelerate|huggingface_hub)\b")
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGTERM, signal.default_int_handler)  # a scheduler asks as Ctrl-C does
     given = list(arguments) if arguments is not None else None
     try:
         status = app(args=given, prog_name="isotrope", standalone_mode=False)

@@ -26,7 +26,7 @@ from isotrope.encoders.encoder import Encoder
 from isotrope.encoders.pooling import parse
 from isotrope.encoders.read_out import named, with_read_out
 from isotrope.errors import InputError, nearest
-from isotrope.files import file_digest
+from isotrope.files import file_digest, names_in
 
 FILE = "comparison.json"  # what a comparison writes into its folder, and is known by
 
@@ -177,7 +177,7 @@ def _check_folder(folder: Path) -> Path:
         raise InputError(f"{there}: a file stands where the comparison's folder should be; choose another output.")
     if not os.access(there, os.W_OK):
         raise InputError(f"{there}: permission to write was refused; choose another output.")
-    holds = {entry.name for entry in folder.iterdir()} if there == folder else set()
+    holds = names_in(folder)
     if holds and FILE not in holds:
         raise InputError(f"{folder}: the folder holds something else ({min(holds)}); choose another output.")
     return folder

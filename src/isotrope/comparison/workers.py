@@ -5,6 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
+import threading
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -120,7 +121,18 @@ class _Worker:
         self.process.join()
 
 
+def _end_with_parent() -> None:
+    """Interrupt this process, as by Ctrl-C, when the one that started it is gone, killed included."""
+    parent = multiprocessing.parent_process()
+    if parent is None:
+        return
+    connection.wait([parent.sentinel])
+    os.kill(os.getpid(), signal.SIGINT)
+
+
 def _serve(pipe: Any, threads: int) -> None:
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
     if hasattr(os, "setpgrp"):
         os.setpgrp()  # Ctrl-C reaches the parent alone, which passes it on once: the second one would lose the step
     try:

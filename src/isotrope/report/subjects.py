@@ -13,7 +13,7 @@ from isotrope.encoders.encoder import Encoder
 from isotrope.encoders.loading import BUILTIN, load
 from isotrope.errors import InputError
 from isotrope.report.compared import Compared, is_comparison, read_compared
-from isotrope.training.checkpoints import RunFolder
+from isotrope.training.run_folder import RunFolder
 
 Place = str | os.PathLike[str]
 IN_MEMORY = "an encoder in memory"  # what run.json calls a start that has no name

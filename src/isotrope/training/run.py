@@ -18,6 +18,8 @@ from isotrope.data.batches import Rows
 from isotrope.data.corpus import Corpus
 from isotrope.encoders.encoder import Encoder
 from isotrope.encoders.read_out import RAW, ReadOut, is_raw
+from isotrope.encoders.saving import check_target
+from isotrope.files import file_digest, written_folder
 from isotrope.progress import say
 from isotrope.training.building import Built, build
 from isotrope.training.held_out_task import chooses_itself, with_own_task
@@ -59,6 +61,11 @@ def run_plan(plan: Plan, make_judge: JudgeMaker) -> Run:
     """Train as planned. ``make_judge`` makes, of a corpus and its held-out rows, what checkpoints are chosen by."""
     plan = with_needed_run(plan, partial(run_plan, make_judge=make_judge))
     accelerator = make_accelerator(plan.loop, plan.folder)
+    with plan.folder.alone(plan.resume, accelerator.is_main_process):
+        return _run(plan, make_judge, accelerator)
+
+
+def _run(plan: Plan, make_judge: JudgeMaker, accelerator: Accelerator) -> Run:
     opened = open_plan(plan, accelerator)
     origin = _origin(plan, opened.encoder)  # before a method changes its encoder
     built = build(plan, opened, accelerator)
@@ -121,6 +128,7 @@ def _facts(
         "read_out": asdict(opened.read_out),
         "source": str(plan.data) if isinstance(plan.data, str | os.PathLike) else "a list in memory",
         "eval_data": [str(file) for file in plan.eval_data],
+        "eval_content": [file_digest(file) for file in plan.eval_data],
         **({"made": dict(plan.made)} if plan.made else {}),
         "seed": built.settings.seed,
         "processes": accelerator.num_processes,
@@ -163,14 +171,16 @@ def _export(
     encoder = method.export().eval().requires_grad_()  # what a method kept still may learn in the next run
     encoder.facts = _facts_kept(plan, opened, facts, finished.selected_step)
     if accelerator.is_main_process:
-        encoder.save(plan.folder.model)
-        for name, other in method.further().items():
-            other.facts = encoder.facts
-            other.eval().save(plan.folder.model / name)
+        check_target(plan.folder.model)
+        with written_folder(plan.folder.model) as whole:
+            encoder.save(whole)
+            for name, other in method.further().items():
+                other.facts = encoder.facts
+                other.eval().save(whole / name)
         if method.keeps == "best":
             _say_if_no_better(finished.history)
     accelerator.wait_for_everyone()
-    chosen_by = next(line["chosen_by"] for line in finished.history if "chosen_by" in line)
+    chosen_by = next((line["chosen_by"] for line in finished.history if "chosen_by" in line), "the score")
     selected_by = f"the best by {chosen_by}" if method.keeps == "best" else "the last"
     return Run(
         encoder,

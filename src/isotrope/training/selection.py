@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import torch
 
 from isotrope.methods.frame.combined import Combined
-from isotrope.training.checkpoints import RunFolder
 from isotrope.training.metrics_log import MetricsLog
+from isotrope.training.run_folder import RunFolder
 from isotrope.training.state import Judge, TrainingState
 
 if TYPE_CHECKING:
