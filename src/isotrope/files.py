@@ -121,7 +121,7 @@ def written_folder(path: str | os.PathLike[str], whole: str | None = None) -> It
 
 def discard(folder: Path) -> None:
     """Take a folder away in one step: nobody sees half of it. Who reads it already goes on reading."""
-    with writing_in(folder.parent):
+    with explained(folder), writing_in(folder.parent):
         grave = Path(tempfile.mkdtemp(prefix=f".{folder.name}{MARK}", dir=folder.parent))
         with suppress(FileNotFoundError):
             os.rename(folder, grave / "gone")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -149,10 +150,15 @@ def _subject(name: str, place: Path | str | Encoder) -> Subject:
 
 
 def _history(run: RunFolder) -> list[dict[str, Any]]:
-    try:
-        return run.history()
-    except json.JSONDecodeError as error:
-        raise InputError(f"{run.folder / 'metrics.jsonl'}: a line is not JSON; was it cut short?") from error
+    """The log without what is not a number: a page cannot draw it, and an alarm says that it is missing."""
+    return [_finite(line) for line in run.history()]
+
+
+def _finite(line: dict[str, Any]) -> dict[str, Any]:
+    found = {name: value for name, value in line.items() if not isinstance(value, float) or math.isfinite(value)}
+    if "evaluation" in line:
+        found["evaluation"] = _finite(line["evaluation"])
+    return found
 
 
 def _facts(path: Path) -> dict[str, Any]:

@@ -50,6 +50,8 @@ class Selection:
         elif step > 0:
             state.stale += 1
         measures = judgement.measures
+        if math.isnan(judgement.score):
+            self.log.warn([f"{judgement.chosen_by} is not a number at step {step}: it chooses no checkpoint there."])
         self.log.line(
             {"step": step, "evaluation": measures, "chosen_by": judgement.chosen_by, "score": judgement.score}
         )
