@@ -67,16 +67,16 @@ class RunFolder:
         if not resume:
             write_json(self.folder / "run.json", facts)
             return
-        before = self._written() or self._remembered()
+        before = self.written_facts() or self._remembered()
         self._check_same(before, json.loads(json.dumps(facts)))
-        if not self._written() or STOPPED in before:
+        if not self.written_facts() or STOPPED in before:
             write_json(self.folder / "run.json", facts)
 
     def add_facts(self, facts: dict[str, Any]) -> None:
         """Put into run.json what is known only at the end."""
-        write_json(self.folder / "run.json", {**(self._written() or self.facts), **facts})
+        write_json(self.folder / "run.json", {**(self.written_facts() or self.facts), **facts})
 
-    def _written(self) -> dict[str, Any]:
+    def written_facts(self) -> dict[str, Any]:
         """What run.json says; nothing where it is missing or damaged."""
         try:
             found = json.loads((self.folder / "run.json").read_text(encoding="utf-8"))
