@@ -8,8 +8,7 @@ from __future__ import annotations
 import errno
 import os
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import suppress
 from pathlib import Path
 
 from isotrope.errors import InputError
@@ -62,23 +61,13 @@ class FolderLock:
             return False
 
 
-@contextmanager
-def locked(folder: Path) -> Iterator[None]:
-    """Inside the block no other process has the folder; refused where one has it."""
-    lock = FolderLock(folder)
-    lock.take()
-    try:
-        yield
-    finally:
-        lock.release()
-
-
 def wait_until_free(folder: Path, seconds: float = 60) -> None:
     """Give a process that was asked to stop the time to save and leave; whoever comes next refuses a folder in use."""
     until = time.monotonic() + seconds
     while folder.is_dir() and time.monotonic() < until:
-        lock = FolderLock(folder)
-        free = lock.try_take()
+        lock, free = FolderLock(folder), True
+        with suppress(OSError):
+            free = lock.try_take()
         lock.release()
         if free:
             return

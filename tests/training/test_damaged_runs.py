@@ -22,6 +22,7 @@ from isotrope.errors import InputError
 from isotrope.locks import FolderLock
 from isotrope.methods.frame.combined import Combined
 from isotrope.methods.simcse import SimCSE
+from isotrope.training import interruption
 from isotrope.training.run_folder import RunFolder
 
 LOOP: dict[str, Any] = {
@@ -300,3 +301,17 @@ def test_sigterm_is_the_first_ctrl_c(tiny: Path, text: Path, tmp_path: Path, fin
     step = int(said.split("stopped at step ")[1].split(";")[0])
     assert (folder / "checkpoints" / f"step-{step}" / "state.json").is_file()
     assert not (folder / ".lock").exists()
+
+
+def test_the_echo_of_a_signal_is_not_the_second_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A launcher passes on at once what the terminal sent to everybody; a person presses again a moment later."""
+    monkeypatch.setattr(interruption, "ECHO", 60)
+    with interruption.interruptible() as asked:
+        assert not asked()
+        os.kill(os.getpid(), signal.SIGTERM)
+        os.kill(os.getpid(), signal.SIGINT)
+        assert asked()
+        monkeypatch.setattr(interruption, "ECHO", -1)
+        with pytest.raises(KeyboardInterrupt):
+            os.kill(os.getpid(), signal.SIGINT)
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler

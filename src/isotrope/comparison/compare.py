@@ -16,7 +16,7 @@ from isotrope.encoders.encoder import Encoder
 from isotrope.encoders.loading import load
 from isotrope.files import explained
 from isotrope.leftovers import sweep
-from isotrope.locks import locked
+from isotrope.locks import FolderLock
 from isotrope.progress import bar
 
 
@@ -27,11 +27,15 @@ def run_comparison(plan: Plan) -> Comparison:
     """
     encoder = load(plan.terms.model, plan.terms.pooling)
     plan = plan.reading_out(encoder)
+    lock = FolderLock(plan.folder)
     with explained(plan.folder):
         plan.folder.mkdir(parents=True, exist_ok=True)
-    with locked(plan.folder):
+        lock.take()
+    try:
         sweep(plan.folder)
         return _run(plan, encoder)
+    finally:
+        lock.release()
 
 
 def _run(plan: Plan, encoder: Encoder) -> Comparison:

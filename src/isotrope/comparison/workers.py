@@ -127,11 +127,16 @@ def _end_with_parent() -> None:
     if parent is None:
         return
     connection.wait([parent.sentinel])
-    os.kill(os.getpid(), signal.SIGINT)
+    main = threading.main_thread().ident
+    if hasattr(signal, "pthread_kill") and main is not None:
+        signal.pthread_kill(main, signal.SIGINT)  # to this thread it would not wake the one that sleeps or waits
+    else:
+        os.kill(os.getpid(), signal.SIGINT)
 
 
 def _serve(pipe: Any, threads: int) -> None:
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    for number in (signal.SIGINT, signal.SIGTERM):  # a shell starts what runs in the background deaf to Ctrl-C
+        signal.signal(number, signal.default_int_handler)
     threading.Thread(target=_end_with_parent, daemon=True).start()
     if hasattr(os, "setpgrp"):
         os.setpgrp()  # Ctrl-C reaches the parent alone, which passes it on once: the second one would lose the step

@@ -50,7 +50,8 @@ class RunFolder:
         try:
             if resume and main:
                 check_run_folder(self.folder, resume)
-                self.lock.take()
+                with explained(self.folder):
+                    self.lock.take()
             yield
         finally:
             self.lock.release()
