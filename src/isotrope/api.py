@@ -198,19 +198,21 @@ def pretrain(
         check_file(source)
     files = _check_files(eval_data)
     _check_output(output, resume)
-    from isotrope.evaluation.checkpoint_judge import scored_measures
+    from isotrope.evaluation.checkpoint_judge import read_scored, scored_measures
     from isotrope.methods.frame.settings import check, resolve
     from isotrope.training.pretrain_run import run_pretrain
     from isotrope.training.pretrain_settings import PretrainSettings
 
     (chosen,) = resolve(settings, PretrainSettings)
     check(chosen)
+    scored = read_scored(files)
     vocabulary = None if tokenizer is None else load(tokenizer, device="cpu").tokenizer
 
     def measure(encoder: Encoder) -> dict[str, float]:
-        return scored_measures(encoder, files)
+        return scored_measures(encoder, scored)
 
-    return run_pretrain([Path(source) for source in text], Path(output), chosen, measure, resume, vocabulary)
+    sources = [Path(source) for source in text]
+    return run_pretrain(sources, Path(output), chosen, measure, resume, vocabulary, [Path(file) for file in files])
 
 
 def compare(

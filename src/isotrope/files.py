@@ -10,11 +10,16 @@ import re
 import shutil
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from isotrope.durable import exchange, sync, sync_tree
 from isotrope.errors import InputError
+from isotrope.leftovers import MARK, OLD, is_temporary, writing_in
+from isotrope.locks import LOCK
+
+BEGUN = {"run.json", "checkpoints", "metrics.jsonl", "start"}  # by these a folder is known as that of a run
 
 
 def cache_folder() -> Path:
@@ -34,6 +39,8 @@ def explained(target: Path) -> Iterator[None]:
     except OSError as error:
         reasons = {
             errno.ENOSPC: "there is no space left on the disk; free some, or write elsewhere",
+            errno.EFBIG: "the system allows no larger file; raise the limit on file sizes, or write elsewhere",
+            errno.EIO: "the disk reports an error; write elsewhere",
             errno.EDQUOT: "your disk quota is used up; free some space, or write elsewhere",
             errno.EACCES: "permission was refused; choose a folder you may write to",
             errno.EROFS: "the disk is read-only; choose another place",
@@ -49,16 +56,21 @@ def explained(target: Path) -> Iterator[None]:
 
 @contextmanager
 def _system_errors() -> Iterator[None]:
-    """Raise ``OSError`` where a Rust library reports a full disk in words, under an exception class of its own."""
+    """Raise ``OSError`` with its number where a library reports a full disk in words alone.
+
+    A Rust library has an exception class of its own; NumPy and PyTorch only say that not all was written.
+    """
     try:
         yield
     except InputError:
         raise
     except Exception as error:
-        number = re.search(r"\(os error (\d+)\)", str(error))
-        if number is None or isinstance(error, OSError):
+        said = str(error)
+        number = re.search(r"\(os error (\d+)\)", said)
+        cut = re.search(r"\d+ requested and \d+ written|PytorchStreamWriter|inline_container|unexpected pos", said)
+        if getattr(error, "errno", None) is not None or (number is None and cut is None):
             raise
-        raise OSError(int(number[1]), str(error)) from error
+        raise OSError(int(number[1]) if number else errno.ENOSPC, said) from error
 
 
 @contextmanager
@@ -67,15 +79,18 @@ def written_file(path: str | os.PathLike[str]) -> Iterator[Path]:
     target = Path(path)
     with explained(target):
         target.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=target.suffix, dir=target.parent)
-        os.close(handle)
-        temporary = Path(name)
-        try:
-            yield temporary
-            os.chmod(temporary, 0o666 & ~_umask())
-            os.replace(temporary, target)
-        finally:
-            temporary.unlink(missing_ok=True)
+        with writing_in(target.parent):
+            handle, name = tempfile.mkstemp(prefix=f".{target.name}{MARK}", suffix=target.suffix, dir=target.parent)
+            os.close(handle)
+            temporary = Path(name)
+            try:
+                yield temporary
+                os.chmod(temporary, 0o666 & ~_umask())
+                sync(temporary)
+                os.replace(temporary, target)
+                sync(target.parent)
+            finally:
+                temporary.unlink(missing_ok=True)
 
 
 @contextmanager
@@ -89,16 +104,28 @@ def written_folder(path: str | os.PathLike[str], whole: str | None = None) -> It
     target = target.resolve() if target.is_symlink() else target
     with explained(target):
         target.parent.mkdir(parents=True, exist_ok=True)
-        temporary = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
-        try:
-            yield temporary
-            os.chmod(temporary, 0o777 & ~_umask())
-            for file in temporary.rglob("*"):  # safetensors writes for the owner alone
-                os.chmod(file, (0o777 if file.is_dir() else 0o666) & ~_umask())
-            if whole is None or not _placed(temporary, target, whole):
-                _put(temporary, target)
-        finally:
-            shutil.rmtree(temporary, ignore_errors=True)
+        with writing_in(target.parent):
+            temporary = Path(tempfile.mkdtemp(prefix=f".{target.name}{MARK}", dir=target.parent))
+            try:
+                yield temporary
+                os.chmod(temporary, 0o777 & ~_umask())
+                for file in temporary.rglob("*"):  # safetensors writes for the owner alone
+                    os.chmod(file, (0o777 if file.is_dir() else 0o666) & ~_umask())
+                sync_tree(temporary)
+                if whole is None or not _placed(temporary, target, whole):
+                    _put(temporary, target)
+                sync(target.parent)
+            finally:
+                shutil.rmtree(temporary, ignore_errors=True)
+
+
+def discard(folder: Path) -> None:
+    """Take a folder away in one step: nobody sees half of it. Who reads it already goes on reading."""
+    with explained(folder), writing_in(folder.parent):
+        grave = Path(tempfile.mkdtemp(prefix=f".{folder.name}{MARK}", dir=folder.parent))
+        with suppress(FileNotFoundError):
+            os.rename(folder, grave / "gone")
+        shutil.rmtree(grave, ignore_errors=True)
 
 
 def _placed(temporary: Path, target: Path, whole: str) -> bool:
@@ -115,10 +142,12 @@ def _put(temporary: Path, target: Path, attempts: int = 20) -> None:
 
     Another process may move its own there at the same moment; one of the two then stays, whole.
     """
-    stale = temporary.with_name(temporary.name + ".old")
+    stale = temporary.with_name(temporary.name + OLD)
     for attempt in range(attempts):
         try:
             if target.is_dir():
+                if exchange(temporary, target):  # the old one has the temporary name now
+                    return
                 os.replace(target, stale)
             os.replace(temporary, target)
         except OSError as error:
@@ -141,15 +170,22 @@ def check_run_folder(path: str | os.PathLike[str], resume: bool) -> None:
     folder = Path(path)
     if folder.exists() and not folder.is_dir():
         raise InputError(f"{folder}: a file stands where the run's folder should be; choose another output.")
-    holds = {entry.name for entry in folder.iterdir()} if folder.is_dir() else set()
-    if resume and "run.json" not in holds:
+    holds = names_in(folder)
+    begun = holds & BEGUN
+    if resume and not begun:
         raise InputError(f"{folder}: no run to resume here (no run.json).", setting="resume")
     if resume:
         return
-    if "run.json" in holds:
+    if begun:
         raise InputError(f"{folder}: a run is here already; continue it with resume, or choose another output.")
     if holds:
         raise InputError(f"{folder}: the folder holds something else ({min(holds)}); choose a new folder for the run.")
+
+
+def names_in(folder: Path) -> set[str]:
+    """What stands in a folder but for the lock and the temporary names of processes that were killed."""
+    found = (entry.name for entry in folder.iterdir()) if folder.is_dir() else ()
+    return {name for name in found if name != LOCK and not is_temporary(name)}
 
 
 def write_json(path: str | os.PathLike[str], value: Any) -> None:

@@ -21,9 +21,9 @@ from worker import descend, same_everywhere
 
 import isotrope
 from isotrope.methods.frame.combined import Combined
-from isotrope.training.checkpoints import weights_of
 from isotrope.training.loop import make_accelerator
 from isotrope.training.loop_settings import LoopSettings
+from isotrope.training.step_folder import weights_of
 
 
 def interrupted(case: dict[str, Any], output: Path) -> None:

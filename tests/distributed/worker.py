@@ -28,13 +28,13 @@ from isotrope.methods.frame.combined import Added, Combined
 from isotrope.methods.frame.method_registry import find
 from isotrope.methods.mlm import MaskedLanguageModel, MLMSettings
 from isotrope.training import run, updates
-from isotrope.training.checkpoints import weights_of
 from isotrope.training.gathering import average_gradients
 from isotrope.training.loop import make_accelerator
 from isotrope.training.loop_settings import LoopSettings
 from isotrope.training.optimiser import trainable
 from isotrope.training.state import Judgement
 from isotrope.training.step import compute_gradient, represent
+from isotrope.training.step_folder import weights_of
 
 GLOBAL = 12
 

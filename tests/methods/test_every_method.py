@@ -6,7 +6,11 @@ in tests/conftest.py.
 
 from __future__ import annotations
 
+import json
 import math
+import os
+import subprocess
+import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, fields
@@ -32,6 +36,7 @@ from isotrope.training.run import Run
 from isotrope.training.state import Finished, Judge
 
 ROOT = Path(__file__).parents[2]
+DIGESTS = Path(__file__).parent / "method_digests.py"
 NAMES = [name for name, method in registry().items() if method.card.kind == "training"]
 LOOP = {
     "max_steps": 4,
@@ -155,6 +160,34 @@ def test_resume_equals_an_uninterrupted_run(
     assert [key for key, value in first.items() if not torch.equal(value, second[key])] == []
     losses = [[line["loss"] for line in run.history if "loss" in line] for run in (trained.run, resumed)]
     assert losses[0] == losses[1]
+
+
+def test_two_processes_with_one_seed_train_the_same_weights(
+    tiny: Path, samples: dict[str, Path], tmp_path: Path
+) -> None:
+    """To the last bit, though the processes order their sets differently: each has a hash seed of its own."""
+    loop = {**LOOP, "max_steps": 2, "eval_steps": 2}
+    plan = {
+        name: {
+            "data": str(sample_for(name, samples)),
+            "model": str(start_of(name, tiny)),
+            "settings": {**loop, **settings_of(name, tiny)},
+        }
+        for name in NAMES
+    }
+    (tmp_path / "plan.json").write_text(json.dumps(plan), encoding="utf-8")
+    found = []
+    for seed in ("1", "2"):
+        ended = subprocess.run(
+            [sys.executable, str(DIGESTS), str(tmp_path / "plan.json"), str(tmp_path / seed)],
+            env={**os.environ, "PYTHONHASHSEED": seed, "ISOTROPE_CACHE": str(tmp_path / f"cache-{seed}")},
+            capture_output=True,
+            text=True,
+        )
+        assert ended.returncode == 0, ended.stderr[-3000:]
+        found.append(json.loads(ended.stdout.splitlines()[-1]))
+    assert set(found[0]) == set(NAMES)
+    assert [name for name in NAMES if found[0][name] != found[1][name]] == []
 
 
 def test_the_saved_encoder_gives_the_same_vectors(trained: Trained, topics: list[str], tmp_path: Path) -> None:

@@ -50,7 +50,7 @@ def test_a_run_without_a_model(refused, world: World, tmp_path: Path) -> None:  
 def test_a_run_whose_files_are_broken(refused, world: World, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
     shutil.copytree(world.runs[0], tmp_path / "broken")
     with open(tmp_path / "broken" / "metrics.jsonl", "a", encoding="utf-8") as file:
-        file.write('{"step": 7, "lo')
+        file.write('{"step": 7, "lo\n')
     assert "metrics.jsonl: a line is not JSON" in refused("broken", "--output", "r.html")
     (tmp_path / "broken" / "run.json").write_text("[1, 2]")
     (tmp_path / "broken" / "metrics.jsonl").write_text("")

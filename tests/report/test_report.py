@@ -20,7 +20,7 @@ from isotrope.report.build import FORMATS, Report
 from isotrope.report.figures import FIGURES
 from isotrope.report.findings import SubjectCard, TextFacts
 from isotrope.report.subject_styles import COLOURS, GREYS, styles
-from isotrope.training.checkpoints import RunFolder
+from isotrope.training.run_folder import RunFolder
 
 
 def test_the_start_comes_with_its_runs_and_is_shown_once(report: Report, world: World, tiny: Path) -> None:

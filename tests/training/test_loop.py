@@ -19,7 +19,7 @@ from isotrope.errors import InputError
 from isotrope.evaluation import checkpoint_judge
 from isotrope.methods.frame.combined import Combined
 from isotrope.methods.simcse import SimCSE
-from isotrope.training.checkpoints import RunFolder
+from isotrope.training.run_folder import RunFolder
 from isotrope.training.state import Judgement, TrainingWarning
 
 SHORT: dict[str, Any] = {
@@ -132,7 +132,11 @@ def test_the_best_evaluation_is_what_is_kept(
     assert run.selected_step == 8
     assert np.allclose(run.encoder.encode("the chef bakes bread"), seen[2], atol=1e-6)
     assert np.allclose(isotrope.load(run.folder / "model").encode("the chef bakes bread"), seen[2], atol=1e-5)
-    assert {entry.name for entry in (run.folder / "checkpoints").iterdir()} == {"step-16", "best-8.safetensors"}
+    assert {entry.name for entry in (run.folder / "checkpoints").iterdir()} == {
+        "step-12",
+        "step-16",
+        "best-8.safetensors",
+    }
 
 
 def test_a_score_that_is_not_a_number_never_stays_the_best(

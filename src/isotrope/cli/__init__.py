@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import logging
+import signal
 import sys
+import threading
 import warnings
 from collections.abc import Sequence
 from typing import NoReturn
@@ -28,6 +30,8 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         sys.stdout.reconfigure(errors="backslashreplace")  # a terminal without Chinese shows its numbers, no traceback
     warnings.showwarning = lambda message, *rest, **named: show(f"warning: {message}", error=True)
     warnings.filterwarnings("ignore", module=r"(torch|transformers|accelerate|huggingface_hub)\b")
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGTERM, signal.default_int_handler)  # a scheduler asks as Ctrl-C does
     given = list(arguments) if arguments is not None else None
     try:
         status = app(args=given, prog_name="isotrope", standalone_mode=False)

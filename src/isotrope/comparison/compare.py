@@ -12,7 +12,11 @@ from isotrope.comparison.setting_search import search_settings
 from isotrope.comparison.start_scores import score_start
 from isotrope.comparison.terms import Task
 from isotrope.comparison.workers import run_all
+from isotrope.encoders.encoder import Encoder
 from isotrope.encoders.loading import load
+from isotrope.files import explained
+from isotrope.leftovers import sweep
+from isotrope.locks import FolderLock
 from isotrope.progress import bar
 
 
@@ -23,6 +27,18 @@ def run_comparison(plan: Plan) -> Comparison:
     """
     encoder = load(plan.terms.model, plan.terms.pooling)
     plan = plan.reading_out(encoder)
+    lock = FolderLock(plan.folder)
+    with explained(plan.folder):
+        plan.folder.mkdir(parents=True, exist_ok=True)
+        lock.take()
+    try:
+        sweep(plan.folder)
+        return _run(plan, encoder)
+    finally:
+        lock.release()
+
+
+def _run(plan: Plan, encoder: Encoder) -> Comparison:
     fingerprint, device = encoder.fingerprint(), str(encoder.device)
     if plan.search is None:
         finished_runs(plan.tasks(fingerprint))  # refuses other terms before minutes of work

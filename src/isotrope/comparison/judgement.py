@@ -11,7 +11,7 @@ from typing import Any
 from isotrope.comparison.terms import RunFacts, Task
 from isotrope.errors import InputError
 from isotrope.files import write_json
-from isotrope.training.checkpoints import difference
+from isotrope.training.run_folder import difference
 
 JUDGEMENT = "judgement.json"  # in the folder of its run
 

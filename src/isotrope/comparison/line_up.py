@@ -26,7 +26,8 @@ from isotrope.encoders.encoder import Encoder
 from isotrope.encoders.pooling import parse
 from isotrope.encoders.read_out import named, with_read_out
 from isotrope.errors import InputError, nearest
-from isotrope.files import file_digest
+from isotrope.evaluation.scored_pairs import read_eval_pairs
+from isotrope.files import file_digest, names_in
 
 FILE = "comparison.json"  # what a comparison writes into its folder, and is known by
 
@@ -99,7 +100,7 @@ def plan_comparison(
     folder = _check_folder(Path(output) if output is not None else _new_folder())
     scored = [str(file) for file in ([eval_data] if isinstance(eval_data, str | os.PathLike) else eval_data or ())]
     for file in scored:
-        check_file(file)
+        read_eval_pairs(check_file(file))
     loop = loop_values(common)
     terms = Terms(
         model=str(model),
@@ -177,7 +178,7 @@ def _check_folder(folder: Path) -> Path:
         raise InputError(f"{there}: a file stands where the comparison's folder should be; choose another output.")
     if not os.access(there, os.W_OK):
         raise InputError(f"{there}: permission to write was refused; choose another output.")
-    holds = {entry.name for entry in folder.iterdir()} if there == folder else set()
+    holds = names_in(folder)
     if holds and FILE not in holds:
         raise InputError(f"{folder}: the folder holds something else ({min(holds)}); choose another output.")
     return folder

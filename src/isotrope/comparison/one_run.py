@@ -21,10 +21,11 @@ from isotrope.encoders.loading import load
 from isotrope.errors import InputError
 from isotrope.evaluation.checkpoint_judge import make_judge
 from isotrope.files import written_file
+from isotrope.locks import wait_until_free
 from isotrope.progress import hidden
-from isotrope.training.checkpoints import RunFolder
 from isotrope.training.plan import DEFAULT_MODEL, make_plan
 from isotrope.training.run import run_plan
+from isotrope.training.run_folder import RunFolder
 from isotrope.training.state import TrainingWarning
 
 
@@ -51,6 +52,7 @@ def perform(task: Task) -> Judgement:
 
     A run that ended under another judge is not trained again: its model is judged as it stands.
     """
+    wait_until_free(task.folder)  # a worker whose comparison was killed is saving there
     ended = kept_judgement(task)
     return _train(task) if ended is None else _judge_again(task, ended)
 
@@ -77,7 +79,7 @@ def _train(task: Task) -> Judgement:
             task.folder,
             pooling=None if scratch else task.pooling,
             eval_data=terms.eval_data or None,
-            resume=(task.folder / "run.json").is_file(),
+            resume=RunFolder(task.folder).begun(),
             **task.settings,
         )
         run = run_plan(plan, make_judge)

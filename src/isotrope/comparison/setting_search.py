@@ -26,6 +26,7 @@ from isotrope.comparison.workers import run_all
 from isotrope.errors import InputError
 from isotrope.files import write_json
 from isotrope.progress import bar
+from isotrope.training.run_folder import RunFolder
 
 FAILED = "failed.json"
 
@@ -93,10 +94,10 @@ class Hunt:
         if failed.is_file():
             kept = json.loads(failed.read_text(encoding="utf-8"))
             return Trial(number, self._inside(kept["settings"], place), failed=kept["sentence"])
-        if not (place / "run.json").is_file():
+        facts = RunFolder(place).written_facts()
+        if not facts:
             return None
-        facts = json.loads((place / "run.json").read_text(encoding="utf-8"))["settings"]
-        begun = Trial(number, self._inside(facts, place))
+        begun = Trial(number, self._inside(facts["settings"], place))
         ended = kept_judgement(self.task(number, begun.settings))
         return begun if ended is None else replace(begun, score=ended.measures["score"])
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
+import threading
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -120,7 +121,23 @@ class _Worker:
         self.process.join()
 
 
+def _end_with_parent() -> None:
+    """Interrupt this process, as by Ctrl-C, when the one that started it is gone, killed included."""
+    parent = multiprocessing.parent_process()
+    if parent is None:
+        return
+    connection.wait([parent.sentinel])
+    main = threading.main_thread().ident
+    if hasattr(signal, "pthread_kill") and main is not None:
+        signal.pthread_kill(main, signal.SIGINT)  # to this thread it would not wake the one that sleeps or waits
+    else:
+        os.kill(os.getpid(), signal.SIGINT)
+
+
 def _serve(pipe: Any, threads: int) -> None:
+    for number in (signal.SIGINT, signal.SIGTERM):  # a shell starts what runs in the background deaf to Ctrl-C
+        signal.signal(number, signal.default_int_handler)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
     if hasattr(os, "setpgrp"):
         os.setpgrp()  # Ctrl-C reaches the parent alone, which passes it on once: the second one would lose the step
     try:

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 import numpy.typing as npt
 
+from isotrope.data.cache_folders import is_whole
 from isotrope.data.corpus_files import FORMAT, Counts, Keys, Tokenizer, layout_of, whole_keys
 from isotrope.data.corpus_writer import build
 from isotrope.data.record_types import RECORD_TYPES, Record, RecordType, record_type_named
@@ -294,7 +295,7 @@ def _kept(
 ) -> Corpus:
     """The corpus of that fingerprint; the records are read only where there is none yet."""
     folder = cache_folder() / "corpora" / fingerprint
-    if not (folder / "corpus.json").is_file():
+    if not is_whole(folder / "corpus.json", where):
         with written_folder(folder, whole="corpus.json") as temporary:
             build(temporary, records, record_type, tokenizer, fingerprint, where)
     return Corpus(folder)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict
@@ -13,6 +12,7 @@ from typing import BinaryIO
 import numpy as np
 import numpy.typing as npt
 
+from isotrope.data.cache_folders import write_facts
 from isotrope.data.corpus_files import BLOCK, Counts, Tokenizer, combined, is_number, layout_of, text_key, whole_keys
 from isotrope.data.record_types import Record, RecordType
 from isotrope.errors import InputError
@@ -41,7 +41,7 @@ def build(
         "running": running,
         "counts": asdict(counts),
     }
-    (folder / "corpus.json").write_text(json.dumps(facts), encoding="utf-8")
+    write_facts(folder / "corpus.json", facts)
 
 
 class CorpusWriter:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from isotrope.data.cache_folders import is_whole, write_facts
 from isotrope.data.corpus_files import BLOCK, Tokenizer
 from isotrope.data.record_types import Record
 from isotrope.data.sources import read_sentences
@@ -83,13 +84,13 @@ def pack(
     """
     fingerprint = digest("packed-2", *(file_digest(source) for source in sources), tokenizer.fingerprint(), str(length))
     folder = cache_folder() / "packed" / fingerprint
-    if not (folder / "packed.json").is_file():
+    if not is_whole(folder / "packed.json", ", ".join(map(str, sources))):
         dtype = "<u2" if tokenizer.vocabulary <= 1 << 16 else "<i4"
         with written_folder(folder, whole="packed.json") as temporary:
             held = held_documents(files_of_documents(sources))
             counts = _write(temporary, read_sentences(sources), held, tokenizer, start, stop, length, dtype)
             facts = {"fingerprint": fingerprint, "length": length, "type": dtype, **counts}
-            (temporary / "packed.json").write_text(json.dumps(facts), encoding="utf-8")
+            write_facts(temporary / "packed.json", facts)
     return PackedText(folder)
 
 

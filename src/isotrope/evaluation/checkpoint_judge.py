@@ -8,7 +8,7 @@ each must find its partner (``retrieval_mrr``).
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +19,7 @@ from isotrope.encoders.encoder import Encoder
 from isotrope.errors import InputError
 from isotrope.evaluation.geometry import alignment, uniformity
 from isotrope.evaluation.label_free import draw_halves, find_other_half, label_free, natural_pairs
-from isotrope.evaluation.scored_pairs import read_pairs
+from isotrope.evaluation.scored_pairs import ScoredPairs, read_eval_pairs
 from isotrope.measures.correlation import spearman
 from isotrope.training.state import Judge, Judgement
 
@@ -28,6 +28,7 @@ POSITIVE_SHARE = 0.8  # of the highest score of a file: 4 of 5
 
 def make_judge(corpus: Corpus, held_rows: Rows, eval_data: Sequence[str | os.PathLike[str]]) -> Judge:
     """The judge of a run: held-out texts must find their partner; ``eval_data`` wins where it is given."""
+    scored = read_scored(eval_data)
     pairs, halves = natural_pairs(corpus, held_rows), draw_halves(corpus, held_rows)
     if len(pairs[1]) < 2 and not eval_data:
         raise InputError(
@@ -42,29 +43,35 @@ def make_judge(corpus: Corpus, held_rows: Rows, eval_data: Sequence[str | os.Pat
         if halves and not eval_data:  # thousands of texts: only where it decides
             measures[chosen_by := "other_view"] = find_other_half(encoder, halves)
         if eval_data:
-            measures |= scored_measures(encoder, eval_data)
+            measures |= scored_measures(encoder, scored)
             chosen_by = "spearman"
         return Judgement(measures, chosen_by)
 
     return judge
 
 
-def scored_measures(encoder: Encoder, files: Sequence[str | os.PathLike[str]]) -> dict[str, float]:
+def read_scored(files: Sequence[str | os.PathLike[str]]) -> dict[str, ScoredPairs]:
+    """Files of scored pairs by their names, read and checked once, before anything is written."""
+    names = [Path(file).name.split(".tsv")[0] for file in files]
+    named = names if len(set(names)) == len(names) else [str(file) for file in files]
+    return {name: read_eval_pairs(file) for name, file in zip(named, files, strict=True)}
+
+
+def scored_measures(encoder: Encoder, scored: Mapping[str, ScoredPairs]) -> dict[str, float]:
     """Spearman × 100, ``eval_alignment`` and ``eval_uniformity`` of files of scored pairs, each the mean of the files.
 
     Several files have their Spearman beside the mean as well.
     """
-    found = {Path(file).name.split(".tsv")[0]: _of_file(encoder, file) for file in files}
+    found = {file: _of_pairs(encoder, pairs) for file, pairs in scored.items()}
     names = dict.fromkeys(name for measures in found.values() for name in measures)
     mean = {name: _mean([one[name] for one in found.values() if name in one]) for name in names}
     return {**mean, **({f"spearman {file}": one["spearman"] for file, one in found.items()} if len(found) > 1 else {})}
 
 
-def _of_file(encoder: Encoder, file: str | os.PathLike[str]) -> dict[str, float]:
+def _of_pairs(encoder: Encoder, pairs: ScoredPairs) -> dict[str, float]:
     """The plane of SimCSE on the pairs that Spearman is taken of: alignment of the pairs that people find alike (above
     four fifths of the highest score: 4 of 5), uniformity of all sentences, repeats included.
     """
-    pairs = read_pairs(file)
     both = encoder.encode(pairs.texts, normalize_embeddings=True, show_progress_bar=False).astype(np.float64)
     first, second = both[: len(pairs.gold)], both[len(pairs.gold) :]
     found = {"spearman": 100 * spearman((first * second).sum(axis=1), pairs.gold)}

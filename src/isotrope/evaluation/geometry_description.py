@@ -21,7 +21,7 @@ from isotrope.evaluation.geometry_layers import LayerCosines, LayerSums, WordSta
 from isotrope.evaluation.geometry_words import FrequencyBin, by_frequency, frequency_table
 from isotrope.measures import isotropy
 from isotrope.progress import bar
-from isotrope.training.checkpoints import RunFolder
+from isotrope.training.run_folder import RunFolder
 
 MOST_PAIRS = 1_000_000_000  # of uniformity; all pairs up to 44,721 sentences
 MOST_NEIGHBOURS = 20_000  # sentences that hubness is taken of

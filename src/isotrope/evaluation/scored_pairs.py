@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from isotrope.data.corpus_files import is_number
 from isotrope.data.readers import read
 from isotrope.data.record_types import Record, record_type_named
 from isotrope.errors import InputError
@@ -47,6 +48,20 @@ def read_pairs(path: str | os.PathLike[str]) -> ScoredPairs:
     return ScoredPairs(first, second, np.array([_score(path, row) for row in rows]), [row.type for row in rows])
 
 
+def read_eval_pairs(path: str | os.PathLike[str]) -> ScoredPairs:
+    """The same of a file that a person chose to judge by: a score that is missing is refused, not left out.
+
+    So are scores that are all equal: a rank correlation with them does not exist.
+    """
+    missing = next((row for row in read(path, record_type_named("scored-pairs")) if not row.value), None)
+    if missing is not None:
+        raise InputError(f"{Path(path)}:{missing.line}: the score is empty; fill it in, or take the row out.")
+    pairs = read_pairs(path)
+    if np.ptp(pairs.gold) == 0:
+        raise InputError(f"{Path(path)}: all scores are {pairs.gold[0]:g}, and equal scores rank nothing.")
+    return pairs
+
+
 def joined(parts: list[ScoredPairs]) -> ScoredPairs:
     """All pairs of several files, one file after another."""
     gold = np.concatenate([part.gold for part in parts]) if parts else np.empty(0)
@@ -59,7 +74,6 @@ def joined(parts: list[ScoredPairs]) -> ScoredPairs:
 
 
 def _score(path: str | os.PathLike[str], record: Record) -> float:
-    try:
-        return float(str(record.value))
-    except ValueError as error:
-        raise InputError(f"{Path(path)}:{record.line}: the score {record.value!r} is not a number.") from error
+    if not is_number(str(record.value)):
+        raise InputError(f"{Path(path)}:{record.line}: the score is '{record.value}', and a number was expected.")
+    return float(str(record.value))

@@ -39,9 +39,9 @@ from isotrope.evaluation.text_vectors import TextVectors
 from isotrope.evaluation.worth_table import BUILTIN, RUN, START, Footing, Worth, WorthRow
 from isotrope.measures.intervals import percentile_interval
 from isotrope.progress import hidden
-from isotrope.training.checkpoints import RunFolder
 from isotrope.training.plan import Plan
 from isotrope.training.run import Run
+from isotrope.training.run_folder import RunFolder
 from isotrope.training.source_plan import SourcesPlan
 from isotrope.training.state import TrainingWarning
 

@@ -40,6 +40,11 @@ def collapse(run: Subject) -> list[Alarm]:
 
 
 def no_progress(run: Subject) -> list[Alarm]:
+    judged = [line for line in run.history if line.get("chosen_by")]
+    missing = sum("score" not in line for line in judged)
+    if missing:
+        said = f"{judged[0]['chosen_by']} was not a number at {missing} of {len(judged)} evaluations"
+        return [Alarm("no progress", run.name, f"{said}: it did not choose the checkpoint. Check eval_data.")]
     scores = [(line["step"], line["score"], line.get("chosen_by", "score")) for line in run.history if "score" in line]
     if len(scores) < 2 or scores[0][0] != 0:
         return []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -13,7 +14,7 @@ from isotrope.encoders.encoder import Encoder
 from isotrope.encoders.loading import BUILTIN, load
 from isotrope.errors import InputError
 from isotrope.report.compared import Compared, is_comparison, read_compared
-from isotrope.training.checkpoints import RunFolder
+from isotrope.training.run_folder import RunFolder
 
 Place = str | os.PathLike[str]
 IN_MEMORY = "an encoder in memory"  # what run.json calls a start that has no name
@@ -149,10 +150,15 @@ def _subject(name: str, place: Path | str | Encoder) -> Subject:
 
 
 def _history(run: RunFolder) -> list[dict[str, Any]]:
-    try:
-        return run.history()
-    except json.JSONDecodeError as error:
-        raise InputError(f"{run.folder / 'metrics.jsonl'}: a line is not JSON; was it cut short?") from error
+    """The log without what is not a number: a page cannot draw it, and an alarm says that it is missing."""
+    return [_finite(line) for line in run.history()]
+
+
+def _finite(line: dict[str, Any]) -> dict[str, Any]:
+    found = {name: value for name, value in line.items() if not isinstance(value, float) or math.isfinite(value)}
+    if "evaluation" in line:
+        found["evaluation"] = _finite(line["evaluation"])
+    return found
 
 
 def _facts(path: Path) -> dict[str, Any]:

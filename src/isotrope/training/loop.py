@@ -20,12 +20,13 @@ from accelerate.state import AcceleratorState
 from isotrope.encoders.loading import default_device
 from isotrope.methods.frame.learner import Learner
 from isotrope.progress import bar
-from isotrope.training.checkpoints import Checkpoints, RunFolder
+from isotrope.training.checkpoints import Checkpoints
 from isotrope.training.feeds import Feed
 from isotrope.training.half_precision import mixed_precision
+from isotrope.training.interruption import interruptible, stops
 from isotrope.training.loop_settings import LoopSettings
 from isotrope.training.metrics_log import MetricsLog
-from isotrope.training.prefetch import interruptible
+from isotrope.training.run_folder import RunFolder
 from isotrope.training.run_length import RunLength
 from isotrope.training.selection import Selection
 from isotrope.training.state import Finished, Judge, TrainingState
@@ -81,8 +82,10 @@ def train_loop(job: Job, resume: bool = False) -> Finished:
             updater.set_steps(length.after_step(state), state.step)
             late = job.deadline is not None and is_past(job.deadline, accelerator)
             last = state.step >= length.steps or late
-            evaluates, stop = state.step % settings.eval_steps == 0 or last, interrupted()
-            if state.step % settings.logging_steps == 0 or evaluates or stop:
+            evaluates = state.step % settings.eval_steps == 0 or last
+            due = state.step % settings.logging_steps == 0 or evaluates
+            stop = stops(interrupted(), due, accelerator)
+            if due or stop:
                 advance(0, note=log.write(state))
             length.count(state)
             advance(length.done(state) - shown)

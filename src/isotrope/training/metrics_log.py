@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from isotrope.errors import InputError
-from isotrope.training.checkpoints import RunFolder
 from isotrope.training.collapse import CollapseAlarm
+from isotrope.training.run_folder import STOPPED, RunFolder
 from isotrope.training.state import TrainingState, TrainingWarning
 from isotrope.training.updates import Update, means
 
@@ -107,6 +107,9 @@ class MetricsLog:
         kept = f"the last good checkpoint is {last}" if last else "no checkpoint had been written yet"
         if best_step:
             kept += f", the best weights are those of step {best_step}"
+        if self.accelerator.is_main_process:
+            self.folder.add_facts({STOPPED: f"the loss is not a number at step {step}"})
         raise InputError(
-            f"The loss is not a number at step {step}: {kept}; lower learning_rate or check the data, then start again."
+            f"The loss is not a number at step {step}: {kept}; resume with a lower learning_rate or max_grad_norm, "
+            "or check the data and start again with another output."
         )

@@ -22,9 +22,9 @@ from isotrope.methods.frame.method import Method
 from isotrope.methods.frame.method_registry import auxiliaries, find
 from isotrope.methods.frame.own_task import OwnTask
 from isotrope.methods.frame.settings import Settings, check, resolve
-from isotrope.training.checkpoints import RunFolder
 from isotrope.training.half_precision import check_optimiser
 from isotrope.training.loop_settings import LoopSettings
+from isotrope.training.run_folder import RunFolder
 from isotrope.training.tactics.tactic import Tactic, TacticSettings, tactics
 
 Place = str | os.PathLike[str]

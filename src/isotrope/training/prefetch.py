@@ -1,13 +1,12 @@
-"""Batches made in a thread while the previous step computes, and what Ctrl-C means meanwhile."""
+"""Batches made in a thread while the previous step computes."""
 
 from __future__ import annotations
 
 import queue
-import signal
 import threading
 from collections.abc import Callable, Generator, Iterator
-from contextlib import contextmanager, suppress
-from typing import Any, TypeVar
+from contextlib import suppress
+from typing import TypeVar
 
 from isotrope.methods.frame.batch import Batch
 
@@ -48,22 +47,3 @@ def prefetched(
     finally:
         done.set()
         worker.join()  # a thread inside torch must not outlive the interpreter
-
-
-@contextmanager
-def interruptible() -> Iterator[Callable[[], bool]]:
-    """The first Ctrl-C lets the step finish and be saved; the second one stops at once."""
-    if threading.current_thread() is not threading.main_thread():
-        yield lambda: False
-        return
-    asked = threading.Event()
-
-    def note(number: int, frame: Any) -> None:
-        asked.set()
-        signal.signal(signal.SIGINT, before)
-
-    before = signal.signal(signal.SIGINT, note)
-    try:
-        yield asked.is_set
-    finally:
-        signal.signal(signal.SIGINT, before)

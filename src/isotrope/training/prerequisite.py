@@ -21,10 +21,10 @@ from filelock import FileLock
 from isotrope.files import cache_folder, digest, explained
 from isotrope.methods.frame.needed_run import NeededRun, NeedsRun
 from isotrope.progress import say
-from isotrope.training.checkpoints import RunFolder
 from isotrope.training.loop import make_accelerator
 from isotrope.training.opening import open_plan
 from isotrope.training.plan import Plan, make_plan
+from isotrope.training.run_folder import RunFolder
 from isotrope.version import __version__
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ def _alone(kept: Path, accelerator: Accelerator) -> Iterator[None]:
 
 def _make(first: Plan, kept: Path, train: Callable[[Plan], Any], accelerator: Accelerator) -> None:
     begun = RunFolder(kept.with_name(f"{kept.name}.part"))
-    resume = _agreed((begun.folder / "run.json").is_file(), accelerator)
+    resume = _agreed(begun.begun(), accelerator)
     try:
         train(replace(first, folder=begun, resume=resume))
     except KeyboardInterrupt as stop:  # there is nothing to resume yet: the run itself has not begun

@@ -21,12 +21,14 @@ from isotrope.encoders.fresh import fresh_encoder
 from isotrope.encoders.loading import load
 from isotrope.encoders.modes import evaluating, set_dropout
 from isotrope.errors import InputError
-from isotrope.training.checkpoints import RunFolder
+from isotrope.files import discard, file_digest
+from isotrope.progress import say
 from isotrope.training.loop import Job, make_accelerator, train_loop
 from isotrope.training.plan import check_machine
 from isotrope.training.pretrain_settings import PretrainSettings
 from isotrope.training.pretrain_tasks import Task, open_task
 from isotrope.training.run import surroundings
+from isotrope.training.run_folder import RunFolder
 from isotrope.training.state import Judge, Judgement, TrainingWarning
 from isotrope.training.tactics.weight_average import WeightAverage, WeightAverageSettings
 
@@ -60,15 +62,35 @@ def run_pretrain(
     measure: Measure | None = None,
     resume: bool = False,
     tokenizer: Any = None,
+    measured: Sequence[str | Path] = (),
 ) -> Pretrained:
-    """Train an encoder on text files, with a vocabulary of their own or that of ``tokenizer``."""
+    """Train an encoder on text files, with a vocabulary of their own or that of ``tokenizer``.
+
+    ``measured`` are the files that ``measure`` reads.
+    """
     deadline = None if settings.minutes is None else time.perf_counter() + 60 * settings.minutes
     folder, loop = RunFolder(Path(output)), settings.loop()
     check_machine(loop)
     accelerator = make_accelerator(loop, folder)
-    encoder = _start(sources, folder, settings, resume, tokenizer, accelerator)
-    task = open_task(sources, encoder, settings, accelerator)
-    facts = _facts(sources, encoder, settings, task, accelerator)
+    with folder.alone(resume, accelerator.is_main_process):
+        encoder = _start(sources, folder, settings, resume, tokenizer, accelerator)
+        task = open_task(sources, encoder, settings, accelerator)
+        facts = _facts(sources, encoder, settings, task, accelerator)
+        facts["eval_content"] = [file_digest(file) for file in measured]
+        return _run(folder, encoder, settings, task, facts, measure, resume, deadline, accelerator)
+
+
+def _run(
+    folder: RunFolder,
+    encoder: Encoder,
+    settings: PretrainSettings,
+    task: Task,
+    facts: dict[str, Any],
+    measure: Measure | None,
+    resume: bool,
+    deadline: float | None,
+    accelerator: Accelerator,
+) -> Pretrained:
     if accelerator.is_main_process:
         folder.begin(facts, resume)
         if not (folder.folder / "start").is_dir():
@@ -81,7 +103,7 @@ def run_pretrain(
         task.combined,
         task.feed,
         settings.steps,
-        loop,
+        settings.loop(),
         folder,
         accelerator,
         _judge(task, measure),
@@ -107,8 +129,9 @@ def _start(
     accelerator: Accelerator,
 ) -> Encoder:
     """A fresh encoder, or the one a resumed run began with."""
-    if resume:
-        return _continued(folder, settings).to(accelerator.device)
+    found = _continued(folder, settings) if resume else None
+    if found is not None:
+        return found.to(accelerator.device)
     encoder = fresh_encoder(
         (record.texts[0] for record in read_sentences(sources)),
         settings.vocabulary,
@@ -119,20 +142,26 @@ def _start(
         seed=settings.seed,
         tokenizer=tokenizer,
     )
-    found = encoder.text_tokenizer.vocabulary
-    if tokenizer is None and found < settings.vocabulary:
+    pieces = encoder.text_tokenizer.vocabulary
+    if tokenizer is None and pieces < settings.vocabulary:
         raise InputError(
-            f"The text gives a vocabulary of {found:,} pieces, and {settings.vocabulary:,} were asked for; "
+            f"The text gives a vocabulary of {pieces:,} pieces, and {settings.vocabulary:,} were asked for; "
             "lower vocabulary or bring more text."
         )
     return encoder.to(accelerator.device)
 
 
-def _continued(folder: RunFolder, settings: PretrainSettings) -> Encoder:
+def _continued(folder: RunFolder, settings: PretrainSettings) -> Encoder | None:
+    """What the run began with; None where it was stopped before that was written, or where it is damaged."""
     start = folder.folder / "start"
     if not start.is_dir():
-        raise InputError(f"{folder.folder}: no run to resume here.")
-    encoder = load(start, device="cpu", language_head=True)
+        return None
+    try:
+        encoder = load(start, device="cpu", language_head=True)
+    except InputError as error:
+        say(f"{start} is damaged and made again: {error}")
+        discard(start)
+        return None
     config = encoder.backbone.config
     found = {"layers": config.num_hidden_layers, "width": config.hidden_size, "heads": config.num_attention_heads}
     for name, value in found.items():
@@ -173,5 +202,6 @@ def _facts(
         "model": {"vocabulary": encoder.text_tokenizer.fingerprint()},
         "settings": {name: value for name, value in asdict(settings).items() if name not in free},
         "sources": [str(source) for source in sources],
+        "processes": accelerator.num_processes,
         **surroundings(str(accelerator.device)),
     }

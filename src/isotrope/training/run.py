@@ -18,16 +18,18 @@ from isotrope.data.batches import Rows
 from isotrope.data.corpus import Corpus
 from isotrope.encoders.encoder import Encoder
 from isotrope.encoders.read_out import RAW, ReadOut, is_raw
+from isotrope.encoders.saving import check_target
+from isotrope.files import file_digest, written_folder
 from isotrope.methods.frame.learner import Learner
 from isotrope.progress import say
 from isotrope.training.building import Built, build
-from isotrope.training.checkpoints import RunFolder
 from isotrope.training.held_out_task import chooses_itself, with_own_task
 from isotrope.training.loop import Job, make_accelerator, train_loop
 from isotrope.training.loop_settings import LoopSettings
 from isotrope.training.opening import Opened, open_plan
 from isotrope.training.plan import Place, Plan
 from isotrope.training.prerequisite import with_needed_run
+from isotrope.training.run_folder import RunFolder
 from isotrope.training.state import Finished, Judge, Judgement, TrainingWarning
 from isotrope.version import __version__
 
@@ -77,6 +79,11 @@ def run_plan(plan: Plan, make_judge: JudgeMaker) -> Run:
     """Train as planned. ``make_judge`` makes, of a corpus and its held-out rows, what checkpoints are chosen by."""
     plan = with_needed_run(plan, partial(run_plan, make_judge=make_judge))
     accelerator = make_accelerator(plan.loop, plan.folder)
+    with plan.folder.alone(plan.resume, accelerator.is_main_process):
+        return _run(plan, make_judge, accelerator)
+
+
+def _run(plan: Plan, make_judge: JudgeMaker, accelerator: Accelerator) -> Run:
     opened = open_plan(plan, accelerator)
     origin = origin_of(plan, opened.encoder)  # before a method changes its encoder
     built = build(plan, opened, accelerator)
@@ -141,6 +148,7 @@ def _facts(
         "read_out": asdict(opened.read_out),
         "source": source_of(plan),
         "eval_data": [str(file) for file in plan.eval_data],
+        "eval_content": [file_digest(file) for file in plan.eval_data],
         **({"made": dict(plan.made)} if plan.made else {}),
         "seed": built.settings.seed,
         "processes": accelerator.num_processes,
@@ -211,14 +219,16 @@ def keep(
     encoder = learner.export().eval().requires_grad_()  # what a method kept still may learn in the next run
     encoder.facts = facts
     if accelerator.is_main_process:
-        encoder.save(folder.model)
-        for name, other in learner.further().items():
-            other.facts = encoder.facts
-            other.eval().save(folder.model / name)
+        check_target(folder.model)
+        with written_folder(folder.model) as whole:
+            encoder.save(whole)
+            for name, other in learner.further().items():
+                other.facts = encoder.facts
+                other.eval().save(whole / name)
         if learner.keeps == "best":
             _say_if_no_better(finished.history)
     accelerator.wait_for_everyone()
-    chosen_by = next(line["chosen_by"] for line in finished.history if "chosen_by" in line)
+    chosen_by = next((line["chosen_by"] for line in finished.history if "chosen_by" in line), "the score")
     return encoder, f"the best by {chosen_by}" if learner.keeps == "best" else "the last"
 
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import torch
 
 from isotrope.methods.frame.learner import Learner
-from isotrope.training.checkpoints import RunFolder
 from isotrope.training.metrics_log import MetricsLog
+from isotrope.training.run_folder import RunFolder
 from isotrope.training.state import Judge, TrainingState
 
 if TYPE_CHECKING:
@@ -50,6 +50,8 @@ class Selection:
         elif step > 0:
             state.stale += 1
         measures = judgement.measures
+        if math.isnan(judgement.score):
+            self.log.warn([f"{judgement.chosen_by} is not a number at step {step}: it chooses no checkpoint there."])
         self.log.line(
             {"step": step, "evaluation": measures, "chosen_by": judgement.chosen_by, "score": judgement.score}
         )

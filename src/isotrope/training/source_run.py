@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from isotrope.encoders.read_out import RAW, is_raw
 from isotrope.encoders.saving import PROMPTS
-from isotrope.files import digest
+from isotrope.files import digest, file_digest
 from isotrope.training.loop import Job, make_accelerator, train_loop
 from isotrope.training.prerequisite import with_needed_run
 from isotrope.training.run import (
@@ -41,6 +41,11 @@ def run_sources(plan: SourcesPlan, make_judge: JudgeMaker) -> Run:
     plans = [with_needed_run(one, partial(run_plan, make_judge=make_judge)) for one in plan.plans]
     plan = replace(plan, plans=tuple(plans))
     accelerator = make_accelerator(plan.first.loop, plan.first.folder)
+    with plan.first.folder.alone(plan.first.resume, accelerator.is_main_process):
+        return _run(plan, make_judge, accelerator)
+
+
+def _run(plan: SourcesPlan, make_judge: JudgeMaker, accelerator: Accelerator) -> Run:
     encoder, opened = open_sources(plan, accelerator)
     origin, raw = origin_of(plan.first, encoder), is_raw(encoder.facts)  # before a method changes its encoder
     found = build_sources(plan, encoder, opened, accelerator)
@@ -109,6 +114,7 @@ def _facts(
         "read_out": asdict(found.opened[0].read_out),
         "sources": [source_of(one) for one in plan.plans],
         "eval_data": [str(file) for file in plan.first.eval_data],
+        "eval_content": [file_digest(file) for file in plan.first.eval_data],
         **({"made": made} if made else {}),
         "seed": settings.seed,
         "processes": accelerator.num_processes,

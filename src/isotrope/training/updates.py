@@ -114,7 +114,7 @@ class Updater:
         """Tell the tactics; the next update has the rate that they now say."""
         for tactic in self.tactics:
             tactic.after_evaluation(step, score)
-        self._set_rates(step)
+        self.set_rates(step)
 
     @contextmanager
     def judged(self) -> Iterator[None]:
@@ -128,9 +128,10 @@ class Updater:
         """The run turns out to have so many steps; the update after ``step`` has the rate that fits."""
         if steps != self.steps:
             self.steps = steps
-            self._set_rates(step)
+            self.set_rates(step)
 
-    def _set_rates(self, step: int) -> None:
+    def set_rates(self, step: int) -> None:
+        """The rate of each group for the update after ``step``."""
         for group, highest in zip(self.optimiser.param_groups, self.schedule.base_lrs, strict=True):
             group["lr"] = highest * self.share_of_rate(step)
 

@@ -25,9 +25,9 @@ from isotrope.methods.mlm import MaskedLanguageModel
 from isotrope.methods.sg import SelfGuided
 from isotrope.methods.simcse import SimCSE
 from isotrope.towers.keeping import Frozen
-from isotrope.training.checkpoints import weights_of
 from isotrope.training.loop_settings import LoopSettings
 from isotrope.training.state import Judgement
+from isotrope.training.step_folder import weights_of
 from isotrope.training.tactics.chain_thaw import ChainThaw, ChainThawSettings, chain
 
 pytestmark = pytest.mark.filterwarnings("ignore::isotrope.training.state.TrainingWarning")
