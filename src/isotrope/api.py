@@ -22,8 +22,8 @@ from isotrope.data.readers import read
 from isotrope.data.record_types import RECORD_TYPES, record_type_named
 from isotrope.data.sentence_files import sentences_of
 from isotrope.data.tables import check_file, check_readable
-from isotrope.errors import InputError, nearest
-from isotrope.files import check_run_folder, written_file
+from isotrope.errors import InputError, check_between, check_seed, nearest
+from isotrope.files import check_overwrite, check_run_folder, written_file
 from isotrope.progress import bar
 
 if TYPE_CHECKING:
@@ -266,6 +266,7 @@ def encode(
     target = Path(output)
     if target.suffix != ".npy":
         raise InputError(f"{target}: vectors are written as .npy.", setting="output")
+    check_overwrite(target, text, encoder)
     texts = [record.texts[0] for record in read(check_file(text), record_type_named("sentences"), columns)]
     sentences = [sentence for sentence in texts if sentence]
     if not sentences:
@@ -342,12 +343,13 @@ def fit_space(
     if isinstance(texts, str | os.PathLike):
         check_file(texts)
     space = _space(name, settings)
-    from isotrope.encoders.saving import check_target
+    from isotrope.encoders.saving import check_new_folder
     from isotrope.spaces.flat_maps import Map, check_table, write_points
 
     if output is None:
         return space.fit(_loaded(encoder, pooling), _sentences(texts, columns))
-    target = check_table(output) if isinstance(space, Map) else check_target(output)
+    target = check_table(output) if isinstance(space, Map) else check_new_folder(output)
+    check_overwrite(target, texts, encoder)
     found = _sentences(texts, columns)
     subject = _loaded(encoder, pooling)
     if isinstance(space, Map):
@@ -393,6 +395,8 @@ def evaluate(
     covers their random seeds. ``leaks``: mark the scores whose test items stand in the training text of a run.
     """
     drawn = (seeds,) if isinstance(seeds, int) else tuple(seeds) or (0,)
+    for seed in drawn:
+        check_seed(seed, "seeds")
     for file in (texts, test):
         if isinstance(file, str | os.PathLike):
             check_file(file)
@@ -427,6 +431,9 @@ def report(
     """
     if text is not None:
         check_file(text)
+    check_seed(seed)
+    check_between("sentences", sentences, 10, 1_000_000)
+    check_overwrite(output, text, *subjects)
     from isotrope.report.build import make_report
 
     return make_report(
@@ -517,12 +524,14 @@ def leaks(
     """
     for file in (*text, *(against or ())):
         check_file(file)
-    from isotrope.data.leaks import MATCHES, find_leaks, protect, protect_pairs
+    from isotrope.data.leaks import MATCHES, check_copies, find_leaks, protect, protect_pairs
     from isotrope.data.protected_pairs import holds_pairs
 
     if match not in MATCHES:
         raise InputError(f"Unknown match '{match}'; choose {' or '.join(MATCHES)}.", setting="match")
     files = list(against or ())
+    if output is not None:
+        check_copies(text, files, output)
     if data_dir is not None or not files:
         from isotrope.evaluation.benchmark_files import protected_files
 
@@ -539,10 +548,10 @@ def links(wiki: Sequence[Place], output: Place, types: Place | None = None, min_
     is its type, where the dump has one.
     """
     target = _tsv(output, "links")
-    if min_links < 1:
-        raise InputError(f"min_links must be at least 1, not {min_links}.")
+    check_between("min_links", min_links, 1, 1_000_000_000)
     for source in wiki:
         check_readable(source)
+    check_overwrite(target, types, *wiki)
     if types is not None:
         check_file(types)
     from isotrope.data.link_extraction import extract_links
@@ -570,6 +579,8 @@ def mine(
     """
     if isinstance(pairs, str | os.PathLike):
         check_file(pairs)
+    check_seed(seed)
+    check_overwrite(output, pairs, model)
     from isotrope.search.mining import mine as find_negatives
 
     return find_negatives(pairs, model, output, first=first, last=last, margin=margin, seed=seed, columns=columns)
@@ -597,6 +608,8 @@ def paraphrase(
     """
     target = _tsv(output, "pairs")
     check_file(text)
+    check_seed(seed)
+    check_overwrite(target, text, model)
     if round_trip is None:
         if second_round_trip is not None or (beams, temperature) != (4, 0.0):
             raise InputError("second_round_trip, beams and temperature need a round_trip.", setting="round_trip")

@@ -152,6 +152,20 @@ def check_run_folder(path: str | os.PathLike[str], resume: bool) -> None:
         raise InputError(f"{folder}: the folder holds something else ({min(holds)}); choose a new folder for the run.")
 
 
+def check_overwrite(output: str | os.PathLike[str] | None, *inputs: object) -> None:
+    """Refuse an output that is one of the inputs: it would be lost. What is no path among them is passed over."""
+    for given in inputs if output is not None else ():
+        if isinstance(given, str | os.PathLike) and _same(Path(str(output)), Path(given)):
+            raise InputError(f"{output}: the output is also read, and would be replaced; choose another output.")
+
+
+def _same(target: Path, source: Path) -> bool:
+    try:
+        return target.samefile(source)
+    except (OSError, ValueError):  # one of them is not there
+        return False
+
+
 def write_json(path: str | os.PathLike[str], value: Any) -> None:
     """Write a value as JSON that people can read."""
     with written_file(path) as temporary:

@@ -304,7 +304,7 @@ def test_bad_options_are_one_sentence(checked: Callable[..., TextCheck], written
         (text, {"record_type": "pairs"}, "cannot be read as pairs; it holds sentences"),
         (text, {"record_type": "pears"}, "Unknown record type 'pears'; did you mean 'pairs'"),
         (text, {"batch_size": 1}, "batch_size must be at least 2, not 1"),
-        (text, {"max_length": 0}, "max_length must be at least 1, not 0"),
+        (text, {"max_length": 0}, "max_length must be at least 2, not 0"),
         (text, {"sample": 0}, "sample must be at least 2, not 0"),
         (text, {"data_dir": "nowhere"}, "no such folder of evaluation data"),
     ):

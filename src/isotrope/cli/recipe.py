@@ -22,14 +22,11 @@ class Recipe:
 
 def read_recipe(path: Path, method: str) -> Recipe:
     """Read a recipe for ``method``; anything else is an ``InputError``."""
-    import yaml
+    from isotrope.cli.strict_yaml import read_yaml
 
     if not path.is_file():
         raise InputError(f"{path}: no such recipe.")
-    try:
-        found = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: not a YAML file ({str(error).splitlines()[0]}).") from error
+    found = read_yaml(path)
     if not isinstance(found, dict):
         raise InputError(f"{path}: a recipe is a mapping with method, model, pooling and settings.")
     unknown = set(found) - set(KEYS)
@@ -42,4 +39,14 @@ def read_recipe(path: Path, method: str) -> Recipe:
     settings = found.get("settings", {})
     if not isinstance(settings, dict):
         raise InputError(f"{path}: settings is a mapping from name to value.")
+    for name, value in found.items():
+        if name != "settings":
+            _check_type(path, name, value, str, "a word")
+    for name, value in settings.items():
+        _check_type(path, name, value, str | int | float, "a word, a number, or yes or no")
     return Recipe(found.get("model"), found.get("pooling"), settings)
+
+
+def _check_type(path: Path, name: str, value: Any, wanted: Any, what: str) -> None:
+    if value is not None and not isinstance(value, wanted):
+        raise InputError(f"{path}: {name} is {what}, not a {type(value).__name__}.")

@@ -16,6 +16,7 @@ from isotrope.cli.application import FREE, PRINTED, Columns, Command, Json, Pool
 from isotrope.cli.options import parse_own_settings, parse_settings, parse_values, split_names, split_settings
 from isotrope.cli.recipe import Recipe, read_recipe
 from isotrope.errors import InputError
+from isotrope.files import check_overwrite
 
 if TYPE_CHECKING:
     from isotrope.evaluation.worth_table import Worth
@@ -215,6 +216,7 @@ def compare(
     import isotrope
 
     sources, settings = split_settings([*data, *context.args])
+    check_overwrite(markdown, *(source.rpartition("=")[2] for source in sources), *sources, *(eval_data or ()))
     found = isotrope.compare(
         sources,
         methods,

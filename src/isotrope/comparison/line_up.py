@@ -25,7 +25,7 @@ from isotrope.data.tables import check_file
 from isotrope.encoders.encoder import Encoder
 from isotrope.encoders.pooling import parse
 from isotrope.encoders.read_out import named, with_read_out
-from isotrope.errors import InputError, nearest
+from isotrope.errors import InputError, check_between, nearest
 from isotrope.files import file_digest
 
 FILE = "comparison.json"  # what a comparison writes into its folder, and is known by
@@ -81,8 +81,8 @@ def plan_comparison(
     **settings: Any,
 ) -> Plan:
     """The plan, or the first thing that is wrong with it. The parameters are those of ``isotrope.compare``."""
-    if seeds < 1 or parallel < 1:
-        raise InputError(f"seeds and parallel must be at least 1; {seeds} and {parallel} were given.")
+    for name, value in (("seeds", seeds), ("parallel", parallel), ("trials", trials)):
+        check_between(name, value, 1, 100_000)
     named_methods = labelled(methods.split(",") if isinstance(methods, str) else methods)
     common = loop_settings(settings, named_methods, budget)
     first_seed = loop_values(common)["seed"]

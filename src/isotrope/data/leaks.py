@@ -21,9 +21,10 @@ from typing import IO, Any, Protocol
 from isotrope.data.compared_words import words_of
 from isotrope.data.protected_pairs import ProtectedPairs, pair_lines
 from isotrope.data.sentences import split_sentences
-from isotrope.data.tables import check_file, format_of, lines_of
+from isotrope.data.tables import check_file, format_of
+from isotrope.data.text_lines import lines_of
 from isotrope.errors import InputError
-from isotrope.files import written_file
+from isotrope.files import check_overwrite, written_file
 from isotrope.progress import bar
 
 SHORTEST = 3  # words; anything shorter is not a sentence, and occurs in every text
@@ -132,6 +133,8 @@ def find_leaks(
     sources: Sequence[str | os.PathLike[str]], protected: Guard, output: str | os.PathLike[str] | None = None
 ) -> LeakReport:
     """Look through ``sources``; with ``output``, write each of them without its leaking lines into that folder."""
+    if output is not None:
+        check_copies(sources, (), output)
     report = LeakReport(dict(protected.sizes))
     for source in map(Path, sources):
         if output is None:
@@ -139,12 +142,25 @@ def find_leaks(
                 pass
             continue
         target = Path(output) / source.name
-        if target.exists() and target.samefile(source):
-            raise InputError(f"{source}: the clean copy would replace its source; give another folder as `output`.")
         with written_file(target) as temporary, _writer(temporary) as file:
             for line in _clean_lines(source, protected, report):
                 file.write(line + "\n")
     return report
+
+
+def check_copies(
+    sources: Sequence[str | os.PathLike[str]],
+    against: Sequence[str | os.PathLike[str]],
+    output: str | os.PathLike[str],
+) -> None:
+    """Refuse clean copies that would replace one another, or a file that is read."""
+    names = Counter(Path(source).name for source in sources)
+    for name, count in names.items():
+        if count > 1:
+            raise InputError(
+                f"{count} texts are called {name}, and their clean copies too; rename them, or go one by one."
+            )
+        check_overwrite(Path(output) / name, *sources, *against)
 
 
 def _clean_lines(source: Path, protected: Guard, report: LeakReport) -> Iterator[str]:

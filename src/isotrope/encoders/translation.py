@@ -23,7 +23,7 @@ from isotrope.encoders.encoder import TOKEN_BUDGET, plan
 from isotrope.encoders.loading import HUB_FILES, default_device, find_folder
 from isotrope.encoders.quiet import quiet
 from isotrope.encoders.stored_files import gist, read_json
-from isotrope.errors import InputError
+from isotrope.errors import InputError, check_between
 
 BLOCK = 2048  # texts whose order is changed for the sake of equal lengths
 FILES = (*HUB_FILES, "*.spm", "*.bin")  # of a translator on a hub: pieces of both languages, weights of older models
@@ -42,8 +42,7 @@ class Decoding:
     seed: int = 42
 
     def __post_init__(self) -> None:
-        if self.beams < 1:
-            raise InputError(f"beams must be at least 1, not {self.beams}.")
+        check_between("beams", self.beams, 1, 1_000)
         if not 0 <= self.temperature <= 10:
             raise InputError(f"temperature must lie between 0 and 10, not {self.temperature}.")
 
