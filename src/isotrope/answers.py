@@ -16,12 +16,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class EncodedFile:
-    """The vectors that ``encode`` wrote: one row a sentence, in the order of the file, without the empty ones."""
+    """The vectors that ``encode`` wrote: one row a sentence, in the order of the file, without the empty ones.
+
+    ``cut`` counts the sentences that are longer than the model reads.
+    """
 
     output: Path
     sentences: int
     dimension: int
     empty_left_out: int
+    cut: int = 0
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -29,6 +33,7 @@ class EncodedFile:
             "rows": self.sentences,
             "dimension": self.dimension,
             "empty_left_out": self.empty_left_out,
+            "cut": self.cut,
         }
 
     def rows(self) -> list[dict[str, Any]]:

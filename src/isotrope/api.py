@@ -24,7 +24,7 @@ from isotrope.data.sentence_files import sentences_of
 from isotrope.data.tables import check_file, check_readable
 from isotrope.errors import InputError, check_between, check_seed, nearest
 from isotrope.files import check_overwrite, check_run_folder, written_file
-from isotrope.progress import bar
+from isotrope.progress import bar, say
 
 if TYPE_CHECKING:
     import torch
@@ -273,10 +273,14 @@ def encode(
         raise InputError(f"{text}: no sentences found.")
     import numpy as np
 
-    vectors = _loaded(encoder).encode(sentences, normalize_embeddings=normalize)
+    from isotrope.encoders.cut_texts import counting_cut
+
+    with counting_cut() as counted:
+        vectors = _loaded(encoder).encode(sentences, normalize_embeddings=normalize)
+    counted.say()
     with written_file(target) as temporary, open(temporary, "wb") as file:
         np.save(file, vectors)
-    return EncodedFile(target, len(vectors), vectors.shape[1], len(texts) - len(sentences))
+    return EncodedFile(target, len(vectors), vectors.shape[1], len(texts) - len(sentences), counted.cut)
 
 
 def search(
@@ -287,9 +291,14 @@ def search(
     The vectors are cached next to the file, and computed again when the text or the model changes.
     """
     check_file(text)
+    from isotrope.encoders.cut_texts import CutTexts, count_cut
     from isotrope.search.exact import index_file
 
-    return index_file(_loaded(encoder), text, None if columns is None else list(columns)).search([query], top)[0]
+    reader = _loaded(encoder)
+    index = index_file(reader, text, None if columns is None else list(columns))
+    read_texts = [*index.texts, query]
+    CutTexts(len(read_texts), count_cut(reader, read_texts), reader.max_length).say()
+    return index.search([query], top)[0]
 
 
 def complete(encoder: Encoder | Place, concept: str, relation: str, top: int = 5) -> list[Completion]:
@@ -491,6 +500,9 @@ def check(
     from isotrope.encoders.encoder import Encoder
 
     encoder = model if isinstance(model, Encoder) else load(model, device="cpu")
+    if max_length > encoder.max_length:
+        say(f"max_length {max_length:,} is more than the model reads; lengths are held against {encoder.max_length:,}.")
+        max_length = encoder.max_length
     name = "the encoder" if isinstance(model, Encoder) else str(model)
     reader = Reader(name, encoder.text_tokenizer, encoder.tokenizer.unk_token_id, encoder.max_length)
     return check_text(

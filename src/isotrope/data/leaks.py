@@ -157,9 +157,7 @@ def check_copies(
     names = Counter(Path(source).name for source in sources)
     for name, count in names.items():
         if count > 1:
-            raise InputError(
-                f"{count} texts are called {name}, and their clean copies too; rename them, or go one by one."
-            )
+            raise InputError(f"{count} texts are called {name}, and so would be their clean copies; rename them.")
         check_overwrite(Path(output) / name, *sources, *against)
 
 

@@ -15,6 +15,7 @@ import numpy.typing as npt
 import torch
 from torch import nn
 
+from isotrope.encoders.cut_texts import note_cut
 from isotrope.encoders.first_token import check_first_token
 from isotrope.encoders.modes import evaluating
 from isotrope.encoders.parts.part import VectorPart
@@ -262,6 +263,7 @@ class Encoder(nn.Module):
         ends = np.cumsum(lengths)
         budget = TOKEN_BUDGET.get(self.device.type, TOKEN_BUDGET["cuda"])
         extra = len(self.text_tokenizer.start) + len(self.text_tokenizer.suffix)
+        note_cut(len(rows), int((lengths + extra > self.max_length).sum()), self.max_length)
         show = len(rows) > 2000 and None if show_progress_bar is None else show_progress_bar
         with evaluating(self), bar("encoding", len(rows), show=show) as advance:
             for group in plan(np.minimum(lengths + extra, self.max_length), budget, batch_size):

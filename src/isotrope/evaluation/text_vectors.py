@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
+from isotrope.encoders.cut_texts import count_cut, counting_cut, note_cut
 from isotrope.encoders.encoder import Encoder, Vectors
 from isotrope.errors import InputError
 from isotrope.evaluation.vector_cache import active_cache, model_key
@@ -31,7 +32,9 @@ class TextVectors:
         if cache is None:
             vectors = encoder.encode(order)
         else:
-            vectors = cache.vectors(model_key(encoder, encoder.fingerprint()), order, encoder.encode)
+            with counting_cut():  # below all are counted, known or not
+                vectors = cache.vectors(model_key(encoder, encoder.fingerprint()), order, encoder.encode)
+            note_cut(len(order), count_cut(encoder, order), encoder.max_length)
         check_finite(order, vectors)
         return cls(order, _unit(vectors) if normalize else vectors)
 

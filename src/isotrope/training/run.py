@@ -25,6 +25,7 @@ from isotrope.training.loop import Job, make_accelerator, train_loop
 from isotrope.training.opening import Opened, open_plan
 from isotrope.training.plan import Place, Plan
 from isotrope.training.prerequisite import with_needed_run
+from isotrope.training.record_lengths import length_remarks
 from isotrope.training.state import Finished, Judge, Judgement, TrainingWarning
 from isotrope.version import __version__
 
@@ -144,6 +145,9 @@ def _begin(plan: Plan, opened: Opened, built: Built, facts: dict[str, Any], acce
     if accelerator.is_main_process:
         plan.folder.begin(facts, plan.resume)
         say(str(opened.read_out))
+        if plan.method.batches != "by-document" and not plan.from_scratch:  # spans of a document are drawn, not cut
+            for sentence in length_remarks(opened.encoder, opened.corpus, built.settings.max_length):
+                say(sentence)
     accelerator.wait_for_everyone()
     accumulation = built.settings.gradient_accumulation_steps
     remarks = list(built.combined.method.prepared.remarks)
