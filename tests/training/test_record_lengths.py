@@ -21,6 +21,7 @@ def test_a_length_that_special_tokens_fill_is_refused(
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.filterwarnings("ignore::isotrope.training.state.TrainingWarning")
 def test_cut_texts_and_missing_positions_are_said(
     tiny: Path, sentences: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -34,14 +34,14 @@ def read_recipe(path: Path, method: str) -> Recipe:
         raise InputError(
             f"{path}: unknown keys {', '.join(sorted(map(str, unknown)))}; a recipe has {', '.join(KEYS)}."
         )
+    for name, value in found.items():
+        if name != "settings":
+            _check_type(path, name, value, str, "a word")
     if found.get("method", method) != method:
         raise InputError(f"{path}: this recipe is for {found['method']}, not {method}.")
     settings = found.get("settings", {})
     if not isinstance(settings, dict):
         raise InputError(f"{path}: settings is a mapping from name to value.")
-    for name, value in found.items():
-        if name != "settings":
-            _check_type(path, name, value, str, "a word")
     for name, value in settings.items():
         _check_type(path, name, value, str | int | float, "a word, a number, or yes or no")
     return Recipe(found.get("model"), found.get("pooling"), settings)
