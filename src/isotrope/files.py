@@ -65,8 +65,7 @@ def _system_errors() -> Iterator[None]:
 def written_file(path: str | os.PathLike[str]) -> Iterator[Path]:
     """Yield a temporary path in the same folder; on success it takes the name ``path``, on failure it disappears."""
     target = Path(path)
-    with explained(target):
-        target.parent.mkdir(parents=True, exist_ok=True)
+    with explained(target), _made_parents(target):
         handle, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=target.suffix, dir=target.parent)
         os.close(handle)
         temporary = Path(name)
@@ -87,8 +86,7 @@ def written_folder(path: str | os.PathLike[str], whole: str | None = None) -> It
     """
     target = Path(path)
     target = target.resolve() if target.is_symlink() else target
-    with explained(target):
-        target.parent.mkdir(parents=True, exist_ok=True)
+    with explained(target), _made_parents(target):
         temporary = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
         try:
             yield temporary
@@ -99,6 +97,23 @@ def written_folder(path: str | os.PathLike[str], whole: str | None = None) -> It
                 _put(temporary, target)
         finally:
             shutil.rmtree(temporary, ignore_errors=True)
+
+
+@contextmanager
+def _made_parents(target: Path) -> Iterator[None]:
+    """The folders above a target; those that were made for it go again where nothing comes into them."""
+    check_name(target)
+    missing = [folder for folder in target.parents if not folder.exists()]
+    target.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        yield
+    except BaseException:
+        for folder in missing:
+            try:
+                folder.rmdir()
+            except OSError:  # somebody else came into it
+                break
+        raise
 
 
 def _placed(temporary: Path, target: Path, whole: str) -> bool:
@@ -136,9 +151,18 @@ def _put(temporary: Path, target: Path, attempts: int = 20) -> None:
         return
 
 
+def check_name(path: str | os.PathLike[str]) -> None:
+    """Refuse a name with bytes that are not UTF-8: no table, log or JSON file could hold it."""
+    try:
+        str(path).encode()
+    except UnicodeEncodeError as error:
+        raise InputError(f"{str(path)!a}: the name holds bytes that are not UTF-8; rename it.") from error
+
+
 def check_run_folder(path: str | os.PathLike[str], resume: bool) -> None:
     """Refuse a place where no run can begin or be resumed. Nothing but names is looked at, so it can come first."""
     folder = Path(path)
+    check_name(folder)
     if folder.exists() and not folder.is_dir():
         raise InputError(f"{folder}: a file stands where the run's folder should be; choose another output.")
     holds = {entry.name for entry in folder.iterdir()} if folder.is_dir() else set()

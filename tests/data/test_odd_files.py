@@ -233,6 +233,12 @@ def test_a_name_that_no_file_can_have(tmp_path: Path, name: str) -> None:
     assert len(refused(tmp_path / name)) < 400
 
 
+def test_a_name_that_is_not_utf8(tmp_path: Path) -> None:
+    path = Path(os.fsdecode(os.fsencode(tmp_path) + b"/caf\xe9.txt"))
+    path.write_text("a\n", encoding="utf-8")
+    assert "bytes that are not UTF-8; rename it" in refused(path)
+
+
 def test_links_in_a_circle(tmp_path: Path) -> None:
     (tmp_path / "a.txt").symlink_to(tmp_path / "b.txt")
     (tmp_path / "b.txt").symlink_to(tmp_path / "a.txt")

@@ -14,7 +14,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-LINES = b"the chef bakes bread\nthe sailor steers\nthe pilot lands\nthe farmer waters\nthe chord rings\n\n" * 4
+SCENES = ("the chef bakes bread", "the sailor steers", "the pilot lands", "the farmer waters", "the chord rings", "")
+LINES = "".join(f"{scene} on day {day}\n" if scene else "\n" for day in range(4) for scene in SCENES).encode()
 HUGE = b"x" * 30_000_000
 ROWS = b"".join(b'{"text": "the boat number %d"}\n' % row for row in range(20))
 
@@ -81,7 +82,7 @@ TEXTS = [
     BadFile("json: NaN", "a.jsonl", ROWS + b'{"text": NaN}\n', says="NaN is not JSON"),
     BadFile("json: an object as text", "a.jsonl", ROWS + b'{"text": {"a": 1}}\n', says=":21: a text was expected"),
     BadFile("json: half a character", "a.jsonl", ROWS + b'{"text": "\\ud83d"}\n', says="half a character"),
-    BadFile("json: other columns", "a.jsonl", b'{"left": 1, "right": 2}\n', says="columns found"),
+    BadFile("json: other columns", "a.jsonl", b'{"left": 1, "right": 2}\n', says="column"),
     BadFile("csv: a column twice", "a.csv", b"text,text\na,b\nc,d\n", says="stands twice"),
     BadFile("csv: semicolons", "a.csv", b"text;score\na;1\nb;2\n", says="semicolons"),
     BadFile("csv: tabs", "a.csv", b"text\tscore\na\t1\nb\t2\n", says="tabs"),
@@ -114,7 +115,7 @@ SCORED = [
     BadFile("a NaN score", "p.tsv", _scored("nan"), says="score"),
     BadFile("an infinite score", "p.tsv", _scored("inf"), says="score"),
     BadFile("an empty score", "p.tsv", _scored(""), says="score"),
-    BadFile("a column missing", "p.tsv", b"sentence1\tsentence2\na\tb\n", says="columns found"),
+    BadFile("a column missing", "p.tsv", b"sentence1\tsentence2\na\tb\n", says="column"),
     BadFile("a row cut short", "p.tsv", PAIRS + b"one\ttwo\n", says=":32: 2 fields"),
     BadFile("a header alone", "p.tsv", b"sentence1\tsentence2\tscore\n"),
     BadFile("NaN in JSON", "p.jsonl", b'{"sentence1": "a", "sentence2": "b", "score": NaN}\n', says="NaN"),
@@ -142,7 +143,7 @@ RECIPES = {
     "a mapping as value": "settings:\n  seed: {a: 1}\n",
     "a date as value": "settings:\n  seed: 2020-01-01\n",
     "no date as value": "settings:\n  seed: 2020-13-45\n",
-    "yes as a number": "settings:\n  batch_size: yes\n",
+    "yes as a number": "settings:\n  weight_decay: yes\n",
     "NaN": "settings:\n  temperature: .nan\n",
     "infinity": "settings:\n  epochs: .inf\n",
     "a negative seed": "settings:\n  seed: -1\n",

@@ -82,7 +82,10 @@ def run_probe(probe: Probe, world: Path, folder: Path) -> Outcome:
 
 def _called(words: list[str]) -> tuple[int | None, str, str, str]:
     """Exit code, standard output, standard error, and a traceback where there was one."""
-    streams = [io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True) for _ in range(2)]
+    streams = [  # as Python opens its own
+        io.TextIOWrapper(io.BytesIO(), encoding="utf-8", errors=errors, write_through=True)
+        for errors in ("strict", "backslashreplace")
+    ]
     code, raised = None, ""
     with (
         redirect_stdout(streams[0]),

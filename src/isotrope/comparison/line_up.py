@@ -19,7 +19,7 @@ from isotrope.comparison.method_terms import ask_method, loop_settings, loop_val
 from isotrope.comparison.search_space import Limits
 from isotrope.comparison.search_terms import TRIALS, Search, plan_search
 from isotrope.comparison.terms import Contestant, Data, Files, MethodTerms, Place, Task, Terms
-from isotrope.comparison.text_choice import choose_text, text_files
+from isotrope.comparison.text_choice import choose_text, read_through, text_files
 from isotrope.comparison.variants import vary_settings
 from isotrope.data.tables import check_file
 from isotrope.encoders.encoder import Encoder
@@ -140,9 +140,13 @@ def ask_methods(
 
 
 def enter(asked: Mapping[str, MethodTerms], data: Data) -> list[Contestant]:
-    """Each method with its text. The files are read once, for their digests, after every method has found one."""
+    """Each method with its text. The files are read after every method has found one: what is wrong with a text is
+    said before the first run, not after each.
+    """
     files = text_files(data)
     chosen = {label: choose_text(label, method.record_types, files) for label, method in asked.items()}
+    for text, record_types in dict.fromkeys((chosen[label], method.record_types) for label, method in asked.items()):
+        read_through(text, record_types)
     digests = {text: file_digest(text) for text in dict.fromkeys(chosen.values())}
     return [
         Contestant(

@@ -14,6 +14,7 @@ import lzma
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any, Protocol
@@ -136,15 +137,16 @@ def find_leaks(
     if output is not None:
         check_copies(sources, (), output)
     report = LeakReport(dict(protected.sizes))
-    for source in map(Path, sources):
-        if output is None:
-            for _ in _clean_lines(source, protected, report):
-                pass
-            continue
-        target = Path(output) / source.name
-        with written_file(target) as temporary, _writer(temporary) as file:
-            for line in _clean_lines(source, protected, report):
-                file.write(line + "\n")
+    with ExitStack() as copies:  # all of them take their names at the end, or none
+        for source in map(Path, sources):
+            if output is None:
+                for _ in _clean_lines(source, protected, report):
+                    pass
+                continue
+            temporary = copies.enter_context(written_file(Path(output) / source.name))
+            with _writer(temporary) as file:
+                for line in _clean_lines(source, protected, report):
+                    file.write(line + "\n")
     return report
 
 
@@ -175,6 +177,8 @@ def _clean_lines(source: Path, protected: Guard, report: LeakReport) -> Iterator
             report.by_set.update(holders)
             if len(report.examples) < EXAMPLES:
                 report.examples.append({"file": source.name, "line": number, "text": line[:200], "sets": holders})
+    if not report.lines[source.name]:
+        raise InputError(f"{source}: no text found.")
 
 
 def _check_given(files: Sequence[str | os.PathLike[str]]) -> None:

@@ -10,12 +10,15 @@ import bz2
 import gzip
 import io
 import lzma
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from isotrope.errors import InputError
 
+if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
 
 BLOCK = 1 << 16  # bytes of the packed file in one call
@@ -40,6 +43,17 @@ def opened(path: Path) -> io.BufferedReader:
     if suffix in DECOMPRESSORS:
         return io.BufferedReader(_Unpacked(path, DECOMPRESSORS[suffix]), BLOCK)
     return open(path, "rb")
+
+
+@contextmanager
+def unpacking(path: Path) -> Iterator[None]:
+    """A damaged packed file becomes one sentence, wherever in the block it is noticed."""
+    try:
+        yield
+    except (EOFError, OSError, lzma.LZMAError, zlib.error) as error:
+        if isinstance(error, OSError) and error.errno is not None:  # the disk, not the content
+            raise
+        raise InputError(f"{path}: the packed file is damaged or cut short ({error}).") from error
 
 
 class _Unpacked(io.RawIOBase):

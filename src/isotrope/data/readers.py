@@ -8,9 +8,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from isotrope.data.packed_streams import unpacking
 from isotrope.data.record_types import Record, RecordType, choose_columns, optional_columns
 from isotrope.data.sentences import split_sentences
-from isotrope.data.tables import Rows, check_file, format_of, table_of, unpacking
+from isotrope.data.tables import Rows, check_file, format_of, table_of
 from isotrope.data.text_lines import LONGEST, lines_of
 from isotrope.errors import InputError
 

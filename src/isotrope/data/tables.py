@@ -8,20 +8,18 @@ from __future__ import annotations
 import csv
 import errno
 import io
-import lzma
 import os
 import stat
-import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from isotrope.data.json_rows import parse_row
-from isotrope.data.packed_streams import opened
+from isotrope.data.packed_streams import opened, unpacking
 from isotrope.data.text_lines import LONGEST, lines_of
 from isotrope.errors import InputError
+from isotrope.files import check_name
 
 FORMATS = (".txt", ".tsv", ".csv", ".jsonl", ".parquet")
 PACKED = (".gz", ".xz")
@@ -51,6 +49,7 @@ def check_file(path: str | os.PathLike[str]) -> Path:
 def check_readable(path: str | os.PathLike[str], formats: str = ", ".join(FORMATS)) -> Path:
     """The path of a readable, non-empty file, whatever it holds."""
     found = Path(path)
+    check_name(found)
     kind = _kind_of(found)
     if stat.S_ISDIR(kind):
         raise InputError(f"{found}: this is a folder; give a file ({formats}).")
@@ -81,17 +80,6 @@ def header_of(path: str | os.PathLike[str]) -> tuple[str, ...] | None:
     source = check_file(path)
     with unpacking(source):
         return None if format_of(source) == ".txt" else table_of(source)[0]
-
-
-@contextmanager
-def unpacking(path: Path) -> Iterator[None]:
-    """A damaged packed file becomes one sentence, wherever in the block it is noticed."""
-    try:
-        yield
-    except (EOFError, OSError, lzma.LZMAError, zlib.error) as error:
-        if isinstance(error, OSError) and error.errno is not None:  # the disk, not the content
-            raise
-        raise InputError(f"{path}: the packed file is damaged or cut short ({error}).") from error
 
 
 def table_of(path: Path) -> tuple[tuple[str, ...], Rows]:

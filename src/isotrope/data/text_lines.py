@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
-from isotrope.data.packed_streams import BEGINNINGS, opened
+from isotrope.data.packed_streams import BEGINNINGS, opened, unpacking
 from isotrope.errors import InputError
 
 LONGEST = 4_000_000  # bytes; tokenizing takes about a hundred times the memory of a line
@@ -21,7 +21,7 @@ def lines_of(path: Path) -> Iterator[tuple[int, str]]:
     No more than ``LONGEST`` bytes of a line are read, packed or not, before it is refused.
     """
     first = b""
-    with opened(path) as source:
+    with unpacking(path), opened(path) as source:
         for number, raw in enumerate(iter(partial(source.readline, LONGEST + 2), b""), 1):
             first = first or raw[:8]
             line = _decoded(raw, f"{path}:{number}", path, first)

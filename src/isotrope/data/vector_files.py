@@ -20,8 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from isotrope.data.corpus_files import is_number
-from isotrope.data.packed_streams import opened
-from isotrope.data.tables import unpacking
+from isotrope.data.packed_streams import opened, unpacking
 from isotrope.data.text_lines import lines_of
 from isotrope.errors import InputError
 from isotrope.progress import bar

@@ -14,8 +14,8 @@ from typing import Any, BinaryIO, NamedTuple
 from xml.etree import ElementTree
 
 from isotrope.data.json_rows import parse_row
-from isotrope.data.packed_streams import opened
-from isotrope.data.tables import check_readable, unpacking
+from isotrope.data.packed_streams import opened, unpacking
+from isotrope.data.tables import check_readable
 from isotrope.data.text_lines import lines_of
 from isotrope.data.wikitext import Marked, mark_html, mark_wikitext
 from isotrope.errors import InputError
