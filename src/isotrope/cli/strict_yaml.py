@@ -16,6 +16,7 @@ from isotrope.errors import InputError
 LARGEST = 1_000_000  # bytes
 DEEPEST = 10  # mappings and lists inside one another
 ALIASES = 20
+WORDS = ("method", "model", "pooling", "about")
 # What PyYAML raises beyond its own class, for numbers and dates that are none.
 ODD = (ValueError, TypeError, IndexError, KeyError, AttributeError, OverflowError)
 
@@ -44,13 +45,30 @@ def read_yaml(path: Path) -> Any:
     try:
         text = path.read_text(encoding="utf-8")
         _check_events(text)
-        return yaml.load(text, Loader=_Loader)
+        found = yaml.load(text, Loader=_Loader)
+        _check_types(found)
+        return found
     except InputError as error:
         raise InputError(f"{path}: {error}") from error
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise InputError(f"{path}: not a YAML file ({' '.join(str(error).split())[:200]}).") from error
     except ODD as error:
         raise InputError(f"{path}: a value cannot be read ({str(error)[:200]}); put it in quotes.") from error
+
+
+def _check_types(found: Any) -> None:
+    """What names something is a word; a setting is a word, a number, yes or no, or nothing."""
+    whole = found if isinstance(found, dict) else {}
+    settings = whole.get("settings")
+    _check_values({name: whole.get(name) for name in WORDS}, str, "a word")
+    if isinstance(settings, dict):
+        _check_values(settings, str | int | float, "a word, a number, or yes or no")
+
+
+def _check_values(values: dict[str, Any], wanted: Any, what: str) -> None:
+    for name, value in values.items():
+        if value is not None and not isinstance(value, wanted):
+            raise InputError(f"{name} is {what}, not a {type(value).__name__}.")
 
 
 def _check_events(text: str) -> None:
