@@ -52,7 +52,7 @@ READERS: dict[str, tuple[str, ...]] = {
         "all",
     ),
 }
-TABLES_ONLY = ("parquet", "json", "csv")  # leaks reads .txt and .tsv
+TABLES = ("parquet", "json", "csv", "tsv")  # leaks looks at lines of .txt and .tsv, and refuses these in other words
 PAIR_READERS: dict[str, tuple[str, ...]] = {
     "mine": (
         "mine",
@@ -114,7 +114,7 @@ def _with_file(group: str, words: tuple[str, ...], file: BadFile, expects: str |
 def _texts() -> Iterator[Probe]:
     for command, words in READERS.items():
         for file in TEXTS:
-            if command.startswith("leaks") and file.label.startswith(TABLES_ONLY):
+            if command.startswith("leaks") and file.label.startswith(TABLES):
                 yield _with_file(command, words, BadFile(file.label, file.name, file.content))
             else:
                 yield _with_file(command, words, file)

@@ -166,7 +166,7 @@ def check_copies(
 def _clean_lines(source: Path, protected: Guard, report: LeakReport) -> Iterator[str]:
     with bar(f"looking for leaks in {source.name}", None) as advance:
         for number, (line, texts) in enumerate(protected.texts_of(source), 1):
-            report.lines[source.name] += any(texts)
+            report.lines[source.name] += any(text.strip() for text in texts)
             if number % 1000 == 0:
                 advance(1000)
             holders = sorted(protected.holders(texts))
