@@ -72,14 +72,14 @@ def test_a_number_is_neither_yes_nor_a_list(value: object) -> None:
 @pytest.mark.parametrize(
     ("settings", "name", "value", "said"),
     [
-        (LoopSettings, "gradient_accumulation_steps", "1e30", "must lie between 1 and 10,000"),
+        (LoopSettings, "gradient_accumulation_steps", "1e30", "must be at most 10,000"),
         (LoopSettings, "epochs", "inf", "must be a finite number"),
         (LoopSettings, "epochs", "1e300", f"must be at most {LARGEST:,}"),
         (LoopSettings, "weight_decay", "-1", "must not be negative"),
         (LoopSettings, "seed", "-1", "must lie between 0 and 4,294,967,296"),
-        (PretrainSettings, "layers", "1e9", "must lie between 1 and 1,000"),
-        (PretrainSettings, "width", "1e9", "must lie between 1 and 65,536"),
-        (PretrainSettings, "vocabulary", "1e12", "must lie between 1 and 10,000,000"),
+        (PretrainSettings, "layers", "1e9", "must be at most 1,000"),
+        (PretrainSettings, "width", "1e9", "must be at most 65,536"),
+        (PretrainSettings, "vocabulary", "1e12", "must be at most 10,000,000"),
     ],
 )
 def test_numbers_that_no_run_ends_with(settings: type[Settings], name: str, value: str, said: str) -> None:

@@ -22,6 +22,7 @@ from isotrope.errors import InputError, nearest
 
 SettingsT = TypeVar("SettingsT", bound="Settings")
 LARGEST = 10**9  # a number without an upper end of its own
+FAR = 1_000  # from here on an upper end is that of a size, not of a share or a choice
 
 
 @dataclass(frozen=True)
@@ -55,6 +56,10 @@ class Range:
             return "must be a finite number"
         if self.most is None and self.below is None and not self.counts(value):
             return f"must be at most {LARGEST:,}"
+        if self.most is not None and self.most >= FAR and self.least is not None:  # an end is named where it is crossed
+            return (
+                Range(least=self.least).complaint(value) if value < self.least else f"must be {Range(most=self.most)}"
+            )
         low, high = self.least if self.above is None else self.above, self.most if self.below is None else self.below
         if low is not None and high is not None:
             outside = [_number(end) for end in (self.above, self.below) if end is not None]
