@@ -24,6 +24,24 @@ from isotrope.files import (
 )
 
 
+def test_folders_that_were_made_for_nothing_go_again(tmp_path: Path) -> None:
+    (tmp_path / "there").mkdir()
+    for writing in (written_file, written_folder):
+        with pytest.raises(InputError), writing(tmp_path / "there" / "new" / "newer" / "a.txt"):
+            raise InputError("no")
+    assert [path.name for path in tmp_path.rglob("*")] == ["there"]
+
+
+def test_a_name_that_is_not_utf8_is_not_written(tmp_path: Path) -> None:
+    name = os.fsdecode(b"caf\xe9")
+    for writing in (written_file, written_folder):
+        with pytest.raises(InputError, match="not UTF-8"), writing(tmp_path / name):
+            pass
+    with pytest.raises(InputError, match="not UTF-8"):
+        check_run_folder(tmp_path / name, resume=False)
+    assert list(tmp_path.iterdir()) == []
+
+
 class Failure(Exception):
     pass
 

@@ -136,7 +136,13 @@ def test_a_method_is_described_with_its_settings(name: str, setting: str) -> Non
 
 def test_answers_are_dataclasses_with_a_dictionary_and_rows(tiny: Path, sentences: Path, tmp_path: Path) -> None:
     encoded = isotrope.encode(tiny, sentences, tmp_path / "v.npy")
-    assert encoded.to_dict() == {"output": str(tmp_path / "v.npy"), "rows": 400, "dimension": 32, "empty_left_out": 49}
+    assert encoded.to_dict() == {
+        "output": str(tmp_path / "v.npy"),
+        "rows": 400,
+        "dimension": 32,
+        "empty_left_out": 49,
+        "cut": 0,
+    }
     fitted = isotrope.fit_space("standardise", tiny, sentences, tmp_path / "model")
     assert fitted.to_dict() == {
         "space": "standardise",

@@ -16,13 +16,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class EncodedFile:
-    """The vectors that ``encode`` wrote: one row a sentence, in the order of the file, without the empty ones."""
+    """The vectors that ``encode`` wrote: one row a sentence, in the order of the file, without the empty ones.
+
+    ``cut`` counts the sentences that are longer than the model reads.
+    """
 
     output: Path
     sentences: int
     dimension: int
     empty_left_out: int
     precision: str = "float32"
+    cut: int = 0
 
     def to_dict(self) -> dict[str, Any]:
         facts = {
@@ -30,6 +34,7 @@ class EncodedFile:
             "rows": self.sentences,
             "dimension": self.dimension,
             "empty_left_out": self.empty_left_out,
+            "cut": self.cut,
         }
         return facts if self.precision == "float32" else {**facts, "precision": self.precision}
 

@@ -23,9 +23,9 @@ from isotrope.data.readers import read
 from isotrope.data.record_types import RECORD_TYPES, record_type_named
 from isotrope.data.sentence_files import sentences_of
 from isotrope.data.tables import check_file, check_readable
-from isotrope.errors import InputError, nearest
-from isotrope.files import check_run_folder, written_file
-from isotrope.progress import bar
+from isotrope.errors import InputError, check_between, check_seed, nearest
+from isotrope.files import check_overwrite, check_run_folder, written_file
+from isotrope.progress import bar, say
 
 if TYPE_CHECKING:
     import torch
@@ -331,6 +331,7 @@ def encode(
     target = Path(output)
     if target.suffix != ".npy":
         raise InputError(f"{target}: vectors are written as .npy.", setting="output")
+    check_overwrite(target, text, encoder)
     from isotrope.encoders.precision import check_precision
 
     check_precision(precision)
@@ -341,17 +342,21 @@ def encode(
         raise InputError(f"{text}: no sentences found.")
     import numpy as np
 
+    from isotrope.encoders.cut_texts import counting_cut
     from isotrope.encoders.precision import SCALAR, quantize, ranges_of
 
     subject = _loaded(encoder, truncate_dim=truncate_dim)
-    vectors = subject.encode(sentences, normalize_embeddings=normalize)
+    with counting_cut() as counted:
+        vectors = subject.encode(sentences, normalize_embeddings=normalize)
+    counted.say()
     made = ranges_of(vectors) if precision in SCALAR and known is None else None
     codes = quantize(vectors, precision, made if known is None else known)
     written = {target: codes} if made is None else {target.with_suffix(".ranges.npy"): made, target: codes}
     for place, array in written.items():
         with written_file(place) as temporary, open(temporary, "wb") as file:
             np.save(file, array)
-    return EncodedFile(target, len(vectors), vectors.shape[1], len(texts) - len(sentences), precision)
+    left_out = len(texts) - len(sentences)
+    return EncodedFile(target, len(vectors), vectors.shape[1], left_out, precision, counted.cut)
 
 
 def search(
@@ -368,10 +373,14 @@ def search(
     keeps their leading dimensions.
     """
     check_file(text)
+    from isotrope.encoders.cut_texts import CutTexts, count_cut
     from isotrope.search.exact import index_file
 
-    subject = _loaded(encoder, truncate_dim=truncate_dim)
-    return index_file(subject, text, None if columns is None else list(columns)).search([query], top)[0]
+    reader = _loaded(encoder, truncate_dim=truncate_dim)
+    index = index_file(reader, text, None if columns is None else list(columns))
+    read_texts = [*index.texts, query]
+    CutTexts(len(read_texts), count_cut(reader, read_texts), reader.max_length).say()
+    return index.search([query], top)[0]
 
 
 def complete(encoder: Encoder | Place, concept: str, relation: str, top: int = 5) -> list[Completion]:
@@ -425,12 +434,13 @@ def fit_space(
     if isinstance(texts, str | os.PathLike):
         check_file(texts)
     space = _space(name, settings)
-    from isotrope.encoders.saving import check_target
+    from isotrope.encoders.saving import check_new_folder
     from isotrope.spaces.flat_maps import Map, check_table, write_points
 
     if output is None:
         return space.fit(_loaded(encoder, pooling), _sentences(texts, columns))
-    target = check_table(output) if isinstance(space, Map) else check_target(output)
+    target = check_table(output) if isinstance(space, Map) else check_new_folder(output)
+    check_overwrite(target, texts, encoder)
     found = _sentences(texts, columns)
     subject = _loaded(encoder, pooling)
     if isinstance(space, Map):
@@ -532,6 +542,8 @@ def evaluate(
     covers their random seeds. ``leaks``: mark the scores whose test items stand in the training text of a run.
     """
     drawn = (seeds,) if isinstance(seeds, int) else tuple(seeds) or (0,)
+    for seed in drawn:
+        check_seed(seed, "seeds")
     for file in (texts, test):
         if isinstance(file, str | os.PathLike):
             check_file(file)
@@ -566,6 +578,9 @@ def report(
     """
     if text is not None:
         check_file(text)
+    check_seed(seed)
+    check_between("sentences", sentences, 10, 1_000_000)
+    check_overwrite(output, text, *subjects)
     from isotrope.report.build import make_report
 
     return make_report(
@@ -623,6 +638,9 @@ def check(
     from isotrope.encoders.encoder import Encoder
 
     encoder = model if isinstance(model, Encoder) else load(model, device="cpu")
+    if max_length > encoder.max_length:
+        say(f"max_length {max_length:,} is more than the model reads; lengths are held against {encoder.max_length:,}.")
+        max_length = encoder.max_length
     name = "the encoder" if isinstance(model, Encoder) else str(model)
     reader = Reader(name, encoder.text_tokenizer, encoder.tokenizer.unk_token_id, encoder.max_length)
     return check_text(
@@ -656,12 +674,14 @@ def leaks(
     """
     for file in (*text, *(against or ())):
         check_file(file)
-    from isotrope.data.leaks import MATCHES, find_leaks, protect, protect_pairs
+    from isotrope.data.leaks import MATCHES, check_copies, find_leaks, protect, protect_pairs
     from isotrope.data.protected_pairs import holds_pairs
 
     if match not in MATCHES:
         raise InputError(f"Unknown match '{match}'; choose {' or '.join(MATCHES)}.", setting="match")
     files = list(against or ())
+    if output is not None:
+        check_copies(text, files, output)
     if data_dir is not None or not files:
         from isotrope.evaluation.benchmark_files import protected_files
 
@@ -678,10 +698,10 @@ def links(wiki: Sequence[Place], output: Place, types: Place | None = None, min_
     is its type, where the dump has one.
     """
     target = _tsv(output, "links")
-    if min_links < 1:
-        raise InputError(f"min_links must be at least 1, not {min_links}.")
+    check_between("min_links", min_links, 1, 1_000_000_000)
     for source in wiki:
         check_readable(source)
+    check_overwrite(target, types, *wiki)
     if types is not None:
         check_file(types)
     from isotrope.data.link_extraction import extract_links
@@ -709,6 +729,8 @@ def mine(
     """
     if isinstance(pairs, str | os.PathLike):
         check_file(pairs)
+    check_seed(seed)
+    check_overwrite(output, pairs, model)
     from isotrope.search.mining import mine as find_negatives
 
     return find_negatives(pairs, model, output, first=first, last=last, margin=margin, seed=seed, columns=columns)
@@ -736,6 +758,8 @@ def paraphrase(
     """
     target = _tsv(output, "pairs")
     check_file(text)
+    check_seed(seed)
+    check_overwrite(target, text, model)
     if round_trip is None:
         if second_round_trip is not None or (beams, temperature) != (4, 0.0):
             raise InputError("second_round_trip, beams and temperature need a round_trip.", setting="round_trip")

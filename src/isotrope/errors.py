@@ -19,6 +19,18 @@ class InputError(ValueError):
         self.setting = setting
 
 
+def check_between(name: str, value: float, least: float, most: float) -> None:
+    """Refuse a number that is not finite or lies outside its range; ``name`` is the setting's."""
+    if not least <= value <= most:
+        end = f"at most {most:,}" if value > most else f"at least {least:,}"
+        raise InputError(f"{name} must be {end}, not {value}.", name)
+
+
+def check_seed(seed: int, name: str = "seed") -> None:
+    """Refuse what is no random seed: torch and numpy take 32 bits."""
+    check_between(name, seed, 0, (1 << 32) - 1)
+
+
 def nearest(name: str, known: Iterable[str]) -> str:
     """The end of a sentence about an unknown name.
 

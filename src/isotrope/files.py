@@ -77,20 +77,18 @@ def _system_errors() -> Iterator[None]:
 def written_file(path: str | os.PathLike[str]) -> Iterator[Path]:
     """Yield a temporary path in the same folder; on success it takes the name ``path``, on failure it disappears."""
     target = Path(path)
-    with explained(target):
-        target.parent.mkdir(parents=True, exist_ok=True)
-        with writing_in(target.parent):
-            handle, name = tempfile.mkstemp(prefix=f".{target.name}{MARK}", suffix=target.suffix, dir=target.parent)
-            os.close(handle)
-            temporary = Path(name)
-            try:
-                yield temporary
-                os.chmod(temporary, 0o666 & ~_umask())
-                sync(temporary)
-                os.replace(temporary, target)
-                sync(target.parent)
-            finally:
-                temporary.unlink(missing_ok=True)
+    with explained(target), _made_parents(target), writing_in(target.parent):
+        handle, name = tempfile.mkstemp(prefix=f".{target.name}{MARK}", suffix=target.suffix, dir=target.parent)
+        os.close(handle)
+        temporary = Path(name)
+        try:
+            yield temporary
+            os.chmod(temporary, 0o666 & ~_umask())
+            sync(temporary)
+            os.replace(temporary, target)
+            sync(target.parent)
+        finally:
+            temporary.unlink(missing_ok=True)
 
 
 @contextmanager
@@ -102,21 +100,19 @@ def written_folder(path: str | os.PathLike[str], whole: str | None = None) -> It
     """
     target = Path(path)
     target = target.resolve() if target.is_symlink() else target
-    with explained(target):
-        target.parent.mkdir(parents=True, exist_ok=True)
-        with writing_in(target.parent):
-            temporary = Path(tempfile.mkdtemp(prefix=f".{target.name}{MARK}", dir=target.parent))
-            try:
-                yield temporary
-                os.chmod(temporary, 0o777 & ~_umask())
-                for file in temporary.rglob("*"):  # safetensors writes for the owner alone
-                    os.chmod(file, (0o777 if file.is_dir() else 0o666) & ~_umask())
-                sync_tree(temporary)
-                if whole is None or not _placed(temporary, target, whole):
-                    _put(temporary, target)
-                sync(target.parent)
-            finally:
-                shutil.rmtree(temporary, ignore_errors=True)
+    with explained(target), _made_parents(target), writing_in(target.parent):
+        temporary = Path(tempfile.mkdtemp(prefix=f".{target.name}{MARK}", dir=target.parent))
+        try:
+            yield temporary
+            os.chmod(temporary, 0o777 & ~_umask())
+            for file in temporary.rglob("*"):  # safetensors writes for the owner alone
+                os.chmod(file, (0o777 if file.is_dir() else 0o666) & ~_umask())
+            sync_tree(temporary)
+            if whole is None or not _placed(temporary, target, whole):
+                _put(temporary, target)
+            sync(target.parent)
+        finally:
+            shutil.rmtree(temporary, ignore_errors=True)
 
 
 def discard(folder: Path) -> None:
@@ -126,6 +122,23 @@ def discard(folder: Path) -> None:
         with suppress(FileNotFoundError):
             os.rename(folder, grave / "gone")
         shutil.rmtree(grave, ignore_errors=True)
+
+
+@contextmanager
+def _made_parents(target: Path) -> Iterator[None]:
+    """The folders above a target; those that were made for it go again where nothing comes into them."""
+    check_name(target)
+    missing = [folder for folder in target.parents if not folder.exists()]
+    target.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        yield
+    except BaseException:
+        for folder in missing:
+            try:
+                folder.rmdir()
+            except OSError:  # somebody else came into it
+                break
+        raise
 
 
 def _placed(temporary: Path, target: Path, whole: str) -> bool:
@@ -165,9 +178,18 @@ def _put(temporary: Path, target: Path, attempts: int = 20) -> None:
         return
 
 
+def check_name(path: str | os.PathLike[str]) -> None:
+    """Refuse a name with bytes that are not UTF-8: no table, log or JSON file could hold it."""
+    try:
+        str(path).encode()
+    except UnicodeEncodeError as error:
+        raise InputError(f"{str(path)!a}: the name holds bytes that are not UTF-8; rename it.") from error
+
+
 def check_run_folder(path: str | os.PathLike[str], resume: bool) -> None:
     """Refuse a place where no run can begin or be resumed. Nothing but names is looked at, so it can come first."""
     folder = Path(path)
+    check_name(folder)
     if folder.exists() and not folder.is_dir():
         raise InputError(f"{folder}: a file stands where the run's folder should be; choose another output.")
     holds = names_in(folder)
@@ -186,6 +208,20 @@ def names_in(folder: Path) -> set[str]:
     """What stands in a folder but for the lock and the temporary names of processes that were killed."""
     found = (entry.name for entry in folder.iterdir()) if folder.is_dir() else ()
     return {name for name in found if name != LOCK and not is_temporary(name)}
+
+
+def check_overwrite(output: str | os.PathLike[str] | None, *inputs: object) -> None:
+    """Refuse an output that is one of the inputs: it would be lost. What is no path among them is passed over."""
+    for given in inputs if output is not None else ():
+        if isinstance(given, str | os.PathLike) and _same(Path(str(output)), Path(given)):
+            raise InputError(f"{output}: the output is also read, and would be replaced; choose another output.")
+
+
+def _same(target: Path, source: Path) -> bool:
+    try:
+        return target.samefile(source)
+    except (OSError, ValueError):  # one of them is not there
+        return False
 
 
 def write_json(path: str | os.PathLike[str], value: Any) -> None:

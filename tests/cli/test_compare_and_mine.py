@@ -67,7 +67,7 @@ def test_a_table_for_people_json_for_programs_and_markdown_for_a_page(
         (["--vary", "temperature=1", "--vary", "temperature=2"], "--vary names temperature twice"),
         (["--search", "learning_rate=1e-3:1e-5"], "must run from a number to a higher one; 0.001 to 1e-05 was given"),
         (["--search", "learning_rate"], "--search learning_rate was not understood"),
-        (["--search", "temperature=0.1:0.2", "--trials", "0"], "trials must be at least 1; 0 was given (--trials)."),
+        (["--search", "temperature=0.1:0.2", "--trials", "0"], "trials must be at least 1, not 0 (--trials)."),
     ],
 )
 def test_lengths_values_and_ranges_that_cannot_be_are_refused(

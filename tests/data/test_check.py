@@ -276,7 +276,7 @@ def test_the_histogram_leaves_out_empty_ends_only() -> None:
         ("a.txt", b"\n\n  \n", "no records found; 3 lines are empty"),
         ("a.txt", b"fine\n\xe6\x97", "a.txt:2: byte 0xe6 is not UTF-8"),
         ("a.txt", bytes(range(1, 256)), "is not UTF-8"),
-        ("a.txt", b"PK\x03\x04\x00\x00", "a NUL byte stands in the text"),
+        ("a.txt", b"PK\x03\x04\x00\x00", "this is a zip file"),
         ("a.jsonl", b'{"text": "half \\ud83d"}\n', "half a character"),
         ("a.tsv", b"one\ttwo\n1\t2\n", "no record type has these"),
         ("a.tsv", b"text\tlabel\nfine text here\t\n", "a.tsv:2: the label is empty"),
@@ -304,7 +304,7 @@ def test_bad_options_are_one_sentence(checked: Callable[..., TextCheck], written
         (text, {"record_type": "pairs"}, "cannot be read as pairs; it holds sentences"),
         (text, {"record_type": "pears"}, "Unknown record type 'pears'; did you mean 'pairs'"),
         (text, {"batch_size": 1}, "batch_size must be at least 2, not 1"),
-        (text, {"max_length": 0}, "max_length must be at least 1, not 0"),
+        (text, {"max_length": 0}, "max_length must be at least 2, not 0"),
         (text, {"sample": 0}, "sample must be at least 2, not 0"),
         (text, {"data_dir": "nowhere"}, "no such folder of evaluation data"),
     ):

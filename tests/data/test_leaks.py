@@ -128,7 +128,7 @@ def test_the_report_counts_by_file_and_set_and_the_copy_is_clean(secrets: Path, 
 def test_a_copy_never_replaces_its_source(secrets: Path, tmp_path: Path) -> None:
     text = tmp_path / "text.txt"
     text.write_text("One line here.\n")
-    with pytest.raises(InputError, match="replace its source"):
+    with pytest.raises(InputError, match="the output is also read"):
         find_leaks([text], protect([secrets]), tmp_path)
     assert text.read_text() == "One line here.\n"
 
@@ -240,3 +240,14 @@ def test_the_benchmarks_are_protected_but_for_transfer_training_parts(shared_dat
     names = {file.name for file in protected_files(shared_data)}
     assert {"sts12.test.tsv.gz", "stsb.train.tsv.gz", "sick.test.tsv.gz", "mr.tsv.gz", "trec.test.tsv.gz"} <= names
     assert not {"trec.train.tsv.gz", "sst2.phrases.train.tsv.gz"} & names
+
+
+def test_a_text_without_a_line_is_refused_and_leaves_no_copy(secrets: Path, tmp_path: Path) -> None:
+    good, blank, cut = tmp_path / "good.txt", tmp_path / "blank.txt", tmp_path / "cut.txt.gz"
+    good.write_text("One line here.\n")
+    blank.write_text("\n \n\t\n")
+    cut.write_bytes(gzip.compress(b"One line there.\n" * 500)[:-9])
+    for bad, said in ((blank, "no text found"), (cut, "damaged or cut short")):
+        with pytest.raises(InputError, match=said):
+            isotrope.leaks([good, bad], [secrets], output=tmp_path / "clean")
+        assert not (tmp_path / "clean").exists()

@@ -377,7 +377,7 @@ def test_a_nul_byte_is_named_with_its_line(tmp_path: Path, suffix: str) -> None:
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le"])
 def test_a_utf16_file(tmp_path: Path, encoding: str) -> None:
     path = write(tmp_path / "a.txt", "hello\n".encode(encoding))
-    assert complaint(path).startswith(f"{path}:1:")
+    assert "iconv -f utf-16 -t utf-8 a.txt" in complaint(path)
 
 
 @pytest.mark.parametrize(("suffix", "separator"), [(".tsv", "\t"), (".csv", ",")])

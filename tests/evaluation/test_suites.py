@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import isotrope
-from isotrope.data import tables
+from isotrope.data import text_lines
 from isotrope.errors import InputError
 from isotrope.evaluation import suites
 from isotrope.evaluation.scored_pairs import read_pairs
@@ -70,8 +70,8 @@ def test_what_cannot_work_is_refused_before_the_model_is_loaded(
 
 def test_each_file_is_read_once(tiny: Path, sts_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     opened: list[str] = []
-    plain = tables.opened
-    monkeypatch.setattr(tables, "opened", lambda path: opened.append(path.name) or plain(path))
+    plain = text_lines.opened
+    monkeypatch.setattr(text_lines, "opened", lambda path: opened.append(path.name) or plain(path))
     isotrope.evaluate(tiny, "sts", sts_folder)
     read = [name for name in opened if name.endswith(".tsv.gz")]
     assert sorted(read) == sorted(f"{name}.tsv.gz" for name in (*TASKS.values(), "stsb.dev"))

@@ -214,7 +214,7 @@ def test_the_lists_show_the_spaces(command: Command) -> None:
     assert all(card.title and card.paper and card.year > 2000 for card in cards.values())
     rows = json.loads(command("methods", "flow", "--json")[1])["settings"]
     levels = next(row for row in rows if row["setting"] == "levels")
-    assert (levels["default"], levels["range"], levels["of"]) == (2, "at least 1", "flow")
+    assert (levels["default"], levels["range"], levels["of"]) == (2, "at least 1 and at most 1,000", "flow")
     assert all(row["meaning"] for row in rows)
     assert {row["of"] for row in rows} == {"flow"}
     assert "t-sne" in command("methods")[1]

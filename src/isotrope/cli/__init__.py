@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import signal
 import sys
 import threading
@@ -47,6 +48,10 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     except BrokenPipeError:
         sys.stderr.close()
         sys.exit(0)
+    except OSError as error:
+        if error.filename is None:
+            raise
+        _fail(f"{os.fsdecode(error.filename)}: {(error.strerror or str(error)).lower()}.")
     sys.exit(status if isinstance(status, int) else 0)
 
 

@@ -76,7 +76,9 @@ def evaluate(
 ) -> None:
     """Judge an encoder or a run, alone or against others."""
     import isotrope
+    from isotrope.files import check_overwrite
 
+    check_overwrite(json_file, texts, test, encoder)
     results = isotrope.evaluate(
         encoder,
         suite,

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterable, Mapping
+from functools import cache
 from typing import Any
 
 KINDS = {"train": "training", "compare": "training", "fit-space": "space"}  # whose settings a free command takes
@@ -63,14 +64,17 @@ def flags_of(command: Any) -> dict[str, str]:
 
 def _free_settings(command: str) -> set[str]:
     """Nothing where the methods are not imported yet: the error came before them and names none of their settings."""
-    if "isotrope.methods.frame.method_registry" not in sys.modules:
-        return set()
+    return set(_described(command)) if "isotrope.methods.frame.method_registry" in sys.modules else set()
+
+
+@cache
+def _described(command: str) -> frozenset[str]:
     from isotrope.catalogue import all_cards, describe_distillation, describe_pretraining, describe_settings
 
     own_settings = {"pretrain": describe_pretraining, "distil": describe_distillation}
     if command in own_settings:
-        return {setting.name for setting in own_settings[command]()}
+        return frozenset(setting.name for setting in own_settings[command]())
     cards = [card for card in all_cards() if card.kind == KINDS.get(command)]
     settings = [setting for card in cards for setting in describe_settings(card.name)]
     own = {card.name for card in cards}
-    return {setting.name for setting in settings if command != "compare" or setting.owner not in own}
+    return frozenset(setting.name for setting in settings if command != "compare" or setting.owner not in own)

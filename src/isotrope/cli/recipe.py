@@ -23,14 +23,11 @@ class Recipe:
 
 def read_recipe(path: Path, method: str | None) -> Recipe:
     """Read a recipe for ``method``, or one of sources for None; anything else is an ``InputError``."""
-    import yaml
+    from isotrope.cli.strict_yaml import read_yaml
 
     if not path.is_file():
         raise InputError(f"{path}: no such recipe.")
-    try:
-        found = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: not a YAML file ({str(error).splitlines()[0]}).") from error
+    found = read_yaml(path)
     if not isinstance(found, dict):
         raise InputError(f"{path}: a recipe is a mapping with method, model, pooling and settings.")
     unknown = set(found) - set(KEYS)

@@ -16,6 +16,7 @@ from isotrope.cli.application import FREE, PRINTED, Columns, Command, Json, Pool
 from isotrope.cli.options import parse_own_settings, parse_values, split_names, split_settings
 from isotrope.cli.recipe import Recipe, read_recipe
 from isotrope.errors import InputError
+from isotrope.files import check_overwrite
 from isotrope.json_text import json_text
 from isotrope.terminal import show
 
@@ -257,6 +258,7 @@ def compare(
     import isotrope
 
     sources, settings = split_settings([*data, *context.args])
+    check_overwrite(markdown, *(source.rpartition("=")[2] for source in sources), *sources, *(eval_data or ()))
     found = isotrope.compare(
         sources,
         methods,

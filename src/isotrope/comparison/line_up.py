@@ -19,13 +19,13 @@ from isotrope.comparison.method_terms import ask_method, loop_settings, loop_val
 from isotrope.comparison.search_space import Limits
 from isotrope.comparison.search_terms import TRIALS, Search, plan_search
 from isotrope.comparison.terms import Contestant, Data, Files, MethodTerms, Place, Task, Terms
-from isotrope.comparison.text_choice import choose_text, text_files
+from isotrope.comparison.text_choice import choose_text, read_through, text_files
 from isotrope.comparison.variants import vary_settings
 from isotrope.data.tables import check_file
 from isotrope.encoders.encoder import Encoder
 from isotrope.encoders.pooling import parse
 from isotrope.encoders.read_out import named, with_read_out
-from isotrope.errors import InputError, nearest
+from isotrope.errors import InputError, check_between, nearest
 from isotrope.evaluation.scored_pairs import read_eval_pairs
 from isotrope.files import file_digest, names_in
 
@@ -82,8 +82,8 @@ def plan_comparison(
     **settings: Any,
 ) -> Plan:
     """The plan, or the first thing that is wrong with it. The parameters are those of ``isotrope.compare``."""
-    if seeds < 1 or parallel < 1:
-        raise InputError(f"seeds and parallel must be at least 1; {seeds} and {parallel} were given.")
+    for name, value in (("seeds", seeds), ("parallel", parallel), ("trials", trials)):
+        check_between(name, value, 1, 100_000)
     named_methods = labelled(methods.split(",") if isinstance(methods, str) else methods)
     common = loop_settings(settings, named_methods, budget)
     first_seed = loop_values(common)["seed"]
@@ -141,9 +141,13 @@ def ask_methods(
 
 
 def enter(asked: Mapping[str, MethodTerms], data: Data) -> list[Contestant]:
-    """Each method with its text. The files are read once, for their digests, after every method has found one."""
+    """Each method with its text. The files are read after every method has found one: what is wrong with a text is
+    said before the first run, not after each.
+    """
     files = text_files(data)
     chosen = {label: choose_text(label, method.record_types, files) for label, method in asked.items()}
+    for text, record_types in dict.fromkeys((chosen[label], method.record_types) for label, method in asked.items()):
+        read_through(text, record_types)
     digests = {text: file_digest(text) for text in dict.fromkeys(chosen.values())}
     return [
         Contestant(

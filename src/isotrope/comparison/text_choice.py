@@ -9,7 +9,7 @@ from pathlib import Path
 
 from isotrope.comparison.terms import Data
 from isotrope.data.record_types import RECORD_TYPES
-from isotrope.data.sources import fits
+from isotrope.data.sources import find_records, fits
 from isotrope.data.tables import check_file, header_of
 from isotrope.errors import InputError
 
@@ -60,6 +60,13 @@ def choose_text(label: str, record_types: Sequence[str], files: Sequence[TextFil
         f"{label} needs {' or '.join(record_types)}, and none of the files is that: {given}; "
         f"add one, with columns such as {columns}."
     )
+
+
+def read_through(path: str, record_types: Sequence[str]) -> None:
+    """Refuse a text that no run could read to its end, or that holds no record."""
+    found = find_records(path, record_types, None, split=False)
+    if not sum(all(record.texts) for record in found.records):
+        raise InputError(f"{path}: no {found.record_type.name} found.")
 
 
 def _text_file(given: str) -> TextFile:

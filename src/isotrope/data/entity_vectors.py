@@ -8,7 +8,8 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from isotrope.data.tables import check_file, unpacking
+from isotrope.data.packed_streams import unpacking
+from isotrope.data.tables import check_file
 from isotrope.data.vector_files import Row, parse_numbers, rows_of
 from isotrope.errors import InputError
 

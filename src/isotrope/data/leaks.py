@@ -14,6 +14,7 @@ import lzma
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any, Protocol
@@ -21,9 +22,10 @@ from typing import IO, Any, Protocol
 from isotrope.data.compared_words import words_of
 from isotrope.data.protected_pairs import ProtectedPairs, pair_lines
 from isotrope.data.sentences import split_sentences
-from isotrope.data.tables import check_file, format_of, lines_of
+from isotrope.data.tables import check_file, format_of
+from isotrope.data.text_lines import lines_of
 from isotrope.errors import InputError
-from isotrope.files import written_file
+from isotrope.files import check_overwrite, written_file
 from isotrope.progress import bar
 
 SHORTEST = 3  # words; anything shorter is not a sentence, and occurs in every text
@@ -132,25 +134,39 @@ def find_leaks(
     sources: Sequence[str | os.PathLike[str]], protected: Guard, output: str | os.PathLike[str] | None = None
 ) -> LeakReport:
     """Look through ``sources``; with ``output``, write each of them without its leaking lines into that folder."""
+    if output is not None:
+        check_copies(sources, (), output)
     report = LeakReport(dict(protected.sizes))
-    for source in map(Path, sources):
-        if output is None:
-            for _ in _clean_lines(source, protected, report):
-                pass
-            continue
-        target = Path(output) / source.name
-        if target.exists() and target.samefile(source):
-            raise InputError(f"{source}: the clean copy would replace its source; give another folder as `output`.")
-        with written_file(target) as temporary, _writer(temporary) as file:
-            for line in _clean_lines(source, protected, report):
-                file.write(line + "\n")
+    with ExitStack() as copies:  # all of them take their names at the end, or none
+        for source in map(Path, sources):
+            if output is None:
+                for _ in _clean_lines(source, protected, report):
+                    pass
+                continue
+            temporary = copies.enter_context(written_file(Path(output) / source.name))
+            with _writer(temporary) as file:
+                for line in _clean_lines(source, protected, report):
+                    file.write(line + "\n")
     return report
+
+
+def check_copies(
+    sources: Sequence[str | os.PathLike[str]],
+    against: Sequence[str | os.PathLike[str]],
+    output: str | os.PathLike[str],
+) -> None:
+    """Refuse clean copies that would replace one another, or a file that is read."""
+    names = Counter(Path(source).name for source in sources)
+    for name, count in names.items():
+        if count > 1:
+            raise InputError(f"{count} texts are called {name}, and so would be their clean copies; rename them.")
+        check_overwrite(Path(output) / name, *sources, *against)
 
 
 def _clean_lines(source: Path, protected: Guard, report: LeakReport) -> Iterator[str]:
     with bar(f"looking for leaks in {source.name}", None) as advance:
         for number, (line, texts) in enumerate(protected.texts_of(source), 1):
-            report.lines[source.name] += any(texts)
+            report.lines[source.name] += any(text.strip() for text in texts)
             if number % 1000 == 0:
                 advance(1000)
             holders = sorted(protected.holders(texts))
@@ -161,6 +177,8 @@ def _clean_lines(source: Path, protected: Guard, report: LeakReport) -> Iterator
             report.by_set.update(holders)
             if len(report.examples) < EXAMPLES:
                 report.examples.append({"file": source.name, "line": number, "text": line[:200], "sets": holders})
+    if not report.lines[source.name]:
+        raise InputError(f"{source}: no text found.")
 
 
 def _check_given(files: Sequence[str | os.PathLike[str]]) -> None:

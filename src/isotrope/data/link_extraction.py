@@ -14,7 +14,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, TextIO
 
-from isotrope.data.tables import check_file, table_of, unpacking
+from isotrope.data.packed_streams import unpacking
+from isotrope.data.tables import check_file, table_of
 from isotrope.data.wiki_pages import read_pages, title_of
 from isotrope.data.wikitext import linked_sentences
 from isotrope.errors import InputError

@@ -16,7 +16,8 @@ from pathlib import Path
 
 from isotrope.data.compared_words import words_of
 from isotrope.data.record_types import RECORD_TYPES
-from isotrope.data.tables import check_file, format_of, header_of, lines_of
+from isotrope.data.tables import check_file, format_of, header_of
+from isotrope.data.text_lines import lines_of
 from isotrope.errors import InputError
 
 Place = str | os.PathLike[str]

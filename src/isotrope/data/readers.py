@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from isotrope.data.packed_streams import unpacking
 from isotrope.data.record_types import Record, RecordType, choose_columns, optional_columns
 from isotrope.data.sentences import split_sentences
-from isotrope.data.tables import Rows, check_file, format_of, lines_of, table_of, unpacking
+from isotrope.data.tables import Rows, check_file, format_of, table_of
+from isotrope.data.text_lines import LONGEST, lines_of
 from isotrope.errors import InputError
 
 
@@ -124,6 +127,8 @@ def _text(cell: Any, where: str, line: int) -> str:
         return ""
     if isinstance(cell, list | tuple | dict):
         raise InputError(f"{where}:{line}: a text was expected, and a {type(cell).__name__} found.")
+    if isinstance(cell, float) and not math.isfinite(cell):
+        raise InputError(f"{where}:{line}: a text or a number was expected, and {cell} found; leave the cell empty.")
     try:
         text = cell.decode("utf-8") if isinstance(cell, bytes) else str(cell)
         text.encode("utf-8")  # JSON can spell half a character (\ud83d), which no tokenizer takes
@@ -131,6 +136,8 @@ def _text(cell: Any, where: str, line: int) -> str:
         raise InputError(
             f"{where}:{line}: the text holds half a character or bytes that are not UTF-8 ({error.reason})."
         ) from error
+    if len(text) > LONGEST:
+        raise InputError(f"{where}:{line}: the text is longer than {LONGEST:,} characters; break it into sentences.")
     return text
 
 

@@ -177,7 +177,7 @@ def choose_columns(
         return (header[0],)
     wanted = " or ".join("/".join(names) for names in record_type.known)
     raise InputError(
-        f"{where}: columns found: {', '.join(map(repr, header))}; {record_type.name} need {wanted}; "
+        f"{where}: columns found: {_listed(header)}; {record_type.name} need {wanted}; "
         f"name {record_type.width} of those found as `columns`."
     )
 
@@ -185,7 +185,7 @@ def choose_columns(
 def _asked_columns(header: Sequence[str], record_type: RecordType, asked: Sequence[str], where: str) -> tuple[str, ...]:
     missing = ", ".join(repr(name) for name in asked if name not in header)
     if missing:
-        raise InputError(f"{where}: no column {missing}; columns found: {', '.join(map(repr, header))}.")
+        raise InputError(f"{where}: no column {missing}; columns found: {_listed(header)}.")
     aside = optional_columns(header, record_type, asked, (*record_type.types, *record_type.pages))
     if not record_type.width <= len(asked) - len(aside) <= record_type.width + bool(record_type.extra):
         more = f" and, if there is one, {record_type.extra[0]}" if record_type.extra else ""
@@ -194,6 +194,12 @@ def _asked_columns(header: Sequence[str], record_type: RecordType, asked: Sequen
             f"({', '.join(record_type.columns)}){more}, and `columns` names {len(asked)} ({', '.join(asked)})."
         )
     return tuple(name for place, name in enumerate(asked) if place < record_type.width or name not in aside)
+
+
+def _listed(header: Sequence[str]) -> str:
+    """Names for a message; a file that is no table may have thousands, or one of a megabyte."""
+    names = [repr(name if len(name) <= 60 else name[:60] + "…") for name in header[:20]]
+    return ", ".join([*names, f"{len(header) - 20:,} more"] if len(header) > 20 else names)
 
 
 def optional_columns(

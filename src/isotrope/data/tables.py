@@ -5,23 +5,25 @@ Formats are .txt, .tsv, .csv, .jsonl and .parquet, plain or packed with gzip or 
 
 from __future__ import annotations
 
-import bz2
 import csv
-import gzip
+import errno
 import io
-import json
-import lzma
 import os
-import zlib
+import stat
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import Any
 
+from isotrope.data.json_rows import parse_row
+from isotrope.data.packed_streams import opened, unpacking
+from isotrope.data.text_lines import LONGEST, lines_of
 from isotrope.errors import InputError
+from isotrope.files import check_name
 
 FORMATS = (".txt", ".tsv", ".csv", ".jsonl", ".parquet")
 PACKED = (".gz", ".xz")
+SEPARATORS = {"\t": "tabs", ";": "semicolons", "|": "bars", ",": "commas"}
 Rows = Iterator[tuple[int, dict[str, Any]]]  # line number, row by column
 
 
@@ -47,15 +49,30 @@ def check_file(path: str | os.PathLike[str]) -> Path:
 def check_readable(path: str | os.PathLike[str], formats: str = ", ".join(FORMATS)) -> Path:
     """The path of a readable, non-empty file, whatever it holds."""
     found = Path(path)
-    if not found.exists():
-        raise InputError(f"{found}: no such file.")
-    if found.is_dir():
+    check_name(found)
+    kind = _kind_of(found)
+    if stat.S_ISDIR(kind):
         raise InputError(f"{found}: this is a folder; give a file ({formats}).")
-    if found.stat().st_size == 0:
-        raise InputError(f"{found}: the file is empty.")
+    if not stat.S_ISREG(kind):
+        raise InputError(f"{found}: this is a pipe or a device, and data are read more than once; write a file first.")
     if not os.access(found, os.R_OK):
         raise InputError(f"{found}: permission to read it was refused.")
+    with open(found, "rb") as source:
+        if not source.read(1):  # the size says nothing: files under /proc have none
+            raise InputError(f"{found}: the file is empty.")
     return found
+
+
+def _kind_of(path: Path) -> int:
+    """The mode of a file; a path that leads nowhere is a sentence."""
+    try:
+        return path.stat().st_mode
+    except PermissionError as error:
+        raise InputError(f"{path}: permission to look into its folder was refused.") from error
+    except (OSError, ValueError) as error:
+        told = {errno.ENAMETOOLONG: "the name is too long", errno.ELOOP: "the links lead in a circle"}
+        reason = told.get(getattr(error, "errno", None) or 0, "no such file")
+        raise InputError(f"{str(path)[:200]}: {reason}.") from error
 
 
 def header_of(path: str | os.PathLike[str]) -> tuple[str, ...] | None:
@@ -63,42 +80,6 @@ def header_of(path: str | os.PathLike[str]) -> tuple[str, ...] | None:
     source = check_file(path)
     with unpacking(source):
         return None if format_of(source) == ".txt" else table_of(source)[0]
-
-
-@contextmanager
-def unpacking(path: Path) -> Iterator[None]:
-    """A damaged packed file becomes one sentence, wherever in the block it is noticed."""
-    try:
-        yield
-    except (EOFError, OSError, lzma.LZMAError, zlib.error) as error:
-        if isinstance(error, OSError) and error.errno is not None:  # the disk, not the content
-            raise
-        raise InputError(f"{path}: the packed file is damaged or cut short ({error}).") from error
-
-
-def opened(path: Path) -> BinaryIO:
-    """The bytes of a file, unpacked as its name says. Wiki dumps come as .bz2; tables do not."""
-    opener: Any = {".gz": gzip.open, ".xz": lzma.open, ".bz2": bz2.open}.get(path.suffix.lower(), open)
-    return cast(BinaryIO, opener(path, "rb"))
-
-
-def lines_of(path: Path) -> Iterator[tuple[int, str]]:
-    """Decoded lines with their numbers; a bad byte is reported with the line that holds it."""
-    with opened(path) as source:
-        for number, raw in enumerate(source, 1):
-            if number == 1 and raw.startswith(b"\xef\xbb\xbf"):
-                raw = raw[3:]
-            try:
-                line = raw.decode("utf-8")
-            except UnicodeDecodeError as error:
-                bad = error.object[error.start]
-                raise InputError(
-                    f"{path}:{number}: byte 0x{bad:02x} is not UTF-8; convert the file, for example: "
-                    f"iconv -f latin1 -t utf-8 {path.name} > fixed{path.suffix}."
-                ) from error
-            if "\0" in line:
-                raise InputError(f"{path}:{number}: a NUL byte stands in the text; is this a binary or UTF-16 file?")
-            yield number, line.rstrip("\r\n")
 
 
 def table_of(path: Path) -> tuple[tuple[str, ...], Rows]:
@@ -115,6 +96,7 @@ def _tsv(path: Path) -> tuple[tuple[str, ...], Rows]:
 
 def _csv(path: Path) -> tuple[tuple[str, ...], Rows]:
     """Fields may be quoted, and then hold commas, quotes and line ends."""
+    csv.field_size_limit(max(csv.field_size_limit(), LONGEST))
     all_read = False
 
     def lines() -> Iterator[str]:
@@ -143,7 +125,27 @@ def _headed(path: Path, rows: Iterator[tuple[int, list[str]]]) -> tuple[tuple[st
     header = next((tuple(cells) for _, cells in rows if any(cell.strip() for cell in cells)), None)
     if header is None:
         raise InputError(f"{path}: no header row found; the file holds nothing but white space.")
+    _check_header(path, header)
     return header, _named(path, header, rows)
+
+
+def _check_header(path: Path, header: Sequence[str]) -> None:
+    """Refuse what a reader by column names would get wrong without a word."""
+    own, name = {".tsv": ("tabs", "\t"), ".csv": ("commas", ",")}[format_of(path)]
+    other = next((mark for mark in SEPARATORS if len(header) == 1 and mark != name and mark in header[0]), None)
+    if other is not None:
+        raise InputError(
+            f"{path}: the header is one column, {header[0][:60]!r}, and seems to be separated by {SEPARATORS[other]}; "
+            f"a {format_of(path)} file has {own}: write it so, or give it the name that fits."
+        )
+    check_twice(path, header)
+
+
+def check_twice(path: Path, header: Iterable[str]) -> None:
+    """Refuse a table of which two columns have one name: the last would win. Columns without a name are nobody's."""
+    twice = [name for name, count in Counter(header).items() if count > 1 and name.strip()]
+    if twice:
+        raise InputError(f"{path}: the column {twice[0][:60]!r} stands twice in the header; rename one of them.")
 
 
 def _named(path: Path, header: Sequence[str], rows: Iterable[tuple[int, list[str]]]) -> Rows:
@@ -158,10 +160,7 @@ def _jsonl(path: Path) -> tuple[tuple[str, ...], Rows]:
         for number, line in lines_of(path):
             if not line.strip():
                 continue
-            try:
-                row = json.loads(line)
-            except json.JSONDecodeError as error:
-                raise InputError(f"{path}:{number}: not JSON ({error.msg}, column {error.colno}).") from error
+            row = parse_row(line, f"{path}:{number}")
             if isinstance(row, str):
                 row = {"text": row}
             if not isinstance(row, dict):
@@ -193,10 +192,13 @@ def _parquet(path: Path) -> tuple[tuple[str, ...], Rows]:
     except broken as error:
         raise InputError(f"{path}: not a parquet file, or a damaged one.") from error
 
+    check_twice(path, file.schema_arrow.names)
+    _check_cells(path, file.metadata)
+
     def rows() -> Rows:
         number = 0
         try:
-            for batch in file.iter_batches(batch_size=4096):
+            for batch in file.iter_batches(batch_size=1024):
                 for row in batch.to_pylist():
                     number += 1
                     yield number, row
@@ -204,3 +206,14 @@ def _parquet(path: Path) -> tuple[tuple[str, ...], Rows]:
             raise InputError(f"{path}: the parquet file is damaged after row {number:,}.") from error
 
     return tuple(file.schema_arrow.names), rows()
+
+
+def _check_cells(path: Path, metadata: Any) -> None:
+    """Refuse cells that are too long on average, before the first is unpacked."""
+    for group in map(metadata.row_group, range(metadata.num_row_groups)):
+        for column in map(group.column, range(group.num_columns)):
+            if column.total_uncompressed_size > LONGEST * max(group.num_rows, 1):
+                raise InputError(
+                    f"{path}: the cells of column {column.path_in_schema!r} are longer than {LONGEST:,} bytes; break "
+                    "them into rows, one sentence or one record each."
+                )

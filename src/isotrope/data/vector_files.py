@@ -20,7 +20,8 @@ import numpy as np
 import numpy.typing as npt
 
 from isotrope.data.corpus_files import is_number
-from isotrope.data.tables import lines_of, opened, unpacking
+from isotrope.data.packed_streams import opened, unpacking
+from isotrope.data.text_lines import lines_of
 from isotrope.errors import InputError
 from isotrope.progress import bar
 

@@ -6,7 +6,6 @@ a redirect is a page that names another one.
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from collections.abc import Iterator
@@ -14,7 +13,10 @@ from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 from xml.etree import ElementTree
 
-from isotrope.data.tables import check_readable, lines_of, opened, unpacking
+from isotrope.data.json_rows import parse_row
+from isotrope.data.packed_streams import opened, unpacking
+from isotrope.data.tables import check_readable
+from isotrope.data.text_lines import lines_of
 from isotrope.data.wikitext import Marked, mark_html, mark_wikitext
 from isotrope.errors import InputError
 
@@ -112,10 +114,7 @@ def _from_json(source: Path) -> Iterator[Page]:
     for number, line in lines_of(source):
         if not line.strip():
             continue
-        try:
-            row = json.loads(line)
-        except json.JSONDecodeError as error:
-            raise InputError(f"{source}:{number}: not JSON ({error.msg}, column {error.colno}).") from error
+        row = parse_row(line, f"{source}:{number}")
         if not isinstance(row, dict) or not all(isinstance(row.get(name), str) for name in ("title", "text")):
             raise InputError(f"{source}:{number}: an object with a title and a text was expected.")
         if row["title"].strip():

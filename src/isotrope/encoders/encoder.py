@@ -15,6 +15,7 @@ import numpy.typing as npt
 import torch
 from torch import nn
 
+from isotrope.encoders.cut_texts import note_cut
 from isotrope.encoders.finite_vectors import check_finite, check_given
 from isotrope.encoders.first_token import check_first_token
 from isotrope.encoders.modes import evaluating
@@ -275,6 +276,8 @@ class Encoder(nn.Module):
         vectors = np.empty((len(rows), width), dtype=np.float32)
         prompted = [self.prompt + text for text in rows] if self.prompt else rows
         flat, lengths = self.text_tokenizer.flat(prompted)
+        extra = len(self.text_tokenizer.start) + len(self.text_tokenizer.suffix)
+        note_cut(len(rows), int((lengths + extra > self.max_length).sum()), self.max_length)
         show = len(rows) > 2000 and None if show_progress_bar is None else show_progress_bar
         with evaluating(self), bar("encoding", len(rows), show=show) as advance:
             for group, output in self._outputs(flat, lengths, batch_size):

@@ -51,6 +51,14 @@ def check_target(folder: str | os.PathLike[str]) -> Path:
     return target
 
 
+def check_new_folder(folder: str | os.PathLike[str]) -> Path:
+    """As ``check_target``, and a model that is there already is not replaced either."""
+    target = check_target(folder)
+    if target.is_dir() and any(target.iterdir()):
+        raise InputError(f"{target}: a model is here already; choose another output.")
+    return target
+
+
 def saved_parts(encoder: Encoder) -> list[Part]:
     """The parts of an encoder in the order of modules.json: every known class is asked for its own."""
     found = [part for known in known_parts().values() if (part := known.of(encoder)) is not None]

@@ -24,7 +24,7 @@ from isotrope.encoders.loading import HUB_FILES, default_device, find_folder
 from isotrope.encoders.quiet import quiet
 from isotrope.encoders.remote_code import named_as_trusted
 from isotrope.encoders.stored_files import gist, read_facts
-from isotrope.errors import InputError
+from isotrope.errors import InputError, check_between
 
 BLOCK = 2048  # texts whose order is changed for the sake of equal lengths
 FILES = (*HUB_FILES, "*.spm", "*.bin")  # of a translator on a hub: pieces of both languages, weights of older models
@@ -43,8 +43,7 @@ class Decoding:
     seed: int = 42
 
     def __post_init__(self) -> None:
-        if self.beams < 1:
-            raise InputError(f"beams must be at least 1, not {self.beams}.")
+        check_between("beams", self.beams, 1, 1_000)
         if not 0 <= self.temperature <= 10:
             raise InputError(f"temperature must lie between 0 and 10, not {self.temperature}.")
 

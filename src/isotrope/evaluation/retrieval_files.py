@@ -19,7 +19,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from isotrope.data.tables import check_file, format_of, table_of, unpacking
+from isotrope.data.packed_streams import unpacking
+from isotrope.data.tables import check_file, format_of, table_of
 from isotrope.errors import InputError
 from isotrope.evaluation.benchmark_files import SUFFIXES, find_task
 

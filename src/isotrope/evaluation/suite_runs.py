@@ -13,6 +13,7 @@ from typing import Any
 
 import torch
 
+from isotrope.encoders.cut_texts import counting_cut
 from isotrope.encoders.encoder import Encoder
 from isotrope.errors import InputError
 from isotrope.evaluation.results import Results, Section
@@ -94,10 +95,12 @@ def _run(encoder: Encoder, one: PlannedSuite) -> Results:
     if cuda:
         torch.cuda.reset_peak_memory_stats(encoder.device)
     start = time.perf_counter()
-    with shared_vectors() as cache:
+    with shared_vectors() as cache, counting_cut() as counted:
         before = cache.encoded, cache.found
         results = one.suite.run(encoder, one.options)
         texts = {"texts encoded": cache.encoded - before[0], "taken from the cache": cache.found - before[1]}
+    counted.say()
+    texts |= {f"texts cut at {counted.max_length:,} tokens": counted.cut} if counted.cut else {}
     cost: dict[str, Any] = {"seconds": round(time.perf_counter() - start, 2), **_resident()}
     if cuda:
         cost["peak CUDA memory (MB)"] = round(torch.cuda.max_memory_allocated(encoder.device) / 1e6)

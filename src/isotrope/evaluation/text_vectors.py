@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from isotrope.encoders.cut_texts import count_cut, counting_cut, note_cut
 from isotrope.encoders.encoder import Encoder, Vectors
 from isotrope.encoders.finite_vectors import check_finite
 from isotrope.evaluation.vector_cache import active_cache, model_key
@@ -29,7 +30,9 @@ class TextVectors:
         if cache is None:
             vectors = encoder.encode(order)
         else:
-            vectors = cache.vectors(model_key(encoder, encoder.fingerprint()), order, encoder.encode)
+            with counting_cut():  # below all are counted, known or not
+                vectors = cache.vectors(model_key(encoder, encoder.fingerprint()), order, encoder.encode)
+            note_cut(len(order), count_cut(encoder, order), encoder.max_length)
         check_finite(order, vectors)
         return cls(order, _unit(vectors) if normalize else vectors)
 

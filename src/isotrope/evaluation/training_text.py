@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from isotrope.data.leaks import cells_of
-from isotrope.data.tables import format_of, table_of, unpacking
+from isotrope.data.packed_streams import unpacking
+from isotrope.data.tables import format_of, table_of
 from isotrope.evaluation.judged_models import run_facts, run_folder_of
 
 IN_MEMORY = ("an encoder in memory", "a list in memory")

@@ -18,7 +18,7 @@ from isotrope.methods.frame.settings import at_least
 class CERTSettings(QueueSettings):
     """Those of the released script."""
 
-    head_layers: Annotated[int, at_least(0), "Linear maps of the train-only head; 0: no head"] = 2
+    head_layers: Annotated[int, at_least(0, most=1_000), "Linear maps of the train-only head; 0: no head"] = 2
 
 
 class CERT(QueueContrast[CERTSettings]):

@@ -47,7 +47,7 @@ class DCLRSettings(SimCSESettings):
     ] = 0.9
     noise: Annotated[Weight, "Noise vectors k for each record of the batch"] = 1.0
     noise_spread: Annotated[Positive, "Standard deviation σ of the noise"] = 1.0
-    ascent_steps: Annotated[int, at_least(0), "Steps that the noise climbs towards the batch"] = 4
+    ascent_steps: Annotated[int, at_least(0, most=10_000), "Steps that the noise climbs towards the batch"] = 4
     ascent_rate: Annotated[Weight, "Length β of such a step"] = 1e-3
     positive_in_denominator: Annotated[
         bool, "Count the positive among the candidates, as released; the formula is printed without it"

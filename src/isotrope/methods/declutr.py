@@ -14,7 +14,7 @@ from isotrope.data.corpus import Corpus, Records
 from isotrope.errors import InputError
 from isotrope.methods.frame.batch import Batch, View
 from isotrope.methods.frame.method import Card, Method, Prepared
-from isotrope.methods.frame.settings import Count, OneOf, Settings, TemperatureSetting, at_least
+from isotrope.methods.frame.settings import Draws, OneOf, Settings, TemperatureSetting, at_least
 from isotrope.objectives import nt_xent
 from isotrope.views.spans import PLACES, SpanSettings, count_short, sample_anchors, sample_positives
 
@@ -24,8 +24,8 @@ class DeCLUTRSettings(Settings):
     """Where the encoder takes 512 tokens, spans have the paper's 32 to 510; elsewhere both bounds shrink alike."""
 
     temperature: TemperatureSetting = 0.05
-    anchors: Annotated[Count, "Anchors drawn from a document"] = 2
-    positives: Annotated[Count, "Positives of an anchor; the mean of their vectors is compared"] = 2
+    anchors: Annotated[Draws, "Anchors drawn from a document"] = 2
+    positives: Annotated[Draws, "Positives of an anchor; the mean of their vectors is compared"] = 2
     shortest: Annotated[int | None, at_least(1), "Fewest tokens of a span; none: a sixteenth of longest"] = None
     longest: Annotated[int | None, at_least(1), "Most tokens of a span; none: as many as fit into max_length"] = None
     place: Annotated[

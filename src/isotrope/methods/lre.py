@@ -21,7 +21,7 @@ from isotrope.methods.frame.batch import Batch, View
 from isotrope.methods.frame.from_scratch import FromScratch
 from isotrope.methods.frame.method import Card, Method, Prepared
 from isotrope.methods.frame.own_task import OwnTask
-from isotrope.methods.frame.settings import Count, Positive, Settings, Weight
+from isotrope.methods.frame.settings import Positive, Settings, Weight, at_least
 from isotrope.objectives.relational import closeness, relational
 from isotrope.tokens.word_vocabulary import SPECIALS, name_tokens
 from isotrope.towers.keeping import Tower, Trained
@@ -34,7 +34,7 @@ FIRST = len(SPECIALS)  # the row of the first concept
 class LRESettings(Settings):
     """With a spread of 0 all concepts would stay one point."""
 
-    dimension: Annotated[Count, "Dimension of a concept's vector"] = 8
+    dimension: Annotated[int, at_least(1, most=4_096), "Dimension of a concept's vector"] = 8
     spread: Annotated[Positive, "Standard deviation of the initial vectors"] = 0.1
     prior: Annotated[Weight, "Strength of the prior that pulls weights to 0; 1: normal with deviation 1; 0: none"] = 1.0
 

@@ -37,7 +37,7 @@ class MoCoSettings(QueueSettings):
 
     queue: Annotated[
         int | None,
-        at_least(1),
+        at_least(1, most=10_000_000),
         "Keys that are kept as candidates, or drawn from the memory bank; none: an eighth of the records, from 1,024 "
         "to 65,536",
     ] = None

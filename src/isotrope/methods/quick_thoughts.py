@@ -14,7 +14,7 @@ from isotrope.data.corpus import Corpus, Records
 from isotrope.encoders.encoder import Encoder
 from isotrope.methods.frame.batch import Batch, View
 from isotrope.methods.frame.method import Card, Method, Prepared
-from isotrope.methods.frame.settings import Count, OneOf, Settings, TemperatureSetting
+from isotrope.methods.frame.settings import Draws, OneOf, Settings, TemperatureSetting
 from isotrope.objectives import neighbour_prediction
 from isotrope.towers.keeping import Tower, Trained
 from isotrope.views.numbers import Numbers
@@ -24,7 +24,7 @@ from isotrope.views.numbers import Numbers
 class QuickThoughtsSettings(Settings):
     """The paper compares raw dot products, which is a temperature of 1."""
 
-    window: Annotated[Count, "Sentences on each side that are neighbours"] = 1
+    window: Annotated[Draws, "Sentences on each side that are neighbours"] = 1
     temperature: Annotated[TemperatureSetting, "Temperature: raw dot products are divided by it"] = 1.0
     second: Annotated[
         str, OneOf("own", "shared"), "Encoder of the neighbours: a second one that is trained too, or the same"

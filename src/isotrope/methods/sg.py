@@ -33,7 +33,7 @@ class SelfGuidedSettings(Settings):
     layer_pooling: Annotated[str, OneOf("max", "mean", "cls"), "How a layer of the frozen copy becomes one vector"] = (
         "max"
     )
-    projection: Annotated[int, at_least(0), "Width of the train-only head; 0: no head"] = 4096
+    projection: Annotated[int, at_least(0, most=65_536), "Width of the train-only head; 0: no head"] = 4096
 
 
 G = TypeVar("G", bound=SelfGuidedSettings)

@@ -16,7 +16,7 @@ from isotrope.encoders.modes import set_dropout
 from isotrope.methods.frame.batch import Batch, View
 from isotrope.methods.frame.method import Card, Method
 from isotrope.methods.frame.pair_loss import AllViews, PairLossSettings, pair_loss
-from isotrope.methods.frame.settings import Count, DropoutSetting, TemperatureSetting, at_least
+from isotrope.methods.frame.settings import DropoutSetting, TemperatureSetting, Width, at_least
 from isotrope.towers.heads import projection_head
 from isotrope.towers.keeping import Tower, Trained
 from isotrope.views.edits import Edit
@@ -32,8 +32,8 @@ class SimCLRSettings(PairLossSettings):
     )
     second_edits: Annotated[str, "Edits of the second view; same: those of the first, drawn again"] = "same"
     temperature: TemperatureSetting = 0.1
-    projection: Annotated[Count, "Width of the vectors that are compared"] = 128
-    head_layers: Annotated[int, at_least(0), "Linear maps of the train-only head; 0: no head"] = 2
+    projection: Annotated[Width, "Width of the vectors that are compared"] = 128
+    head_layers: Annotated[int, at_least(0, most=1_000), "Linear maps of the train-only head; 0: no head"] = 2
     dropout: DropoutSetting = None
 
     def rules(self) -> None:

@@ -33,7 +33,7 @@ class SupConSettings(Settings):
 
     temperature: TemperatureSetting = 0.1
     form: Annotated[str, OneOf("out", "in"), "Mean over the positives outside the logarithm, or inside it"] = "out"
-    projection: Annotated[int, at_least(0), "Width of the vectors that are compared; 0: no head"] = 128
+    projection: Annotated[int, at_least(0, most=65_536), "Width of the vectors that are compared; 0: no head"] = 128
     number_of_views: Annotated[int, at_least(1, most=2), "Views of a text; each has its own edits and dropout"] = 2
     edits: Annotated[str, 'Edits of the first view; a comma is "then", a slash "or", none leaves the text as it is'] = (
         "delete:0.1,crop:0.9"

@@ -15,7 +15,7 @@ from isotrope.encoders.encoder import Encoder
 from isotrope.errors import InputError
 from isotrope.methods.frame.batch import Batch, View
 from isotrope.methods.frame.method import Card, Method
-from isotrope.methods.frame.settings import Count, OneOf, Positive, Settings, TemperatureSetting, Weight
+from isotrope.methods.frame.settings import Count, OneOf, Positive, Settings, TemperatureSetting, Weight, Width
 from isotrope.objectives import contrast_with_neighbours, nearest_rows, nt_xent, virtual_contrast
 from isotrope.objectives.ascent import steepest
 from isotrope.towers.keeping import Tower, Trained
@@ -28,7 +28,7 @@ class VaSCLSettings(Settings):
     temperature: TemperatureSetting = 0.05
     neighbours: Annotated[Count, "Neighbours K of a vector in the batch; fewer than batch_size"] = 16
     radius: Annotated[Weight, "Length Δ of the perturbation; 0: no neighbourhood term"] = 15.0
-    projection: Annotated[Count, "Width of the vectors that are compared"] = 128
+    projection: Annotated[Width, "Width of the vectors that are compared"] = 128
     head_learning_rate: Annotated[
         Positive, "Highest learning rate of the head, whatever learning_rate is; it rises and falls with it"
     ] = 5e-4

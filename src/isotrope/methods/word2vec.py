@@ -19,7 +19,7 @@ from isotrope.methods.frame.batch import Batch, View
 from isotrope.methods.frame.from_scratch import FromScratch
 from isotrope.methods.frame.method import Card, Method, Prepared
 from isotrope.methods.frame.own_task import OwnTask
-from isotrope.methods.frame.settings import Count, OneOf, Settings, Weight
+from isotrope.methods.frame.settings import Count, Draws, OneOf, Settings, Weight, Width
 from isotrope.objectives.sampling import windowed_sampling
 from isotrope.tokens.padded import Tokens
 from isotrope.tokens.word_vocabulary import SPECIALS, UNKNOWN, learn_words
@@ -37,10 +37,10 @@ class Word2VecSettings(Settings):
         OneOf("skip-gram", "cbow"),
         "skip-gram: a word predicts each neighbour; cbow: the mean of the neighbours predicts the word",
     ] = "skip-gram"
-    dimension: Annotated[Count, "Dimension of a word's vector"] = 100
-    window: Annotated[Count, "Neighbours on each side; one at distance δ counts (window + 1 − δ) / window"] = 5
-    negatives: Annotated[Count, "Noise words that a pair counts against"] = 5
-    noise_words: Annotated[Count, "Noise words drawn for a text and shared by its pairs"] = 16
+    dimension: Annotated[Width, "Dimension of a word's vector"] = 100
+    window: Annotated[Draws, "Neighbours on each side; one at distance δ counts (window + 1 − δ) / window"] = 5
+    negatives: Annotated[Draws, "Noise words that a pair counts against"] = 5
+    noise_words: Annotated[Draws, "Noise words drawn for a text and shared by its pairs"] = 16
     noise_power: Annotated[Weight, "Noise is drawn in proportion to a word's count to this power"] = 0.75
     threshold: Annotated[Weight, "Words more frequent than this share of the text are thinned out; 0: none"] = 1e-3
     thinning: Annotated[

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from isotrope.encoders.encoder import Encoder
 from isotrope.encoders.parts.invertible_flow import COUPLINGS, PERMUTATIONS, Flow
 from isotrope.errors import InputError
-from isotrope.methods.frame.settings import Count, OneOf, Positive, Settings, at_least
+from isotrope.methods.frame.settings import Layers, OneOf, Positive, Settings, Width, at_least
 from isotrope.objectives import bits_per_dimension
 from isotrope.progress import bar
 from isotrope.spaces.space import Floats, Space, SpaceWarning, check_vectors, space_card
@@ -24,9 +24,9 @@ from isotrope.training.loop_settings import Seed
 class FlowSettings(Settings):
     """The paper's values for fitting to the target text; general text takes a smaller rate and fewer epochs."""
 
-    levels: Annotated[Count, "Levels, each of which halves the dimensions; the paper's 2, the released code's 3"] = 2
-    depth: Annotated[Count, "Steps of a level: normalisation, permutation, coupling"] = 3
-    width: Annotated[Count, "Hidden width of the network in a coupling"] = 32
+    levels: Annotated[Layers, "Levels, each of which halves the dimensions; the paper's 2, the released code's 3"] = 2
+    depth: Annotated[Layers, "Steps of a level: normalisation, permutation, coupling"] = 3
+    width: Annotated[Width, "Hidden width of the network in a coupling"] = 32
     permutation: Annotated[
         str,
         OneOf(*PERMUTATIONS),

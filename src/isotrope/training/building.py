@@ -26,6 +26,7 @@ from isotrope.training.held_out_task import chooses_itself
 from isotrope.training.loop_settings import LoopSettings
 from isotrope.training.opening import Opened, open_like
 from isotrope.training.plan import Plan
+from isotrope.training.record_lengths import check_length
 from isotrope.training.run_length import UNMEASURED
 from isotrope.training.state import TrainingWarning
 from isotrope.training.tactics.tactic import Tactic
@@ -58,6 +59,7 @@ def build(plan: Plan, opened: Opened, accelerator: Accelerator, split: tuple[Row
     settings = (
         plan.loop if "batch_size" in plan.given else _fitting(plan.loop, corpus, order, accelerator.num_processes)
     )
+    check_length(opened.encoder, settings.max_length)
     train, held = split or hold_out(corpus, settings.held_out, settings.draw_seed)
     combined = _combine(plan, opened, settings)
     usable, held_usable = (combined.method.prepared.select(rows) for rows in (train, held))

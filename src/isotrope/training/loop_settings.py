@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from isotrope.methods.frame.matryoshka import parse_widths
-from isotrope.methods.frame.settings import Count, OneOf, Positive, Settings, Weight, above, at_least
+from isotrope.methods.frame.settings import Count, Draws, OneOf, Positive, Settings, Weight, above, at_least
 
 PRECISIONS = ("auto", "float32", "bfloat16", "float16")
 OPTIMISERS = ("adamw", "muon", "adagrad", "sgd")
@@ -40,7 +40,7 @@ class LoopSettings(Settings):
     adam_beta1: Annotated[Beta, "Decay of AdamW's first moment"] = 0.9
     adam_beta2: Annotated[Beta, "Decay of AdamW's second moment"] = 0.999
     sgd_momentum: Annotated[Beta, "Momentum of sgd; 0: plain gradient descent"] = 0.9
-    gradient_accumulation_steps: Annotated[Count, "Batches whose gradients are added up; no further negatives"] = 1
+    gradient_accumulation_steps: Annotated[Draws, "Batches whose gradients are added up; no further negatives"] = 1
     chunk_size: Annotated[
         int | None, at_least(1), "Records in one forward: large batches in small memory, same gradient"
     ] = None

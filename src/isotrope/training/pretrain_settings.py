@@ -13,11 +13,13 @@ from isotrope.methods.frame.sentence_pairs import SentencePairs
 from isotrope.methods.frame.settings import (
     ClosedShare,
     Count,
+    Layers,
     OneOf,
     OpenShare,
     Positive,
     Settings,
     Weight,
+    Width,
     at_least,
 )
 from isotrope.training.loop_settings import PRECISIONS, TRACKERS, Beta, LoopSettings, Seed
@@ -31,11 +33,13 @@ class PretrainSettings(Settings):
     tasks: Annotated[
         str | None, "Masked language modelling, a sentence task, or both with a comma between; none: the former alone"
     ] = None
-    vocabulary: Annotated[Count, "Pieces of the vocabulary that is learned from the text"] = 16_384
-    layers: Annotated[Count, "Layers of the encoder"] = 6
-    width: Annotated[Count, "Width of a layer; a multiple of heads"] = 384
-    heads: Annotated[Count, "Attention heads of a layer"] = 6
-    length: Annotated[int, at_least(8), "Tokens of a row, special tokens counted"] = 128
+    vocabulary: Annotated[
+        int, at_least(1, most=10_000_000), "Pieces of the vocabulary that is learned from the text"
+    ] = 16_384
+    layers: Annotated[Layers, "Layers of the encoder"] = 6
+    width: Annotated[Width, "Width of a layer; a multiple of heads"] = 384
+    heads: Annotated[Width, "Attention heads of a layer"] = 6
+    length: Annotated[int, at_least(8, most=65_536), "Tokens of a row, special tokens counted"] = 128
     batch_size: Annotated[Count, "Rows of an update, over all processes"] = 64
     optimiser: Annotated[str, OneOf("adamw", "muon"), "Muon takes the weight matrices of the layers"] = "adamw"
     learning_rate: Annotated[Positive, "Highest learning rate"] = 7e-4

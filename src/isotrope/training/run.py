@@ -29,6 +29,7 @@ from isotrope.training.loop_settings import LoopSettings
 from isotrope.training.opening import Opened, open_plan
 from isotrope.training.plan import Place, Plan
 from isotrope.training.prerequisite import with_needed_run
+from isotrope.training.record_lengths import length_remarks
 from isotrope.training.run_folder import RunFolder
 from isotrope.training.state import Finished, Judge, Judgement, TrainingWarning
 from isotrope.version import __version__
@@ -91,6 +92,7 @@ def _run(plan: Plan, make_judge: JudgeMaker, accelerator: Accelerator) -> Run:
     facts = _facts(plan, opened, built, origin, accelerator)
     remarks = built.combined.method.prepared.remarks
     begin(plan, facts, opened.read_out, remarks, built.settings, accelerator)
+    say_lengths(plan, opened, built.settings, accelerator)
     built.combined.to(accelerator.device).train()
     for tactic in built.tactics:
         tactic.prepare(built.feed, accelerator)
@@ -193,6 +195,13 @@ def begin(
     said = [*remarks, *([accumulating] if accumulation > 1 else [])]
     for sentence in said if accelerator.is_main_process else []:
         warnings.warn(sentence, TrainingWarning, stacklevel=4)
+
+
+def say_lengths(plan: Plan, opened: Opened, settings: LoopSettings, accelerator: Accelerator) -> None:
+    """How many records are cut; spans of a document are drawn and not cut."""
+    if accelerator.is_main_process and plan.method.batches != "by-document" and not plan.from_scratch:
+        for sentence in length_remarks(opened.encoder, opened.corpus, settings.max_length):
+            say(sentence)
 
 
 def _export(

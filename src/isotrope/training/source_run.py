@@ -22,6 +22,7 @@ from isotrope.training.run import (
     keep,
     origin_of,
     run_plan,
+    say_lengths,
     source_of,
     surroundings,
 )
@@ -53,6 +54,8 @@ def _run(plan: SourcesPlan, make_judge: JudgeMaker, accelerator: Accelerator) ->
     settings = found.built[found.largest].settings  # the size of a batch is each source's own
     facts = _facts(plan, found, origin, settings, accelerator)
     begin(plan.first, facts, opened[0].read_out, _remarks(found), settings, accelerator)
+    for one, source, built in zip(plan.plans, opened, found.built, strict=True):
+        say_lengths(one, source, built.settings, accelerator)
     found.mixture.to(accelerator.device).train()
     tactics = found.built[0].tactics  # several sources have none
     for tactic in tactics:

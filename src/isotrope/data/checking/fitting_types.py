@@ -12,9 +12,10 @@ from pathlib import Path
 
 from isotrope.data.corpus_files import is_number
 from isotrope.data.emoji import EMOJI
+from isotrope.data.packed_streams import unpacking
 from isotrope.data.readers import read
 from isotrope.data.record_types import RECORD_TYPES, RecordType, choose_columns, record_type_named
-from isotrope.data.tables import header_of, table_of, unpacking
+from isotrope.data.tables import header_of, table_of
 from isotrope.errors import InputError
 
 LOOKED_AT = 1000  # records in which emoji are looked for

@@ -23,7 +23,7 @@ from isotrope.data.leaks import Protected
 from isotrope.data.readers import read
 from isotrope.data.record_types import RecordType, record_type_named
 from isotrope.data.tables import FORMATS, check_file
-from isotrope.errors import InputError
+from isotrope.errors import InputError, check_between
 
 SEED = 42
 
@@ -148,9 +148,8 @@ def choose_type(
 
 def check_numbers(max_length: int, batch_size: int, sample: int) -> None:
     """Refuse what cannot be counted with."""
-    for name, value, least in (("max_length", max_length, 1), ("batch_size", batch_size, 2), ("sample", sample, 2)):
-        if value < least:
-            raise InputError(f"{name} must be at least {least}, not {value}.", name)
+    for name, value in (("max_length", max_length), ("batch_size", batch_size), ("sample", sample)):
+        check_between(name, value, 2, 1_000_000_000)
 
 
 def check_files(data: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> list[Path]:

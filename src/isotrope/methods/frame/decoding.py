@@ -31,7 +31,7 @@ from isotrope.views.masking import Masked
 from isotrope.views.numbers import Numbers
 from isotrope.views.segments import run_from
 
-DecoderLayers = Annotated[int | None, at_least(1), "Layers of a decoder; none: as many as the encoder has"]
+DecoderLayers = Annotated[int | None, at_least(1, most=1_000), "Layers of a decoder; none: as many as the encoder has"]
 Unit = Annotated[
     str, OneOf("run", "sentence"), "What a text is: a run of sentences that fills a row, or each sentence by itself"
 ]

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from isotrope.errors import InputError
-from isotrope.methods.frame.settings import Count, OneOf, Settings, Weight
+from isotrope.methods.frame.settings import Draws, OneOf, Settings, Weight
 from isotrope.objectives import info_nce, mined_negatives, nce, negative_sampling, nt_xent, pooled_triplets, queue_nce
 from isotrope.objectives.vectors import unit
 
@@ -30,7 +30,7 @@ class PairLossSettings(Settings):
     """The papers' loss is info-nce; the others are for comparison with it."""
 
     loss: Annotated[str, OneOf(INFO_NCE, NCE, SAMPLING, TRIPLET), "Loss over an anchor and its candidates"] = INFO_NCE
-    negatives: Annotated[Count, "nce, negative-sampling: negatives that are drawn for each anchor"] = 16
+    negatives: Annotated[Draws, "nce, negative-sampling: negatives that are drawn for each anchor"] = 16
     mining: Annotated[
         str,
         OneOf(ALL, "hard", "semi-hard"),

@@ -21,7 +21,7 @@ from isotrope.errors import InputError
 from isotrope.methods.frame.batch import Batch
 from isotrope.methods.frame.method import Method, Prepared
 from isotrope.methods.frame.pair_loss import PairLossSettings, Pairs, Pooled, pair_loss
-from isotrope.methods.frame.settings import ClosedShare, Count, DropoutSetting, TemperatureSetting, at_least
+from isotrope.methods.frame.settings import ClosedShare, DropoutSetting, TemperatureSetting, Width, at_least
 from isotrope.towers.heads import projection_head
 from isotrope.towers.keeping import Frozen, Momentum, Tower, Trained
 from isotrope.towers.key_queue import KeyQueue
@@ -36,13 +36,13 @@ class QueueSettings(PairLossSettings):
 
     queue: Annotated[
         int | None,
-        at_least(1),
+        at_least(1, most=10_000_000),
         "Keys that are kept as candidates; none: an eighth of the records, from 1,024 to 65,536",
     ] = None
     momentum: Annotated[ClosedShare, "Share m of itself that the key encoder keeps at each step"] = 0.999
     temperature: TemperatureSetting = 0.07
-    projection: Annotated[Count, "Width of the vectors that are compared"] = 128
-    head_layers: Annotated[int, at_least(0), "Linear maps of the train-only head; 0: no head"] = 1
+    projection: Annotated[Width, "Width of the vectors that are compared"] = 128
+    head_layers: Annotated[int, at_least(0, most=1_000), "Linear maps of the train-only head; 0: no head"] = 1
     dropout: DropoutSetting = None
 
     def check_batch(self, batch_size: int) -> None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import reprlib
 import types
 import typing
 from collections.abc import Mapping
@@ -20,11 +21,16 @@ from typing import Annotated, Any, TypeVar
 from isotrope.errors import InputError, nearest
 
 SettingsT = TypeVar("SettingsT", bound="Settings")
+LARGEST = 10**9  # a number without an upper end of its own
+FAR = 1_000  # from here on an upper end is that of a size, not of a share or a choice
 
 
 @dataclass(frozen=True)
 class Range:
-    """Finite numbers between two ends, each of which may belong to it or not."""
+    """Finite numbers between two ends, each of which may belong to it or not; none is larger than ``LARGEST``.
+
+    Give sizes (layers, widths, draws) an upper end of their own: a model of a billion layers is not refused, it hangs.
+    """
 
     least: float | None = None
     most: float | None = None
@@ -32,17 +38,28 @@ class Range:
     below: float | None = None
 
     def holds(self, value: float) -> bool:
-        return math.isfinite(value) and not (
+        ended = self.most is not None or self.below is not None
+        return (math.isfinite(value) if ended else self.counts(value)) and not (
             (self.least is not None and value < self.least)
             or (self.most is not None and value > self.most)
             or (self.above is not None and value <= self.above)
             or (self.below is not None and value >= self.below)
         )
 
+    @staticmethod
+    def counts(value: float) -> bool:
+        return math.isfinite(value) and value <= LARGEST
+
     def complaint(self, value: float) -> str:
         """What must hold, as the end of a sentence that begins with the setting's name."""
         if not math.isfinite(value):
             return "must be a finite number"
+        if self.most is None and self.below is None and not self.counts(value):
+            return f"must be at most {LARGEST:,}"
+        if self.most is not None and self.most >= FAR and self.least is not None:  # an end is named where it is crossed
+            return (
+                Range(least=self.least).complaint(value) if value < self.least else f"must be {Range(most=self.most)}"
+            )
         low, high = self.least if self.above is None else self.above, self.most if self.below is None else self.below
         if low is not None and high is not None:
             outside = [_number(end) for end in (self.above, self.below) if end is not None]
@@ -86,6 +103,9 @@ class OneOf:
 # of an Annotated counts.
 TemperatureSetting = Annotated[float, above(0), "Temperature: similarities are divided by it before the softmax"]
 Count = Annotated[int, at_least(1)]
+Draws = Annotated[int, at_least(1, most=10_000)]  # done over and over in one update
+Layers = Annotated[int, at_least(1, most=1_000)]
+Width = Annotated[int, at_least(1, most=65_536)]
 Positive = Annotated[float, above(0)]
 Weight = Annotated[float, at_least(0)]
 OpenShare = Annotated[float, above(0, below=1)]
@@ -184,11 +204,13 @@ def _converted(name: str, value: Any, hint: Any) -> Any:
     try:
         if target is bool:
             return _truth(value)
+        if isinstance(value, bool | list | tuple | dict | set):
+            raise TypeError
         if target is int and float(value) != int(float(value)):
             raise ValueError
         return int(float(value)) if target is int else target(value)
     except (TypeError, ValueError, OverflowError) as error:
-        raise InputError(f"{name} takes a value of type {_plain(hint)}; {value!r} was given.") from error
+        raise InputError(f"{name} takes a value of type {_plain(hint)}; {reprlib.repr(value)} was given.") from error
 
 
 def _truth(value: Any) -> bool:
