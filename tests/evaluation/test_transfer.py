@@ -13,6 +13,7 @@ from scipy.stats import binom
 import isotrope
 from isotrope.cli import main
 from isotrope.errors import InputError
+from isotrope.evaluation import curvature
 from isotrope.evaluation.folds import FOLDS, STRENGTHS, by_dev, by_folds, by_test, stratified
 from isotrope.evaluation.linear import standardised
 from isotrope.evaluation.logistic import fit_many
@@ -84,6 +85,21 @@ def test_many_classes_end_at_the_same_solution(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr("isotrope.evaluation.curvature.LARGEST", 20)
     each = fit_many(vectors, labels, parts, strengths)
     assert torch.allclose(whole.weights, each.weights, atol=1e-4 * float(whole.weights.abs().max()))
+
+
+@pytest.mark.parametrize("classes", [2, 4])
+def test_a_search_that_leaves_the_numbers_is_made_again_and_never_scored(
+    classes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Weights that are NaN predict the first class of all: a score that looks like one and is none."""
+    vectors, labels = made(300, classes)
+    parts, strengths = torch.ones(300, 2, dtype=torch.bool), torch.tensor([0.3, 10.0])
+    whole = fit_many(vectors, labels, parts, strengths)
+    monkeypatch.setattr(curvature, "_root", lambda matrix: torch.full_like(matrix, torch.nan))
+    again = fit_many(vectors, labels, parts, strengths)
+    torch.testing.assert_close(again.weights, whole.weights, rtol=1e-3, atol=1e-4)
+    with pytest.raises(InputError, match="does not converge"):
+        fit_many(vectors * torch.inf, labels, parts, strengths)
 
 
 @pytest.mark.parametrize("way", ["folds", "test"])

@@ -5,7 +5,8 @@
 For each strength one reference problem, the mean over the parts, is solved first; H at its solution is the unit of the
 fits of that strength, whose parts differ a little, and the start of the next strength. Where H would be large (many
 classes), and at the very start, k is cut to its diagonal: more steps, the same solution. H is measured on evenly spaced
-rows and in single precision; a unit need not be exact. The loss and its gradient are.
+rows and, on a CPU, in single precision; a unit need not be exact. The loss and its gradient are. A search that leaves
+the numbers is made again from nothing, in units of the diagonal; if that fails too, there is an error and no score.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 from torch.nn.functional import softplus
+
+from isotrope.errors import InputError
 
 FIRST_STEPS, STEPS = 12, 400  # at most; a reference problem takes the first in the units of its start
 TOLERANCE = 1e-6  # of the gradient; in these units it is the distance to the solution
@@ -58,12 +61,14 @@ class Problems:
         rows, share = self.rows[::step], self.share[::step, 0]
         found = product(rows, weights)[:, 0]
         chance = found.sigmoid() if self.scores == 1 else found.softmax(dim=-1)
-        return [_root(block) for block in self._curvature(rows.float(), share / share.sum(), chance, coupled)]
+        # A GPU may round products of single precision to ten bits (TF32), which is too little here.
+        measured = rows.float() if rows.device.type == "cpu" else rows
+        return [_root(block) for block in self._curvature(measured, share / share.sum(), chance, coupled)]
 
     def _curvature(self, rows: Tensor, share: Tensor, chance: Tensor, coupled: bool) -> list[Tensor]:
         def block(first: int, second: int) -> Tensor:
             slope = chance[:, first] * (float(first == second) - chance[:, second])
-            inside = ((rows * (share * slope).float()[:, None]).T @ rows).double()
+            inside = ((rows * (share * slope).to(rows)[:, None]).T @ rows).double()
             return inside + torch.diag(self.penalty[:, 0]) if first == second else inside
 
         scores = range(self.scores)
@@ -81,8 +86,27 @@ class Reference(NamedTuple):
     unit: list[Tensor]
 
 
-def solve(problems: Problems, near: Reference | None) -> tuple[Tensor, Reference]:
+def solve(problems: Problems, near: Reference | None) -> tuple[Tensor, Reference | None]:
     """[dimensions, problems, scores], for problems of one strength; ``near``: the reference of a like strength."""
+    weights, found = _searched(problems, near)
+    if weights.isfinite().all():
+        return weights, found
+    nothing = torch.zeros_like(weights)
+    plain = [torch.diag(_diagonal(problems).sqrt())] * problems.scores
+    weights = _descend(problems, nothing, plain, STEPS)
+    if not weights.isfinite().all():
+        raise InputError("A logistic regression on these vectors does not converge; are they of a usable size?")
+    return weights, None  # the next strength begins from nothing too
+
+
+def _diagonal(problems: Problems) -> Tensor:
+    """Of H for equal chances and the mean of the problems."""
+    classes = max(problems.scores, 2)
+    spread = (problems.share.mean(dim=1)[:, None] * problems.rows.square()).sum(dim=0)
+    return spread * (classes - 1) / classes**2 + problems.penalty.mean(dim=1) + 1e-12
+
+
+def _searched(problems: Problems, near: Reference | None) -> tuple[Tensor, Reference]:
     mean, coupled = problems.reference(), problems.scores * problems.rows.shape[1] <= LARGEST
     if near is None:
         weights = problems.rows.new_zeros(problems.rows.shape[1], 1, problems.scores)
