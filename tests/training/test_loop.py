@@ -139,14 +139,15 @@ def test_the_best_evaluation_is_what_is_kept(
     }
 
 
-def test_a_score_that_is_not_a_number_never_stays_the_best(
+def test_a_score_that_is_not_a_number_never_stays_the_best_and_is_said(
     tiny: Path, sentences: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     scores = iter([0.0, float("nan"), 2.0, float("nan"), 1.0])
     monkeypatch.setattr(
         checkpoint_judge, "make_judge", lambda *_: lambda encoder: Judgement({"score": next(scores)}, "score")
     )
-    run = isotrope.train("simcse", sentences, model=tiny, output=tmp_path / "run", max_steps=16, **SHORT)
+    with pytest.warns(TrainingWarning, match=r"score is not a number at step (4|12)"):
+        run = isotrope.train("simcse", sentences, model=tiny, output=tmp_path / "run", max_steps=16, **SHORT)
     assert run.selected_step == 8
 
 
