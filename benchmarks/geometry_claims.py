@@ -19,7 +19,7 @@ from isotrope.evaluation.benchmark_files import find_task
 from isotrope.evaluation.geometry_description import describe_vectors
 from isotrope.evaluation.geometry_pairs import describe_scored
 from isotrope.evaluation.scored_pairs import joined, read_pairs
-from isotrope.training.checkpoints import RunFolder
+from isotrope.training.run_folder import RunFolder
 
 COLUMNS = (
     "model",

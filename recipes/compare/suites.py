@@ -4,8 +4,8 @@
 
 MODEL: `builtin`, `builtin-base`, a model folder, or several runs of one method joined by commas, whose random seeds
 then count. What is known of a run is OUTPUT/NAME-NUMBER.pkl; the same call continues with those that are missing. The
-table has the mean of the main measure over the tasks of a suite; OUTPUT/NAME-NUMBER.txt has every number with its
-protocol, and OUTPUT/sentences.md the verdicts.
+table has the mean of the main measure over the tasks of a suite, for suites that have items; OUTPUT/NAME-NUMBER.txt has
+every number with its protocol, and OUTPUT/sentences.md the verdicts.
 """
 
 from __future__ import annotations
@@ -40,14 +40,16 @@ def judge(model: str, data: Path, suite: str, file: Path) -> str:
 
 
 def table(judged: dict[str, Judged]) -> str:
-    suites = [suite for suite, _ in next(iter(judged.values()))[0]]
+    """The mean over the tasks of each suite that has items, in points: what the sentences are about."""
+    first = next(iter(judged.values()))[0]
+    suites = {suite: place for place, (suite, results) in enumerate(first) if results.items}
     lines = ["| model | " + " | ".join(suites) + " |", "|---" * (len(suites) + 1) + "|"]
     for name, runs in judged.items():
         means = [
-            _mean([_mean([task["score"] for task in run[place][1].tasks]) for run in runs])
-            for place in range(len(suites))
+            _mean([_mean([one.score() for one in run[place][1].items.values()]) for run in runs])
+            for place in suites.values()
         ]
-        lines.append(f"| {name} | " + " | ".join(f"{mean:.2f}" for mean in means) + " |")
+        lines.append(f"| {name} | " + " | ".join(f"{mean:.1f}" for mean in means) + " |")
     return "\n".join(lines)
 
 

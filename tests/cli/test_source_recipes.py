@@ -222,6 +222,10 @@ def test_the_recipe_of_the_docs_names_known_methods_and_settings(
     for path in recipes:
         recipe = yaml.safe_load(path.read_text(encoding="utf-8"))
         plan = plan_sources(
-            recipe["sources"], recipe["model"], tmp_path / "run", pooling=recipe["pooling"], **recipe["settings"]
+            recipe["sources"],
+            recipe.get("model", "builtin-base"),
+            tmp_path / "run",
+            pooling=recipe["pooling"],
+            **recipe["settings"],
         )
         assert len(plan.plans) == len(read_sources(recipe["sources"]))

@@ -59,7 +59,7 @@ def test_ranges_are_parsed_and_values_drawn_inside_them() -> None:
         ({"search": {"temperature": "0.1:0.2"}}, "mlm has none of the settings that are searched"),
         ({"search": RATE, "learning_rate": 1e-4}, "was given a value and is to vary as well"),
         ({"search": RATE, "vary": {"learning_rate": "1"}}, "was given a value and is to vary as well"),
-        ({"search": RATE, "trials": 0}, "trials must be at least 1; 0 was given"),
+        ({"search": RATE, "trials": 0}, "trials must be at least 1, not 0"),
         ({"search": {}}, "search needs a setting and its range"),
         ({"search": RATE, "sampler": "randm"}, "Unknown sampler 'randm'; did you mean 'random'"),
     ],

@@ -63,6 +63,7 @@ OWN: dict[str, dict[str, Any]] = {  # small enough for a tiny encoder, and with 
     "ease": {"entity_weight": 1.0},
     "dialogue-order": {"form": "contrastive"},
     "declutr": {"mlm_weight": 0.0},  # each process draws masks of its own
+    "retromae": {"decoder_mask": 1e-9},  # each process draws what its decoder sees
     "fine-tune": {"dropout": 0.0},  # the head has its own
     "word2vec": {"dimension": 1, "window": 2},  # its vectors begin within ±0.5/dimension
 }

@@ -76,7 +76,9 @@ def test_the_suite_reads_the_folder_or_a_file_of_ones_own(tiny: Path, wikiqa: Pa
     assert "TF-IDF" in results.table()
     assert set(results.scores["answers"]["baselines"]) == {"TF-IDF", "BM25"}
     assert "auc" not in results.scores["answers"]["baselines"]["BM25"]  # its scores of two questions do not compare
-    assert results.items["answers"].score() == pytest.approx(results.scores["answers"]["encoder"]["map"]["value"])
+    value = results.scores["answers"]["encoder"]["map"]["value"]
+    assert results.items["answers"].score() == pytest.approx(value)
+    assert [(task["task"], task["metric"], task["score"]) for task in results.tasks] == [("answers", "map", value)]
     alone = isotrope.evaluate(tiny, "answers", wikiqa.parents[1], baselines=False).scores["answers"]
     assert "baselines" not in alone
     rows = [line.split("\t") for line in wikiqa.read_text(encoding="utf-8").splitlines()[1:]]

@@ -146,5 +146,5 @@ def test_missing_data_is_one_sentence(tiny: Path, tmp_path: Path, monkeypatch: p
 
 def test_a_score_that_is_no_number_is_named_with_its_line(tiny: Path, made_up: Path) -> None:
     write(made_up, "sts13.test", [("a", "x y", "y z", 1.0), ("a", "x", "z", "high")])  # type: ignore[list-item]
-    with pytest.raises(InputError, match=r"sts13.*:3: the score 'high'"):
+    with pytest.raises(InputError, match=r"sts13.*:3: the score is 'high'"):
         isotrope.evaluate(isotrope.load(tiny), data_dir=made_up)

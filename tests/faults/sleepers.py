@@ -27,7 +27,8 @@ class Sleeping:
 def main(folder: Path) -> None:
     from isotrope.comparison.workers import run_all
 
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # as the command line does
+    for number in (signal.SIGTERM, signal.SIGINT):  # as the command line does, also where it starts with Ctrl-C ignored
+        signal.signal(number, signal.default_int_handler)
     for _ in run_all([Sleeping(folder / "first"), Sleeping(folder / "second")], parallel=2):  # type: ignore[list-item]
         pass
 

@@ -39,5 +39,8 @@ def test_workers_end_with_their_comparison(tmp_path: Path, ending: signal.Signal
         workers = [int(file.read_text()) for file in files]
         assert all(map(runs, workers))
         comparison.send_signal(ending)
-        comparison.wait(timeout=60)
+        try:
+            comparison.wait(timeout=60)
+        finally:
+            comparison.kill()  # what did not end would be waited for without end
     assert until(lambda: not any(map(runs, workers)), seconds=30)

@@ -303,9 +303,13 @@ def test_sigterm_is_the_first_ctrl_c(tiny: Path, text: Path, tmp_path: Path, fin
     assert not (folder / ".lock").exists()
 
 
-def test_the_echo_of_a_signal_is_not_the_second_one(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_echo_of_a_signal_is_not_the_second_one(
+    monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> None:
     """A launcher passes on at once what the terminal sent to everybody; a person presses again a moment later."""
     monkeypatch.setattr(interruption, "ECHO", 60)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job ignores it
+    request.addfinalizer(lambda: signal.signal(signal.SIGINT, before))
     with interruption.interruptible() as asked:
         assert not asked()
         os.kill(os.getpid(), signal.SIGTERM)

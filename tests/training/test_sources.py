@@ -208,9 +208,21 @@ def test_every_source_has_lines_for_training_and_for_its_held_out_text(
     for line in lines_of(run, "evaluation"):
         own = [held[line["step"], name]["retrieval_mrr"] for name in ("pairs", "masks", "text")]
         assert line["score"] == pytest.approx(0.5 * own[0] + 0.25 * own[1] + 0.25 * own[2])
-        assert line["chosen_by"] == "retrieval_mrr"
+        assert line["chosen_by"] == "retrieval_mrr"  # pairs have no other_view
     trained = [line["training"] for line in lines_of(run, "training") if line["source"] == "pairs"]
     assert all({"loss", "contrastive", "candidates"} <= set(line) for line in trained)
+
+
+def test_sources_of_one_sort_are_judged_by_what_each_alone_would_be(
+    tiny: Path, three: list[dict[str, Any]], tmp_path: Path
+) -> None:
+    masks = {"name": "masks", "data": three[2]["data"], "method": "mlm", "share": 1}
+    loop = {**LOOP, "pooling": "mean", "max_steps": 1}
+    run = isotrope.train(sources=[masks, three[2]], model=tiny, output=tmp_path / "run", **loop)
+    held = {line["source"]: line["held_out"]["other_view"] for line in lines_of(run, "held_out") if line["step"] == 0}
+    first = lines_of(run, "evaluation")[0]
+    assert first["chosen_by"] == "other_view"
+    assert first["score"] == pytest.approx(sum(held.values()) / 2)
 
 
 def test_a_source_of_which_nothing_is_held_out_has_no_say(

@@ -84,7 +84,7 @@ def write_packed(encoder: Encoder, folder: Path) -> None:
 def read_packed(folder: Path, pooling: str | None, language_head: bool) -> Encoder:
     """The encoder of a packed folder, in float32."""
     facts = Fields.of(folder / "isotrope.json")
-    if "head" not in facts.facts:
+    if "head" not in facts.facts and not (folder / "config.json").exists():
         return _read_table(folder, pooling, language_head, dict(facts.facts))
     headed, length, stored = facts.flag("head"), facts.count("max_length"), facts.word("pooling")
     if language_head and not headed:

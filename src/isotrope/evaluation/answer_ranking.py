@@ -92,9 +92,12 @@ class Answers(Suite):
         found = results.scores["answers"]["encoder"]
         return {f"answers_{name}": found[name]["value"] for name in ("map", "mrr", "auc")}
 
+    def main_scores(self, results: Results) -> dict[str, tuple[str, float]]:
+        return {"answers": ("map", results.scores["answers"]["encoder"]["map"]["value"])}
+
     @classmethod
     def judged_texts(cls, options: Options) -> Mapping[str, Sequence[str]]:
-        return {"encoder": read_candidates(_source(options), options.columns).questions}
+        return {"answers": read_candidates(_source(options), options.columns).questions}
 
 
 def evaluate_answers(

@@ -1,6 +1,9 @@
 """What checkpoints of a run of several sources are chosen by: the mean over the sources' held-out text.
 
-    score = Σ_s p_s · m_s,    m_s the label-free score of source s's held-out text, p_s its share
+    score = Σ_s p_s · m_s,    m_s a measure without labels of source s's held-out text, p_s its share
+
+The measure is the one that each source alone would be judged by, where that is the same for all; else the MRR of
+natural pairs, since unlike measures have no mean.
 
 Scored pairs (``eval_data``) win over it where they are given, as in a run of one source. The measures of each source
 are logged next to the mean. A source of which nothing could be held out has no say where another one has: its score
@@ -28,6 +31,7 @@ from isotrope.training.state import Judge, Judgement
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+SHARED = "retrieval_mrr"  # where sources alone would be judged by unlike measures: what all of them have
 OwnJudge = Callable[[Plan, Opened, Built, JudgeMaker], Judge]
 
 
@@ -52,12 +56,12 @@ def judge_sources(plan: SourcesPlan, found: BuiltSources, make_judge: JudgeMaker
         sources = {name: judgement.measures for name, judgement in each.items() if judgement.measures}
         if not several:
             return replace(next(iter(each.values())), sources=sources)
-        chosen_by = {judgement.chosen_by for judgement in each.values() if judgement.chosen_by}
         means = _means([judgement.measures for judgement in each.values()], found.shares)
         if scored is not None:
             by_labels = scored(encoder)
             return Judgement({**means, **by_labels.measures}, by_labels.chosen_by, sources=sources)
-        return Judgement(means, next(iter(chosen_by)), sources=sources)
+        chosen_by = {judgement.chosen_by for judgement in each.values() if judgement.chosen_by}
+        return Judgement(means, chosen_by.pop() if len(chosen_by) == 1 else SHARED, sources=sources)
 
     return judge
 
