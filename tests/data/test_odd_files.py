@@ -152,7 +152,7 @@ def test_the_conversion_of_a_packed_file_unpacks_it(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        (gzip.compress(b"hello\n"), "a gzip file"),
+        (gzip.compress(b"hello\n", mtime=0), "a gzip file"),
         (lzma.compress(b"hello\n"), "an xz file"),
         (bz2.compress(b"hello\n" * 100), "a bzip2 file"),
         (b"PK\x03\x04\x14\x00\x08\x08", "a zip file"),
