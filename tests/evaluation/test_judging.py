@@ -116,7 +116,7 @@ def test_every_score_carries_what_it_hangs_on(everything, tiny: Path, data: Path
     assert by_name["retrieval", "small"]["metric"] == "ndcg_10"
     assert by_name["retrieval", "small"]["items"] == 10
     assert by_name["linear", "knn"]["metric"] == "top_1"
-    assert by_name["answers", "encoder"]["metric"] == "map"
+    assert by_name["answers", "answers"]["metric"] == "map"
 
 
 def test_the_main_measure_is_the_first_number_of_a_task() -> None:
