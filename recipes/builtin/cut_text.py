@@ -1,6 +1,7 @@
 """Passages and spans, cut from the clean corpora where they are needed: they are larger than the text they come from.
 
-    python recipes/builtin/cut_text.py WORK [PAIRS]     WORK/text/*.txt.xz → WORK/passages.txt, WORK/sources/spans.tsv
+    python recipes/builtin/cut_text.py WORK [PAIRS]     WORK/text/*.txt.xz → WORK/passages.txt, WORK/sources/
+                                                         spans.tsv and sentences.txt
 
 A passage is a run of sentences of one document; one line in four is a single sentence instead, as people also encode
 short texts. A span pair is a sentence and a passage near it: the sentence before it, behind it, or taken out of it.
@@ -19,6 +20,7 @@ from isotrope.files import written_file
 SEED = 0
 PAIRS = 400_000
 WORDS = 90  # of a passage, about 120 tokens
+SHORT = 32  # words of a line that counts as a sentence
 SINGLE = 0.25  # lines that are one sentence
 OTHERS = ("captions",)  # lines of a document are descriptions of one picture, no running text
 
@@ -42,6 +44,9 @@ def main(work: Path, pairs: int = PAIRS) -> None:
     (work / "sources").mkdir(parents=True, exist_ok=True)
     with written_file(work / "passages.txt") as temporary:
         temporary.write_text("".join(f"{line}\n" for line in passages), encoding="utf-8")
+    with written_file(work / "sources" / "sentences.txt") as temporary:
+        short = [line for line in passages if 5 <= len(line.split()) <= SHORT][:pairs]
+        temporary.write_text("".join(f"{line}\n" for line in short), encoding="utf-8")
     with written_file(work / "sources" / "spans.tsv") as temporary:
         rows = ["anchor\tpositive", *("\t".join(span) for span in spans[:pairs])]
         temporary.write_text("".join(f"{row}\n" for row in rows), encoding="utf-8")

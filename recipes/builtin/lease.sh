@@ -7,13 +7,13 @@
 #
 # | stage    | begins | seconds | waits for        | what it should give                                              |
 # | start    |     0  |   120   | the machine      |                                                                  |
-# | pilot    |   130  |   100   | part 1           | dev about 78, titles and questions above builtin: better than it |
+# | pilot    |   130  |   150   | part 1           | three settings; what they teach goes into WORK/contrast.yaml     |
 # | cut      |   130  |   150   | the last part    | next to pilot, on the CPU                                        |
 # | retromae |   330  |   420   | cut              | restored perplexity below 60; 400 to 500 million tokens          |
 # | contrast |   770  |   560   | retromae         | three seeds at once, 1,200 steps: above pilot on all three       |
 # | average  |  1340  |    15   | contrast         | at least the best seed                                           |
 # | judge    |  1355  |    60   | average          | choice.txt                                                       |
-# | hard     |  1420  |   200   | judge            | mined negatives: questions + .01, if dev does not fall           |
+# | last     |  1420  |   200   | judge            | mined negatives: questions + .01; and a run without labels       |
 # | end      |  1620  |         |                  | 150 seconds for the last fetch                                   |
 # The numbers are estimates from 2.05 million tokens a second of pre-training and 0.22 seconds a step of batch 2,048.
 set -euo pipefail
@@ -29,14 +29,14 @@ plan() {
     stages pilot &
     until [ -e "$work/complete" ]; do sleep 1; done
     stages cut
-    wait
-    for stage in ${PLAN:-retromae contrast average judge mine hard judge}; do stages "$stage"; done
+    for stage in ${PLAN:-retromae contrast average judge mine last judge}; do stages "$stage"; done
     touch "$work/log/ended"
 }
 case $verb in
 start)
     taken "$@"
     [ -z "${LAST:-}" ] || touch "$work/complete"
+    nvidia-cuda-mps-control -d >/dev/null 2>&1 || true # several processes share the GPU
     setsid nohup "$here/lease.sh" plan "$work" >"$work/log/out" 2>&1 </dev/null &
     ;;
 plan) plan ;;
@@ -54,8 +54,8 @@ wait)
     ;;
 fetch)
     count=0
-    for sums in "$work"/out/*.sums; do
-        name=$(basename "$sums" .sums)
+    for name in retromae average hard unlabelled distilled contrast-{42,43,44}; do
+        sums="$work/out/$name.sums"
         [ -e "$work/fetched/$name.sums" ] || [ ! -e "$sums" ] && continue
         files=$(ls "$work/out/$name".*)
         [ $((count + $(wc -w <<<"$files"))) -le 7 ] || break

@@ -2,9 +2,9 @@
 # The third edition, stage by stage; a stage whose result exists is skipped, so a run that broke off goes on.
 #     recipes/builtin/third.sh WORK DATA STAGE…     DATA: corpora/, pairs/, nli/ (text, pairs), sts/, transfer/, retrieval/ (table)
 # At home:            text pairs parts
-# On the GPU:         pilot cut retromae contrast average [mine hard] [distil]
+# On the GPU:         pilot cut retromae contrast average [mine hard | last] [distil]
 # Either:             judge table pack
-# RETRO_SECONDS, STEPS, SEEDS, BATCH, CHUNK, ROWS, PAIRS and LIMIT_MIB make it small; PYTHON names the interpreter.
+# RETRO_SECONDS, CONTRAST_SECONDS, HARD_SECONDS, PILOT_STEPS, STEPS (an eighth of them between evaluations), SEEDS, BATCH, CHUNK, ROWS, PAIRS and LIMIT_MIB make it small; PYTHON names the interpreter.
 set -euo pipefail
 work=$(realpath "$1") data=$(realpath "$2") here=$(realpath "$(dirname "$0")")
 shift 2
@@ -41,11 +41,17 @@ train() { # NAME MODEL RECIPE SEED, then settings
     shift 4
     done_already "$work/$name/model" && return
     cd "$work" && isotrope train --config "$recipe" --model "$model" --output "$work/$name" "${dev[@]}" --seed "$seed" --no-final-table \
-        --max-steps "$steps" --eval-steps "$((steps / 8 + 1))" --batch-size "$batch" --chunk-size "$chunk" "$@" && keep "$name"
+        --eval-steps "$((steps / 8 + 1))" --batch-size "$batch" --chunk-size "$chunk" "$@" && { [[ $name = pilot* ]] || keep "$name"; }
 }
-pilot() { # 400 steps, 90 s: the sources that need no corpora, from the shipped base; what all else is held against
+pilot() { # 400 steps each, at once, while corpora are brought: the sources that need none, from the shipped base
     grep -v "name: spans" "$here/third.yaml" >"$work/pilot.yaml"
-    steps=${PILOT_STEPS:-400} train pilot "$start" "$work/pilot.yaml" 42
+    sed -e '/name: triples/s/share: 3/share: 5/' -e '/name: scored/s/share: 1/share: 3/' "$work/pilot.yaml" >"$work/labels.yaml"
+    local steps=${PILOT_STEPS:-400}
+    train pilot "$start" "$work/pilot.yaml" 42 --max-steps "$steps" >"$work/pilot.log" 2>&1 &
+    train pilot-rate "$start" "$work/pilot.yaml" 42 --max-steps "$steps" --learning-rate 2e-4 >"$work/pilot-rate.log" 2>&1 &
+    train pilot-labels "$start" "$work/labels.yaml" 42 --max-steps "$steps" >"$work/pilot-labels.log" 2>&1 &
+    wait
+    chosen "$start" "$work"/pilot*/model | tee "$work/pilots.txt"
 }
 cut() { done_already "$work/sources/spans.tsv" || "$python" "$here/cut_text.py" "$work" ${PAIRS:-}; } # 90 s, one core
 retromae() { # by the clock: 420 s at about a million tokens a second are four passes
@@ -54,10 +60,11 @@ retromae() { # by the clock: 420 s at about a million tokens a second are four p
         --max-seconds "${RETRO_SECONDS:-420}" --batch-size "${ROWS:-1024}" --max-length 128 --learning-rate 4e-4 --warmup-ratio 0.016 --weight-decay 0.05 \
         --adam-beta2 0.98 --average-decay 0.999 --eval-steps 1000 --logging-steps 100 && keep retromae
 }
-contrast() { # all seeds at once: 0.22 s a step alone, about twice that for three
+contrast() { # by the clock, all seeds at once: 0.22 s a step alone, about twice that for three
     local model="$work/retromae/model" seed
     [ -e "$model" ] || model=$start
-    for seed in $seeds; do train "contrast-$seed" "$model" "$here/third.yaml" "$seed" >"$work/contrast-$seed.log" 2>&1 & done
+    [ -e "$work/contrast.yaml" ] || cp "$here/third.yaml" "$work/contrast.yaml" # what the pilots taught may stand there
+    for seed in $seeds; do train "contrast-$seed" "$model" "$work/contrast.yaml" "$seed" --max-seconds "${CONTRAST_SECONDS:-520}" >"$work/contrast-$seed.log" 2>&1 & done
     wait
     ls -d "$work"/contrast-*/model
 }
@@ -68,8 +75,8 @@ mine() { # 40 s: hard negatives by one seed for another; the margin keeps likely
     done
 }
 hard() { # from the average, a third of the rate
-    sed -e 's#sources/titles.tsv.xz#sources/titles-hard.tsv#' -e 's#sources/questions.tsv.xz#sources/questions-hard.tsv#' "$here/third.yaml" >"$work/hard.yaml"
-    steps=$((steps / 3 + 1)) train hard "$work/average/model" "$work/hard.yaml" 42 --learning-rate 3e-5
+    sed -e 's#sources/titles.tsv.xz#sources/titles-hard.tsv#' -e 's#sources/questions.tsv.xz#sources/questions-hard.tsv#' "$work/contrast.yaml" >"$work/hard.yaml"
+    steps=400 train hard "$work/average/model" "$work/hard.yaml" 42 --learning-rate 3e-5 --max-seconds "${HARD_SECONDS:-120}"
 }
 average() { # θ = mean over the seeds
     done_already "$work/average/model" && return
@@ -80,13 +87,22 @@ distil() { # TEACHER: a larger encoder of our own, trained by the same stages (S
     isotrope train distil "$work/passages.txt" --model "$work/average/model" --teacher "${TEACHER:?a larger encoder}" --queue 65536 --output "$work/distilled" "${dev[@]}" \
         --no-final-table --max-seconds "${DISTIL_SECONDS:-300}" --batch-size "$batch" --max-length 128 --learning-rate 3e-4 --eval-steps 200 && keep distilled
 }
-judge() { # what choices are made by, and nothing that is reported: clean development pairs, held-out retrieval
+unlabelled() { # what no label and no pair taught: spans of the corpora, and vascl on single sentences
+    batch=$((batch / 2)) train unlabelled "$work/retromae/model" "$here/unlabelled.yaml" 42 --max-seconds "${HARD_SECONDS:-120}"
+}
+last() { # both at once
+    hard >"$work/hard.log" 2>&1 &
+    unlabelled >"$work/unlabelled.log" 2>&1 &
+    wait
+}
+chosen() { # MODEL…: what choices are made by, and nothing that is reported: clean development pairs, held-out retrieval
     local model
-    for model in "$start" $(ls -d "$work"/{pilot,retromae,contrast-*,average,hard,distilled}/model 2>/dev/null); do
+    for model in "$@"; do
         echo "== $model"
         "$python" "$here/choice.py" choose "$model" "$work/dev.tsv" "$work/held"
-    done | tee "$work/choice.txt"
+    done
 }
+judge() { chosen "$start" $(ls -d "$work"/{retromae,contrast-*,average,hard,unlabelled,distilled}/model 2>/dev/null) | tee "$work/choice.txt"; }
 table() { "$python" "$here/choice.py" goals "${MODEL:-$work/average/model}" "$data"; } # once, of the chosen encoder
 pack() {
     "$python" "$here/weights.py" pack "$work/builtin" "${MODEL:-$work/average/model}"
