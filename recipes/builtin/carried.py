@@ -13,9 +13,11 @@ from __future__ import annotations
 import hashlib
 import io
 import lzma
+import os
 import shutil
 import sys
 import tarfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import torch
@@ -54,7 +56,9 @@ def _pieces(path: Path, limit: int) -> list[tuple[str, bytes]]:
         start = stop
     stem = path.name.removesuffix(".txt.xz")
     names = [f"{stem}.txt.xz"] if len(pieces) == 1 else [f"{stem}.{k}.txt.xz" for k in range(1, len(pieces) + 1)]
-    return [(name, lzma.compress(piece.encode(), preset=9)) for name, piece in zip(names, pieces, strict=True)]
+    with ThreadPoolExecutor(os.cpu_count()) as pool:  # lzma works without the interpreter's lock
+        packed = list(pool.map(lambda piece: lzma.compress(piece.encode(), preset=9), pieces))
+    return list(zip(names, packed, strict=True))
 
 
 def take(work: Path, *found: str) -> None:

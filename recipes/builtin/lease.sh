@@ -12,8 +12,8 @@
 # | retromae |   330  |   420   | cut              | restored perplexity below 60; 400 to 500 million tokens          |
 # | contrast |   770  |   560   | retromae         | three seeds at once, 1,200 steps: above pilot on all three       |
 # | average  |  1340  |    15   | contrast         | at least the best seed                                           |
-# | judge    |  1355  |    60   | average          | choice.txt                                                       |
-# | last     |  1420  |   200   | judge            | mined negatives: questions + .01; and a run without labels       |
+# | judge    |  1355  |    60   | average          | choice.txt, next to mine and last                                |
+# | last     |  1420  |   200   | mine             | mined negatives: questions + .01; and a run without labels       |
 # | end      |  1620  |         |                  | 150 seconds for the last fetch                                   |
 # The numbers are estimates from 2.05 million tokens a second of pre-training and 0.22 seconds a step of batch 2,048.
 set -euo pipefail
@@ -25,18 +25,27 @@ export PYTHON=${PYTHON:-python3} PYTHONPATH="$here/../../src" XDG_CACHE_HOME="$w
 
 taken() { "$PYTHON" "$here/carried.py" take "$work" "$@"; }
 stages() { "$here/third.sh" "$work" "$work/data" "$@" >>"$work/log/$1.log" 2>&1 && echo "$(date +%T) $1 done" >>"$work/log/plan" || echo "$(date +%T) $1 FAILED" >>"$work/log/plan"; }
+shared() { # several processes share the GPU, where the driver's service for it works
+    nvidia-cuda-mps-control -d >/dev/null 2>&1 || return 0
+    timeout 60 "$PYTHON" -c 'import torch; torch.ones(2, device="cuda").sum().item()' 2>/dev/null && echo "shared by MPS" && return
+    echo quit | nvidia-cuda-mps-control >/dev/null 2>&1 || true
+}
 plan() {
     stages pilot &
     until [ -e "$work/complete" ]; do sleep 1; done
     stages cut
-    for stage in ${PLAN:-retromae contrast average judge mine last judge}; do stages "$stage"; done
+    for stage in ${PLAN:-retromae contrast average}; do stages "$stage"; done
+    stages judge &
+    for stage in ${THEN:-mine last}; do stages "$stage"; done
+    wait
+    stages judge
     touch "$work/log/ended"
 }
 case $verb in
 start)
     taken "$@"
     [ -z "${LAST:-}" ] || touch "$work/complete"
-    nvidia-cuda-mps-control -d >/dev/null 2>&1 || true # several processes share the GPU
+    shared
     setsid nohup "$here/lease.sh" plan "$work" >"$work/log/out" 2>&1 </dev/null &
     ;;
 plan) plan ;;

@@ -96,10 +96,12 @@ last() { # both at once
     wait
 }
 chosen() { # MODEL…: what choices are made by, and nothing that is reported: clean development pairs, held-out retrieval
-    local model
+    local model name
+    mkdir -p "$work/choice"
     for model in "$@"; do
-        echo "== $model"
-        "$python" "$here/choice.py" choose "$model" "$work/dev.tsv" "$work/held"
+        name=$(basename "${model%/model}")
+        [ -s "$work/choice/$name" ] || "$python" "$here/choice.py" choose "$model" "$work/dev.tsv" "$work/held" >"$work/choice/.$name" && mv -f "$work/choice/.$name" "$work/choice/$name" 2>/dev/null || true
+        echo "== $name" && cat "$work/choice/$name"
     done
 }
 judge() { chosen "$start" $(ls -d "$work"/{retromae,contrast-*,average,hard,unlabelled,distilled}/model 2>/dev/null) | tee "$work/choice.txt"; }
