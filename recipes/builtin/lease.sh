@@ -5,17 +5,16 @@
 #     lease.sh wait WORK SECONDS     keep the machine, print what the plan says, end early when a new model is there
 #     lease.sh fetch WORK OUT        copy what was not fetched yet, at most 7 files, and the log
 #
-# | stage    | begins | seconds | waits for        | what it should give                                              |
-# | start    |     0  |   120   | the machine      |                                                                  |
-# | pilot    |   130  |   150   | part 1           | three settings; what they teach goes into WORK/contrast.yaml     |
-# | cut      |   130  |   150   | the last part    | next to pilot, on the CPU                                        |
-# | retromae |   330  |   420   | cut              | restored perplexity below 60; 400 to 500 million tokens          |
-# | contrast |   770  |   560   | retromae         | three seeds at once, 1,200 steps: above pilot on all three       |
-# | average  |  1340  |    15   | contrast         | at least the best seed                                           |
-# | judge    |  1355  |    60   | average          | choice.txt, next to mine and last                                |
-# | last     |  1420  |   200   | mine             | mined negatives: questions + .01; and a run without labels       |
-# | end      |  1620  |         |                  | 150 seconds for the last fetch                                   |
-# The numbers are estimates from 2.05 million tokens a second of pre-training and 0.22 seconds a step of batch 2,048.
+# | stage    | began | seconds | waits for     | what it gave                                                        |
+# | start    |     0 |    40   | the machine   |                                                                     |
+# | pilot    |    48 |   348   | part 1        | three settings; what they taught stands in third.yaml               |
+# | cut      |    95 |    41   | the last part | 2 million passages, next to pilot, on the CPU                       |
+# | retromae |   136 |   474   | cut           | restored perplexity 22.5; 114 s of it are tokens and evaluations    |
+# | contrast |   610 |   829   | retromae      | three seeds at once, 1,850 to 1,880 steps                           |
+# | average  |  1440 |    23   | contrast      | at least the best seed                                              |
+# | mine     |  1463 |    65   | average       | next to judge                                                       |
+# | last     |  1528 |   120   | mine          | mined negatives: questions + 0.6; and a run without labels          |
+# | end      |  1684 |         |               |                                                                     |
 set -euo pipefail
 verb=$1 work=$2 here=$(realpath "$(dirname "$0")")
 shift 2

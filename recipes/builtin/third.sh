@@ -44,27 +44,27 @@ train() { # NAME MODEL RECIPE SEED, then settings
         --eval-steps "$((steps / 8 + 1))" --batch-size "$batch" --chunk-size "$chunk" "$@" && { [[ $name = pilot* ]] || keep "$name"; }
 }
 pilot() { # 400 steps each, at once, while corpora are brought: the sources that need none, from the shipped base
-    grep -v "name: spans" "$here/third.yaml" >"$work/pilot.yaml"
-    sed -e '/name: triples/s/share: 3/share: 5/' -e '/name: scored/s/share: 1/share: 3/' "$work/pilot.yaml" >"$work/labels.yaml"
+    grep -v "name: spans" "$here/third.yaml" >"$work/labels.yaml"
+    sed -e '/name: triples/s/share: 4/share: 3/' -e '/name: scored/s/share: 2/share: 1/' "$work/labels.yaml" >"$work/pilot.yaml"
     local steps=${PILOT_STEPS:-400}
-    train pilot "$start" "$work/pilot.yaml" 42 --max-steps "$steps" >"$work/pilot.log" 2>&1 &
+    train pilot "$start" "$work/pilot.yaml" 42 --max-steps "$steps" --learning-rate 1e-4 >"$work/pilot.log" 2>&1 &
     train pilot-rate "$start" "$work/pilot.yaml" 42 --max-steps "$steps" --learning-rate 2e-4 >"$work/pilot-rate.log" 2>&1 &
-    train pilot-labels "$start" "$work/labels.yaml" 42 --max-steps "$steps" >"$work/pilot-labels.log" 2>&1 &
+    train pilot-labels "$start" "$work/labels.yaml" 42 --max-steps "$steps" --learning-rate 1e-4 >"$work/pilot-labels.log" 2>&1 &
     wait
     chosen "$start" "$work"/pilot*/model | tee "$work/pilots.txt"
 }
 cut() { done_already "$work/sources/spans.tsv" || "$python" "$here/cut_text.py" "$work" ${PAIRS:-}; } # 90 s, one core
-retromae() { # by the clock: 420 s at about a million tokens a second are four passes
+retromae() { # by the clock: 360 s are 3,300 steps, 1.7 passes
     done_already "$work/retromae/model" && return
     isotrope train retromae "$work/passages.txt" --model "$start" --pooling mean --output "$work/retromae" "${dev[@]}" --no-final-table \
-        --max-seconds "${RETRO_SECONDS:-420}" --batch-size "${ROWS:-1024}" --max-length 128 --learning-rate 4e-4 --warmup-ratio 0.016 --weight-decay 0.05 \
+        --max-seconds "${RETRO_SECONDS:-360}" --batch-size "${ROWS:-1024}" --max-length 128 --learning-rate 4e-4 --warmup-ratio 0.016 --weight-decay 0.05 \
         --adam-beta2 0.98 --average-decay 0.999 --eval-steps 1000 --logging-steps 100 && keep retromae
 }
-contrast() { # by the clock, all seeds at once: 0.22 s a step alone, about twice that for three
+contrast() { # by the clock, all seeds at once: 0.4 s a step
     local model="$work/retromae/model" seed
     [ -e "$model" ] || model=$start
     [ -e "$work/contrast.yaml" ] || cp "$here/third.yaml" "$work/contrast.yaml" # what the pilots taught may stand there
-    for seed in $seeds; do train "contrast-$seed" "$model" "$work/contrast.yaml" "$seed" --max-seconds "${CONTRAST_SECONDS:-520}" >"$work/contrast-$seed.log" 2>&1 & done
+    for seed in $seeds; do train "contrast-$seed" "$model" "$work/contrast.yaml" "$seed" --max-seconds "${CONTRAST_SECONDS:-740}" >"$work/contrast-$seed.log" 2>&1 & done
     wait
     ls -d "$work"/contrast-*/model
 }
@@ -76,7 +76,7 @@ mine() { # 40 s: hard negatives by one seed for another; the margin keeps likely
 }
 hard() { # from the average, a third of the rate
     sed -e 's#sources/titles.tsv.xz#sources/titles-hard.tsv#' -e 's#sources/questions.tsv.xz#sources/questions-hard.tsv#' "$work/contrast.yaml" >"$work/hard.yaml"
-    steps=400 train hard "$work/average/model" "$work/hard.yaml" 42 --learning-rate 3e-5 --max-seconds "${HARD_SECONDS:-120}"
+    steps=400 train hard "$work/average/model" "$work/hard.yaml" 42 --learning-rate 3e-5 --max-seconds "${HARD_SECONDS:-90}"
 }
 average() { # θ = mean over the seeds
     done_already "$work/average/model" && return
@@ -88,7 +88,7 @@ distil() { # TEACHER: a larger encoder of our own, trained by the same stages (S
         --no-final-table --max-seconds "${DISTIL_SECONDS:-300}" --batch-size "$batch" --max-length 128 --learning-rate 3e-4 --eval-steps 200 && keep distilled
 }
 unlabelled() { # what no label and no pair taught: spans of the corpora, and vascl on single sentences
-    batch=$((batch / 2)) train unlabelled "$work/retromae/model" "$here/unlabelled.yaml" 42 --max-seconds "${HARD_SECONDS:-120}"
+    batch=$((batch / 2)) train unlabelled "$work/retromae/model" "$here/unlabelled.yaml" 42 --max-seconds "${HARD_SECONDS:-90}"
 }
 last() { # both at once
     hard >"$work/hard.log" 2>&1 &
