@@ -363,8 +363,8 @@ def encode(
 
 def index(
     model: Encoder | Place,
-    text: Place | Sequence[Place],
-    output: Place,
+    text: Place | Sequence[Place] = (),
+    output: Place | None = None,
     *,
     columns: Sequence[str] | None = None,
     keep: Sequence[str] | None = None,
@@ -385,6 +385,8 @@ def index(
     is new, ``add`` adds rows (one whose ``id_column`` is known replaces it), ``delete`` takes out the rows of a filter
     such as "year < 2000", and then ``text`` may be empty.
     """
+    if output is None:
+        raise InputError("index needs a place to write to: a folder, milvus:FILE or http://HOST:PORT.", "output")
     files = [text] if isinstance(text, str | os.PathLike) else list(text)
     for file in files:
         check_file(file)
@@ -408,7 +410,7 @@ def index(
 def open_index(place: Place, encoder: Encoder | None = None, *, stale: bool = False) -> SearchIndex:
     """Open an index for many queries; the model is loaded at the first one that needs it.
 
-    ``encoder``: the model that made it, where it is in memory already. ``stale``: open it although its text has changed.
+    ``encoder``: the model that made it, where it is in memory already. ``stale``: open it although its text changed.
     """
     from isotrope.search.opened_index import open_index as opened
 

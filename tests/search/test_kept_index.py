@@ -65,7 +65,12 @@ def test_only_new_lines_are_encoded_and_each_model_keeps_its_own_index(
 def test_a_damaged_index_is_made_again(tiny: Path, sentences: Path) -> None:
     encoder = isotrope.load(tiny)
     kept_index(encoder, sentences)
-    for name, content in (("rows.arrow", b"not Arrow"), ("vectors.npy", b""), ("index.json", b"{"), ("words.json", b"")):
+    for name, content in (
+        ("rows.arrow", b"not Arrow"),
+        ("vectors.npy", b""),
+        ("index.json", b"{"),
+        ("words.json", b""),
+    ):
         (file,) = sentences.with_name("sentences.txt.isotrope").rglob(name)
         file.write_bytes(content)
         assert len(kept_index(encoder, sentences)) == 400

@@ -21,17 +21,19 @@ SHOWN = 240  # characters of a long text that are shown: those with the most wor
 @app.command(cls=Command)
 def index(
     model: Model,
+    output: Annotated[
+        str, typer.Option(help="A folder, milvus:FILE (Milvus Lite) or http://HOST:PORT (a Milvus server).")
+    ],
     text: Annotated[
         list[Path] | None, typer.Argument(help="Files of text: .txt, .tsv, .csv, .jsonl or .parquet.")
     ] = None,
-    output: Annotated[
-        str, typer.Option(help="A folder, milvus:FILE (Milvus Lite) or http://HOST:PORT (a Milvus server).")
-    ] = ...,  # type: ignore[assignment]
     columns: Annotated[str | None, typer.Option(help="Columns of the text, joined by commas.")] = None,
     keep: Annotated[
         str | None, typer.Option(help="Columns to keep for filters and hits, joined by commas; default: all others.")
     ] = None,
-    id_column: Annotated[str | None, typer.Option(help="The column that names a row; a row that is added replaces it.")] = None,
+    id_column: Annotated[
+        str | None, typer.Option(help="The column that names a row; a row that is added replaces it.")
+    ] = None,
     precision: Annotated[str, typer.Option(help="float32, int8 or binary; the latter two are re-scored.")] = "float32",
     dimensions: Annotated[int | None, typer.Option(help="Leading dimensions to keep; default: all of them.")] = None,
     update: Annotated[
@@ -68,7 +70,9 @@ def search(
     encoder: Annotated[str, typer.Argument(metavar="PLACE", help="An index; or a model, and then a file of text.")],
     words: Annotated[list[str], typer.Argument(metavar="QUERY...", help="What to look for.")],
     top: Annotated[int, typer.Option(help="How many are shown.")] = 10,
-    mode: Annotated[str, typer.Option(help="hybrid (vectors and words), dense (vectors) or lexical (words).")] = "hybrid",
+    mode: Annotated[
+        str, typer.Option(help="hybrid (vectors and words), dense (vectors) or lexical (words).")
+    ] = "hybrid",
     where: Annotated[str | None, typer.Option(help='A filter on kept columns, such as "year > 2020".')] = None,
     columns: Columns = None,
     truncate_dim: TruncateDim = None,
@@ -110,7 +114,7 @@ def _print_hits(hits: list[Hit]) -> None:
         show("Nothing was found.")
         return
     here = console()
-    names = [name for name in hits[0].columns]
+    names = list(hits[0].columns)
     several, named = len({hit.file for hit in hits}) > 1, any(hit.id is not None for hit in hits)
     head = ["score", *(["file"] if several else []), "line", *(["id"] if named else []), "text", *names]
     table = Table(*map(visible, head))

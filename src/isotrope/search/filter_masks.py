@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from isotrope.search.row_filter import Filter, Joined, ColumnTest
+from isotrope.search.row_filter import ColumnTest, Filter, Joined
 
 Mask = npt.NDArray[np.bool_]
 COMPARED = {

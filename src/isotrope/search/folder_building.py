@@ -10,123 +10,40 @@ from __future__ import annotations
 
 import itertools
 import json
-import shutil
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from isotrope.encoders.precision import SCALAR, quantize
 from isotrope.errors import InputError
-from isotrope.files import digest, names_in, write_json, written_file, written_folder
-from isotrope.locks import FolderLock
+from isotrope.files import names_in, write_json
 from isotrope.progress import bar, say
 from isotrope.search.column_kinds import agreed
 from isotrope.search.filter_masks import Mask
-from isotrope.search.folder_engine import BLOCKS, CODES, DELETED, RANGES, WORDS, FolderEngine
+from isotrope.search.folder_costs import measure
+from isotrope.search.folder_engine import BLOCKS, DELETED, FolderEngine
+from isotrope.search.folder_parts import complete
+from isotrope.search.folder_upkeep import check_free, sweep, working_in
 from isotrope.search.index_manifest import Manifest, read_manifest, write_manifest
 from isotrope.search.index_place import BUILDING, MANIFEST
-from isotrope.search.index_report import Cost
-from isotrope.search.index_rows import IndexRow, Scanned
+from isotrope.search.index_request import Changed, Wanted, check_change
+from isotrope.search.index_rows import IndexRow
 from isotrope.search.known_vectors import KnownVectors
-from isotrope.search.recall_probe import TOP, Probes, probe_texts
+from isotrope.search.recall_probe import Probes, probe_texts
 from isotrope.search.row_blocks import ROWS, BlockedRows, RowBlock, write_block
 from isotrope.search.row_filter import read_filter
-from isotrope.search.vector_maker import VectorMaker
-from isotrope.search.word_index import write_words
 
 Floats = npt.NDArray[np.float32]
-OURS = (MANIFEST, BUILDING, BLOCKS, WORDS, CODES, RANGES, DELETED)
-
-
-@dataclass(frozen=True)
-class Wanted:
-    """What is to be in the index. ``action``: new, update (exactly these rows) or add (these rows too)."""
-
-    maker: VectorMaker
-    scanned: Scanned
-    precision: str = "float32"
-    action: str = "new"
-
-    def name(self, generation: int) -> str:
-        """The same for the same request over the same index."""
-        facts = {
-            "action": self.action,
-            "model": self.maker.facts.fingerprint,
-            "dimension": self.maker.dimension,
-            "precision": self.precision,
-            "reading": asdict(self.scanned.reading),
-            "sources": [(source.path, source.digest) for source in self.scanned.sources],
-            "over": generation,
-        }
-        return digest(json.dumps(facts, sort_keys=True))
-
-
-@dataclass
-class Changed:
-    """What a build or a deletion did."""
-
-    manifest: Manifest
-    encoded: int = 0
-    reused: int = 0
-    replaced: int = 0
-    deleted: int = 0
-    costs: tuple[Cost, ...] = ()
 
 
 def build_folder(folder: Path, wanted: Wanted, discard: bool = False) -> Changed:
     """Build, update or add to an index. ``discard``: begin again where another request was left half-done."""
     check_free(folder)
-    with _working_in(folder):
+    with working_in(folder):
         old = read_manifest(folder) if (folder / MANIFEST).is_file() else None
         check_change(str(folder), old, wanted)
         return _Build(folder, wanted, old, discard).run()
-
-
-def check_free(folder: Path) -> None:
-    """Refuse a place that holds something else."""
-    if folder.exists() and not folder.is_dir():
-        raise InputError(f"{folder}: a file stands where the index should be; choose another output.", "output")
-    for name in sorted(names_in(folder)):
-        if name.split("-")[0].split(".npy")[0] not in OURS:
-            raise InputError(f"{folder}: the folder holds something else ({name}); choose a new folder.", "output")
-
-
-def check_change(where: str, old: Manifest | None, wanted: Wanted) -> None:
-    """Refuse what does not fit the index that is there."""
-    if old is None:
-        if wanted.action != "new":
-            raise InputError(f"{where}: no index is here to {wanted.action}; leave {wanted.action} out to build one.")
-        return
-    old.check_model(wanted.maker.facts.fingerprint, where)
-    if (old.dimension, old.precision) != (wanted.maker.dimension, wanted.precision):
-        raise InputError(
-            f"{where}: the index keeps {old.dimension} dimensions in {old.precision}; it takes no others "
-            f"({wanted.maker.dimension} in {wanted.precision} were asked for). Choose another output."
-        )
-    if wanted.action == "new" and not _same_text(old, wanted.scanned):
-        raise InputError(
-            f"{where}: an index of other text is here already; with update it becomes one of this text, with add these "
-            "rows come to those that are there; or choose another output.",
-            "update",
-        )
-    if wanted.action == "add" and old.reading.id_column != wanted.scanned.reading.id_column:
-        raise InputError(
-            f"{where}: rows of the index are named by {old.reading.id_column or 'no column'}; add rows with the same "
-            "id_column.",
-            "id_column",
-        )
-
-
-def _same_text(old: Manifest, scanned: Scanned) -> bool:
-    known = [(source.digest, source.rows) for source in old.sources]
-    given = [(source.digest, source.rows) for source in scanned.sources]
-    return (known, old.reading) == (given, scanned.reading) and not old.parts.get(DELETED)
 
 
 class _Build:
@@ -135,7 +52,7 @@ class _Build:
         self.before = None if old is None else FolderEngine(folder, old)
         self.generation = 0 if old is None else int(old.parts.get("generation", 0))
         kept = wanted.action == "add" and old is not None
-        self.base: list[tuple[str, int]] = [tuple(pair) for pair in old.parts[BLOCKS]] if kept and old else []  # type: ignore[misc]
+        self.base: list[tuple[str, int]] = [tuple(pair) for pair in old.parts[BLOCKS]] if kept and old else []
         self.base_rows = sum(rows for _, rows in self.base)
         self.base_sources = old.sources if kept and old is not None else ()
         scanned = wanted.scanned
@@ -182,7 +99,7 @@ class _Build:
 
     def _blocks(self) -> list[tuple[str, int]]:
         """The whole blocks of this build, in order."""
-        found = []
+        found: list[tuple[str, int]] = []
         for number in itertools.count(self.first):
             folder = self.folder / BLOCKS / _named(number)
             if not folder.is_dir():
@@ -207,7 +124,9 @@ class _Build:
                     f"stopped after {start:,} of {len(scanned):,} rows; the same command goes on from here"
                 ) from stop
         if start != len(scanned):
-            raise InputError(f"{scanned.sources[0].path}: the text changed while it was indexed; run the command again.")
+            raise InputError(
+                f"{scanned.sources[0].path}: the text changed while it was indexed; run the command again."
+            )
         del maker
 
     def _write(
@@ -286,7 +205,7 @@ class _Build:
 
 def delete_rows(folder: Path, where: str) -> Changed:
     """Take out the rows that pass a filter; their vectors go with the next update."""
-    with _working_in(folder):
+    with working_in(folder):
         manifest = read_manifest(folder)
         engine = FolderEngine(folder, manifest)
         found = engine.allowed(read_filter(where, manifest.kinds))
@@ -301,116 +220,5 @@ def delete_rows(folder: Path, where: str) -> Changed:
         return Changed(made, deleted=int(found.sum()))
 
 
-def complete(folder: Path, manifest: Manifest, deleted: Mask | None) -> Manifest:
-    """Write the parts that stand on all rows: which are deleted, the words, the codes."""
-    parts: dict[str, Any] = {
-        name: value for name, value in manifest.parts.items() if name not in (DELETED, WORDS, CODES, RANGES)
-    }
-    end = f"-{parts['generation']}"
-    if deleted is not None and deleted.any():
-        parts[DELETED] = f"{DELETED}{end}.npy"
-        with written_file(folder / parts[DELETED]) as temporary, open(temporary, "wb") as target:
-            np.save(target, deleted)
-    engine = FolderEngine(folder, manifest.changed(parts=parts))
-    live = engine.live
-    texts = (text for text, kept in zip(_texts(engine), live, strict=True) if kept)
-    parts[WORDS] = f"{WORDS}{end}"
-    with bar("indexing words", None), written_folder(folder / parts[WORDS]) as place:
-        write_words(place, texts)
-    if manifest.precision != "float32":
-        parts.update(_write_codes(folder, engine, end))
-    return manifest.changed(parts=parts, rows=int(live.sum()))
-
-
-def _texts(engine: FolderEngine) -> Iterator[str]:
-    for block in engine.rows.blocks:
-        yield from block.table.column("text").to_pylist()
-
-
-def _write_codes(folder: Path, engine: FolderEngine, end: str) -> dict[str, str]:
-    """One file of codes, block by block; int8 takes the ranges of all rows."""
-    parts, precision = {CODES: f"{CODES}{end}.npy"}, engine.manifest.precision
-    ranges = None
-    if precision in SCALAR:
-        lows = [block.vectors.min(axis=0) for block in engine.rows.blocks]
-        highs = [block.vectors.max(axis=0) for block in engine.rows.blocks]
-        ranges = np.stack([np.min(lows, axis=0), np.max(highs, axis=0)]).astype(np.float32)
-        parts[RANGES] = f"{RANGES}{end}.npy"
-        with written_file(folder / parts[RANGES]) as temporary, open(temporary, "wb") as target:
-            np.save(target, ranges)
-    first = quantize(np.asarray(engine.rows.blocks[0].vectors[:1]), precision, ranges)
-    with written_file(folder / parts[CODES]) as temporary:
-        shape = (len(engine.rows), first.shape[1])
-        codes = np.lib.format.open_memmap(temporary, mode="w+", dtype=first.dtype, shape=shape)
-        start = 0
-        for block in engine.rows.blocks:
-            codes[start : start + len(block)] = quantize(np.asarray(block.vectors), precision, ranges)
-            start += len(block)
-        codes.flush()
-        del codes
-    return parts
-
-
-def measure(engine: FolderEngine, probes: Probes, maker: VectorMaker) -> Iterator[Cost]:
-    """Recall and time of each way to search this index, against exact float32 in all dimensions."""
-    gathered = [found for block in engine.rows.blocks if (found := block.probe()) is not None]
-    exact, queries = probes.exact(gathered), maker.kept(probes.vectors)
-    width, allowed = engine.manifest.dimension, engine.live
-    label = f"float32, {width} of {maker.facts.width} dimensions" if maker.is_cut else "float32, exact"
-
-    def cost(name: str, size: int, search: Any) -> Cost:
-        begun = time.perf_counter()
-        found = search()
-        spent = 1000 * (time.perf_counter() - begun) / len(queries)
-        return Cost(name, size, probes.recall(exact, found), spent)
-
-    yield cost(label, 4 * width, lambda: [_first(one) for one in engine.exact(queries, TOP + 1, allowed)])
-    codes = engine.codes
-    if codes is not None:
-        size, precision = int(codes.codes[0].nbytes), engine.manifest.precision
-        top = min(TOP + 1, len(codes))
-        yield cost(precision, size, lambda: codes.search(queries, top, rescore=1)[0].tolist())
-        yield cost(
-            f"{precision}, re-scored", size, lambda: codes.search(queries, top, vectors=engine.rows)[0].tolist()
-        )
-
-
-def _first(ranking: list[tuple[int, float]]) -> list[int]:
-    return [row for row, _ in ranking]
-
-
-def sweep(folder: Path, manifest: Manifest) -> None:
-    """Remove the parts that the manifest does not name; who reads them goes on reading."""
-    named = {str(value) for value in manifest.parts.values() if isinstance(value, str)}
-    for name in names_in(folder) - named - {MANIFEST, BUILDING, BLOCKS}:
-        if name.split("-")[0] in OURS:
-            _remove(folder / name)
-    blocks = {name for name, _ in manifest.parts[BLOCKS]}
-    for name in names_in(folder / BLOCKS) - blocks:
-        _remove(folder / BLOCKS / name)
-
-
-def _remove(place: Path) -> None:
-    if place.is_dir():
-        shutil.rmtree(place, ignore_errors=True)
-    else:
-        place.unlink(missing_ok=True)
-
-
 def _named(number: int) -> str:
     return f"{number:07d}"
-
-
-@contextmanager
-def _working_in(folder: Path) -> Iterator[None]:
-    """One process at a time; a folder in which nothing was begun goes again."""
-    made = not folder.exists()
-    folder.mkdir(parents=True, exist_ok=True)
-    lock = FolderLock(folder)
-    lock.take()
-    try:
-        yield
-    finally:
-        lock.release()
-        if made and not names_in(folder):
-            shutil.rmtree(folder, ignore_errors=True)

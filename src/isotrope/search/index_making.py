@@ -12,10 +12,12 @@ from isotrope.encoders.cut_texts import CutTexts, counting_cut
 from isotrope.encoders.precision import check_precision
 from isotrope.errors import InputError
 from isotrope.progress import say
-from isotrope.search.folder_building import Changed, Wanted, build_folder, check_free, delete_rows
+from isotrope.search.folder_building import build_folder, delete_rows
+from isotrope.search.folder_upkeep import check_free
 from isotrope.search.index_manifest import read_manifest
 from isotrope.search.index_place import IndexPlace, parse_place
 from isotrope.search.index_report import Indexed, peak_memory
+from isotrope.search.index_request import Changed, Wanted
 from isotrope.search.index_rows import Reading, scan
 
 if TYPE_CHECKING:
@@ -43,7 +45,9 @@ def make_index(
     place = parse_place(output)
     check_precision(precision)
     if place.engine != "folder" and precision != "float32":
-        raise InputError(f"{place}: Milvus keeps float32 vectors here; precision {precision} is for a folder.", "precision")
+        raise InputError(
+            f"{place}: Milvus keeps float32 vectors here; precision {precision} is for a folder.", "precision"
+        )
     if update and add:
         raise InputError("update and add exclude each other: update leaves only the given rows.", "update")
     changed, cut, empty = None, CutTexts(), 0
@@ -125,4 +129,6 @@ def _size(place: IndexPlace) -> int | None:
     if place.target.startswith(("http://", "https://")):
         return None
     root = Path(place.target)
-    return sum(file.stat().st_size for file in root.rglob("*") if file.is_file()) if root.is_dir() else root.stat().st_size
+    return (
+        sum(file.stat().st_size for file in root.rglob("*") if file.is_file()) if root.is_dir() else root.stat().st_size
+    )

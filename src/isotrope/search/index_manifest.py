@@ -75,7 +75,7 @@ def manifest_of(found: Any, where: str) -> Manifest:
             raise InputError(
                 f"{where}: the index has format {found['format']}, and this version reads {FORMAT}; build it again."
             )
-        reading = {
+        reading: dict[str, Any] = {
             name: tuple(value) if isinstance(value, list) else value for name, value in found["reading"].items()
         }
         return Manifest(

@@ -1,8 +1,8 @@
 """Where an index is: a folder, a file of Milvus Lite, or a Milvus server.
 
-    runs/index                          a folder: exact, memory-mapped
-    milvus:docs.db[#collection]         Milvus Lite
-    http://host:19530[#collection]      a Milvus server or cluster
+runs/index                          a folder: exact, memory-mapped
+milvus:docs.db[#collection]         Milvus Lite
+http://host:19530[#collection]      a Milvus server or cluster
 """
 
 from __future__ import annotations

@@ -18,10 +18,11 @@ from isotrope.data.tables import check_file
 from isotrope.errors import InputError
 from isotrope.files import cache_folder, digest
 from isotrope.locks import wait_until_free
-from isotrope.search.folder_building import Wanted, build_folder
+from isotrope.search.folder_building import build_folder
 from isotrope.search.folder_engine import FolderEngine
 from isotrope.search.index_manifest import Manifest, read_manifest
 from isotrope.search.index_place import MANIFEST
+from isotrope.search.index_request import Wanted
 from isotrope.search.index_rows import Reading, Scanned, scan
 from isotrope.search.opened_index import SearchIndex
 from isotrope.search.vector_maker import VectorMaker
@@ -44,8 +45,11 @@ def kept_index(
     scanned: Scanned | None = None
     for folder in _places(source, name):
         found = _whole(folder)
-        if found is None or found.reading != reading or found.sources[0].path != str(source.resolve()) or any(
-            one.changed() for one in found.sources
+        if (
+            found is None
+            or found.reading != reading
+            or found.sources[0].path != str(source.resolve())
+            or any(one.changed() for one in found.sources)
         ):
             scanned = scanned or scan([source], reading)
             try:

@@ -125,9 +125,7 @@ class SearchIndex:
             lexical = self.engine.lexical([words_of(query) for query in queries], depth, where)
         return [_joined(*pair, mode) for pair in zip(dense, lexical, strict=True)]
 
-    def _hits(
-        self, query: str, found: list[tuple[int, float, float | None, float | None]], top: int
-    ) -> list[Hit]:
+    def _hits(self, query: str, found: list[tuple[int, float, float | None, float | None]], top: int) -> list[Hit]:
         """The first ``top``. Equal texts are given once, unless their rows have ids or columns to tell them apart."""
         words, alone = set(words_of(query)), not self.manifest.kinds and self.manifest.reading.id_column is None
         seen: set[str] = set()
@@ -187,14 +185,10 @@ class SearchIndex:
         return VectorMaker(encoder, self.manifest.model.name, self.manifest.dimension)
 
 
-def _joined(
-    dense: Ranking, lexical: Ranking, mode: str
-) -> list[tuple[int, float, float | None, float | None]]:
+def _joined(dense: Ranking, lexical: Ranking, mode: str) -> list[tuple[int, float, float | None, float | None]]:
     cosines, weights = dict(dense), dict(lexical)
-    if mode == "hybrid":
-        ranked = fuse([[row for row, _ in dense], [row for row, _ in lexical]])
-    else:
-        ranked = dense or lexical
+    both = [[row for row, _ in ranking] for ranking in (dense, lexical)]
+    ranked = fuse(both) if mode == "hybrid" else dense or lexical
     return [(row, score, cosines.get(row), weights.get(row)) for row, score in ranked]
 
 
@@ -212,9 +206,7 @@ def check_query(queries: Sequence[str], top: int, mode: str) -> None:
             raise InputError(f"The query is longer than {LONGEST:,} characters; shorten it.")
 
 
-def open_index(
-    place: str | os.PathLike[str], encoder: Encoder | None = None, *, stale: bool = False
-) -> SearchIndex:
+def open_index(place: str | os.PathLike[str], encoder: Encoder | None = None, *, stale: bool = False) -> SearchIndex:
     """An index by its place. ``encoder`` must be the one that made it; None: it is loaded when it is needed.
 
     An index whose text has changed since is refused, unless ``stale``.

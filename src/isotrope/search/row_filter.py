@@ -154,9 +154,9 @@ class _Reader:
         no = "not " if self.taken("not") else ""
         if self.taken("in"):
             return ColumnTest(column, f"{no}in", self.listed(column))
-        if self.taken("like"):
-            return ColumnTest(column, f"{no}like", (self.pattern(column),))
-        self.refuse(f"after the column '{column}' a test such as > 2020 is expected")
+        if not self.taken("like"):
+            self.refuse(f"after the column '{column}' a test such as > 2020 is expected")
+        return ColumnTest(column, f"{no}like", (self.pattern(column),))
 
     def column(self) -> str:
         if self.place == len(self.tokens):

@@ -41,9 +41,7 @@ def write_words(folder: Path, texts: Iterable[str]) -> None:
     import bm25s
 
     vocabulary: dict[str, int] = {}
-    ids: list[list[int]] = [
-        [vocabulary.setdefault(word, len(vocabulary)) for word in words_of(text)] for text in texts
-    ]
+    ids: list[list[int]] = [[vocabulary.setdefault(word, len(vocabulary)) for word in words_of(text)] for text in texts]
     (folder / FACTS).write_text(json.dumps({"texts": len(ids), "words": len(vocabulary)}), encoding="utf-8")
     if vocabulary:
         model = bm25s.BM25(method="lucene", k1=K1, b=B)
