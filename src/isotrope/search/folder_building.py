@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import itertools
 import json
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -62,6 +63,8 @@ class _Build:
     def run(self) -> Changed:
         old, scanned = self.old, self.wanted.scanned
         if old is not None and self.wanted.action == "new":
+            (self.folder / BUILDING).unlink(missing_ok=True)  # of a process that was killed at its very end
+            sweep(self.folder, old)
             say(f"{self.folder}: the index is whole and of this text; nothing was done.")
             return Changed(old)
         done = self._blocks()
@@ -108,10 +111,10 @@ class _Build:
         raise AssertionError
 
     def _encode(self, start: int, changed: Changed) -> None:
-        scanned, maker = self.wanted.scanned, self.wanted.maker
+        scanned = self.wanted.scanned
         known = KnownVectors(self.before.rows if self.before is not None else None)
-        probes = self._probes()
-        number = self.first + -(-start // ROWS)
+        probes = self.probes
+        number = self.first + len(self._blocks())
         with bar("indexing", len(scanned), start) as advance:
             rows = scanned.rows(start, self.kinds)
             try:
@@ -127,7 +130,6 @@ class _Build:
             raise InputError(
                 f"{scanned.sources[0].path}: the text changed while it was indexed; run the command again."
             )
-        del maker
 
     def _write(
         self,
@@ -149,7 +151,8 @@ class _Build:
         changed.reused += len(texts) - new
         write_block(folder, block, vectors, self.kinds, len(self.base_sources), found)
 
-    def _probes(self) -> Probes | None:
+    @cached_property
+    def probes(self) -> Probes | None:
         """Only where something is lost, and only of a new index: later rows are measured by nobody."""
         maker = self.wanted.maker
         if self.old is not None or (self.wanted.precision == "float32" and not maker.is_cut):
@@ -178,7 +181,7 @@ class _Build:
         deleted = self._replaced(new, changed) if self.base else None
         manifest = self._manifest([*self.base, *new], None)
         manifest = complete(self.folder, manifest, deleted)
-        probes = self._probes()
+        probes = self.probes
         if probes is not None:
             engine = FolderEngine(self.folder, manifest)
             changed.costs = tuple(measure(engine, probes, self.wanted.maker))
