@@ -9,6 +9,7 @@ An update writes the new rows behind the old ones, whose vectors it reuses, and 
 from __future__ import annotations
 
 import itertools
+import json
 import time
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -20,18 +21,18 @@ from isotrope.errors import InputError
 from isotrope.progress import bar, say
 from isotrope.search.column_kinds import agreed
 from isotrope.search.index_manifest import Manifest
-from isotrope.search.index_place import SERVERS, IndexPlace
+from isotrope.search.index_place import IndexPlace
 from isotrope.search.index_report import Cost
 from isotrope.search.index_request import Changed, Wanted, check_change
 from isotrope.search.index_rows import IndexRow
 from isotrope.search.milvus_client import BEGUN, alter, connect, manifest_in, milvus_errors, properties_of
 from isotrope.search.milvus_engine import FIELDS, MilvusEngine, expression
+from isotrope.search.milvus_schema import LONGEST, create_collection, vector_index
 from isotrope.search.recall_probe import TOP, Probes, probe_texts
 from isotrope.search.row_blocks import key_of
-from isotrope.search.row_filter import read_filter
+from isotrope.search.row_filter import ColumnTest, read_filter
 
 ROWS = 1000  # in a batch
-LONGEST = 65_535  # bytes of a text
 Floats = npt.NDArray[np.float32]
 
 
@@ -81,16 +82,15 @@ class _Build:
         self.base_sources = len(old.sources) if self.adds and old is not None else 0
 
     def run(self) -> Changed:
-        import json
-
         if self.old is not None and self.wanted.action == "new":
             say(f"{self.place}: the index is whole and of this text; nothing was done.")
             return Changed(self.old)
         name = self.wanted.name(self.generation)
         begun = json.loads((self.properties or {}).get(BEGUN) or "{}")
         if self.properties is None:
-            self._create(name)
+            create_collection(self.client, self.place, self.wanted.maker.dimension, self.kinds, self.fields)
             begun = {"request": name, "first": 0}
+            alter(self.client, self.place, begun=begun)
         elif begun.get("request") != name:
             if self.old is None:
                 raise InputError(
@@ -110,43 +110,6 @@ class _Build:
         if exact is not None:
             changed.costs = (self._cost(*exact, first),)
         return changed
-
-    def _create(self, name: str) -> None:
-        from pymilvus import DataType, Function, FunctionType
-
-        client = self.client
-        schema = client.create_schema(auto_id=False, enable_dynamic_field=False)
-        schema.add_field("row", DataType.INT64, is_primary=True)
-        schema.add_field("vector", DataType.FLOAT_VECTOR, dim=self.wanted.maker.dimension)
-        schema.add_field("text", DataType.VARCHAR, max_length=LONGEST, enable_analyzer=True)
-        schema.add_field("words", DataType.SPARSE_FLOAT_VECTOR)
-        schema.add_field("line", DataType.INT64)
-        schema.add_field("file", DataType.INT64)
-        schema.add_field("id", DataType.VARCHAR, max_length=LONGEST, nullable=True)
-        for column, field in self.fields.items():
-            kind = self.kinds[column]
-            if kind == "number":
-                schema.add_field(field, DataType.DOUBLE, nullable=True)
-            elif kind == "boolean":
-                schema.add_field(field, DataType.BOOL, nullable=True)
-            else:
-                schema.add_field(field, DataType.VARCHAR, max_length=LONGEST, nullable=True)
-        words = Function(
-            name="bm25",
-            input_field_names=["text"],
-            output_field_names=["words"],
-            function_type=FunctionType.BM25,
-        )
-        schema.add_function(words)
-        indexes = client.prepare_index_params()
-        if self.place.target.startswith(SERVERS):
-            indexes.add_index(field_name="vector", index_type="AUTOINDEX", metric_type="COSINE")
-        else:
-            built = {"M": 16, "efConstruction": 200}
-            indexes.add_index(field_name="vector", index_type="HNSW", metric_type="COSINE", params=built)
-        indexes.add_index(field_name="words", index_type="SPARSE_INVERTED_INDEX", metric_type="BM25")
-        client.create_collection(self.place.collection, schema=schema, index_params=indexes, consistency_level="Strong")
-        alter(client, self.place, begun={"request": name, "first": 0})
 
     def _encode(self, first: int, done: int, changed: Changed) -> tuple[Probes, list[dict[str, Any]]] | None:
         scanned, maker = self.wanted.scanned, self.wanted.maker
@@ -253,8 +216,6 @@ class _Build:
 
     def _replace(self, first: int, before: int) -> int:
         """Delete the older rows whose id a new row has."""
-        from isotrope.search.row_filter import ColumnTest
-
         names = (str(row.id) for row in self.wanted.scanned.rows())
         while some := tuple(itertools.islice(names, ROWS)):
             again = expression(ColumnTest("id", "in", some), {"id": "id"})
@@ -268,7 +229,7 @@ class _Build:
         begun = time.perf_counter()
         found = engine.dense(probes.vectors, TOP + 1, None)
         spent = 1000 * (time.perf_counter() - begun) / len(probes.vectors)
-        kind = "AUTOINDEX" if self.place.target.startswith(SERVERS) else "HNSW"
+        kind = vector_index(self.place)
         recall = probes.recall(exact, [[row for row, _ in ranking] for ranking in found])
         return Cost(f"Milvus, {kind}", 4 * self.wanted.maker.dimension, recall, spent)
 
