@@ -24,10 +24,12 @@ _VERBS = (
     "encode",
     "evaluate",
     "fit_space",
+    "index",
     "leaks",
     "links",
     "load",
     "mine",
+    "open_index",
     "paraphrase",
     "pretrain",
     "train",
@@ -55,11 +57,13 @@ if TYPE_CHECKING:
     from isotrope.api import encode as encode
     from isotrope.api import evaluate as evaluate
     from isotrope.api import fit_space as fit_space
+    from isotrope.api import index as index
     from isotrope.api import leaks as leaks
     from isotrope.api import links as links
     from isotrope.api import load as load
     from isotrope.api import methods as methods
     from isotrope.api import mine as mine
+    from isotrope.api import open_index as open_index
     from isotrope.api import paraphrase as paraphrase
     from isotrope.api import pretrain as pretrain
     from isotrope.api import report as report

@@ -40,8 +40,10 @@ if TYPE_CHECKING:
     from isotrope.machine import Machine
     from isotrope.methods.frame.method import Card
     from isotrope.report.build import Report
-    from isotrope.search.exact import Hit
+    from isotrope.search.hits import Hit
+    from isotrope.search.index_report import Indexed
     from isotrope.search.mining import Mined
+    from isotrope.search.opened_index import SearchIndex
     from isotrope.spaces.space import Space
     from isotrope.training.pretrain_run import Pretrained
     from isotrope.training.run import Run
@@ -359,28 +361,85 @@ def encode(
     return EncodedFile(target, len(vectors), vectors.shape[1], left_out, precision, counted.cut)
 
 
+def index(
+    model: Encoder | Place,
+    text: Place | Sequence[Place] = (),
+    output: Place | None = None,
+    *,
+    columns: Sequence[str] | None = None,
+    keep: Sequence[str] | None = None,
+    id_column: str | None = None,
+    precision: str = "float32",
+    dimensions: int | None = None,
+    update: bool = False,
+    add: bool = False,
+    delete: str | None = None,
+) -> Indexed:
+    """Build an index of text files that ``search`` finds rows in, by vectors and by words.
+
+    ``output``: a folder (exact search, memory-mapped), ``milvus:FILE`` (Milvus Lite) or ``http://HOST:PORT`` (a Milvus
+    server). ``columns`` hold the text (several are joined); the other columns of a table are kept for filters and hits,
+    or those that ``keep`` names. ``precision`` int8 or binary searches by codes and re-scores the best by the float
+    vectors; ``dimensions`` keeps the leading ones; the answer says what either costs. A build that was stopped goes on
+    by the same call. Over an index that is there: ``update`` makes it one of exactly this text and encodes only what
+    is new, ``add`` adds rows (one whose ``id_column`` is known replaces it), ``delete`` takes out the rows of a filter
+    such as "year < 2000", and then ``text`` may be empty.
+    """
+    if output is None:
+        raise InputError("index needs a place to write to: a folder, milvus:FILE or http://HOST:PORT.", "output")
+    files = [text] if isinstance(text, str | os.PathLike) else list(text)
+    for file in files:
+        check_file(file)
+    from isotrope.search.index_making import make_index
+
+    return make_index(
+        model,
+        files,
+        output,
+        columns=columns,
+        keep=keep,
+        id_column=id_column,
+        precision=precision,
+        dimensions=dimensions,
+        update=update,
+        add=add,
+        delete=delete,
+    )
+
+
+def open_index(place: Place, encoder: Encoder | None = None, *, stale: bool = False) -> SearchIndex:
+    """Open an index for many queries; the model is loaded at the first one that needs it.
+
+    ``encoder``: the model that made it, where it is in memory already. ``stale``: open it although its text changed.
+    """
+    from isotrope.search.opened_index import open_index as opened
+
+    return opened(place, encoder, stale=stale)
+
+
 def search(
     encoder: Encoder | Place,
-    text: Place,
-    query: str,
-    top: int = 5,
+    *words: Any,
+    top: int = 10,
+    mode: str = "hybrid",
+    where: str | None = None,
     columns: Sequence[str] | None = None,
     truncate_dim: int | None = None,
-) -> list[Hit]:
-    """The ``top`` sentences of a file that are nearest to a query by cosine.
+    stale: bool = False,
+) -> list[Hit] | list[list[Hit]]:
+    """The ``top`` rows that answer a query: ``search(index, query)``, or ``search(model, file, query)``.
 
-    The vectors are cached next to the file, and computed again when the text or the model changes. ``truncate_dim``
-    keeps their leading dimensions.
+    The first is an index that ``index`` made. The second keeps an index next to the file, one for each model; a file
+    that has changed is indexed again, and only its new lines are encoded. A list of queries, or several, give a list of
+    hits for each. ``mode`` is hybrid, dense or lexical; ``where`` filters by kept columns, such as "year > 2020".
+    ``columns`` and ``truncate_dim`` belong to the second form; ``stale`` to the first: search it although its text has
+    changed.
     """
-    check_file(text)
-    from isotrope.encoders.cut_texts import CutTexts, count_cut
-    from isotrope.search.exact import index_file
+    from isotrope.search.querying import answer
 
-    reader = _loaded(encoder, truncate_dim=truncate_dim)
-    index = index_file(reader, text, None if columns is None else list(columns))
-    read_texts = [*index.texts, query]
-    CutTexts(len(read_texts), count_cut(reader, read_texts), reader.max_length).say()
-    return index.search([query], top)[0]
+    return answer(
+        encoder, words, top=top, mode=mode, where=where, columns=columns, truncate_dim=truncate_dim, stale=stale
+    )
 
 
 def complete(encoder: Encoder | Place, concept: str, relation: str, top: int = 5) -> list[Completion]:

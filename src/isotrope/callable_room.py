@@ -1,4 +1,4 @@
-"""A room that is also a verb: ``isotrope.search`` holds ``isotrope.search.exact`` and can be called.
+"""A room that is also a verb: ``isotrope.search`` holds ``isotrope.search.hits`` and can be called.
 
 Python keeps one attribute a name, and importing a room's file puts the room there; so the room itself takes the call:
 

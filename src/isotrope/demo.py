@@ -77,7 +77,7 @@ def main(
     from rich.table import Table
 
     import isotrope
-    from isotrope.search.exact import index_file
+    from isotrope.search.kept_index import kept_index
     from isotrope.terminal import console as plain_console
     from isotrope.terminal import visible
 
@@ -107,8 +107,8 @@ def main(
         table.add_row(label, f"{evaluations[0][name]:.3f}", f"{evaluations[run.selected_step][name]:.3f}", better)
     console.print(table)
 
-    index = index_file(run.encoder, summaries)
-    for query, hits in zip(QUERIES, index.search(list(QUERIES), top=3), strict=True):
+    index = kept_index(run.encoder, summaries)
+    for query, hits in zip(QUERIES, index.search(list(QUERIES), top=3, mode="dense"), strict=True):
         console.print(f"\n{query}", style="bold")
         for hit in hits:
             console.print(visible(f"  {hit.score:.3f}  {hit.text}"))

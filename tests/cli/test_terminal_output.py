@@ -83,7 +83,7 @@ def test_search_prints_markup_as_text(tiny: Path, texts: Path, capsys: pytest.Ca
     code, out, err = run(["search", str(tiny), str(texts), "[/b] :smile:", "--top", "9"], capsys)
     assert (code, err) == (0, "")
     for line in texts.read_text(encoding="utf-8").splitlines():
-        assert visible(" ".join(line.split())) in out
+        assert visible(" ".join(line.split())) in out.replace("**", "")  # which marks the words of the query
     assert not CONTROL.search(out)
 
 

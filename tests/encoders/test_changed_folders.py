@@ -20,7 +20,7 @@ from isotrope.encoders.encoder import Encoder
 from isotrope.encoders.loading import load
 from isotrope.encoders.parts.dense import Dense
 from isotrope.errors import InputError
-from isotrope.search.exact import index_file
+from isotrope.search.kept_index import kept_index
 
 CHANGES: dict[str, tuple[str, dict[str, Any]]] = {
     "the activation of a Dense": ("2_Dense/config.json", {"activation_function": "torch.nn.modules.activation.ReLU"}),
@@ -64,16 +64,20 @@ def change(folder: Path, case: str) -> None:
     path.write_text(json.dumps({**json.loads(path.read_text()), **facts}))
 
 
+def stored(index: Any) -> np.ndarray:
+    return np.concatenate([block.vectors for block in index.engine.rows.blocks])
+
+
 @pytest.mark.parametrize("case", CHANGES)
 def test_search_makes_its_vectors_anew(case: str, model: Path, text: Path) -> None:
-    before = index_file(load(model), text).vectors
-    assert np.array_equal(index_file(load(model), text).vectors, before)  # from the file next to the text
+    before = stored(kept_index(load(model), text))
+    assert np.array_equal(stored(kept_index(load(model), text)), before)  # from the folder next to the text
     change(model, case)
     encoder = load(model)
-    found = index_file(encoder, text)
-    expected = encoder.encode(found.texts, normalize_embeddings=True)
+    found = stored(kept_index(encoder, text))
+    expected = encoder.encode(text.read_text().splitlines(), normalize_embeddings=True)
     assert not np.allclose(expected, before, atol=1e-4)
-    np.testing.assert_allclose(found.vectors, expected, atol=1e-5)
+    np.testing.assert_allclose(found, expected, atol=1e-5)
 
 
 @pytest.mark.filterwarnings("ignore::isotrope.training.state.TrainingWarning")

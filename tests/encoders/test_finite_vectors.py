@@ -15,7 +15,7 @@ from isotrope.cli import main
 from isotrope.encoders.encoder import Encoder
 from isotrope.encoders.loading import load
 from isotrope.errors import InputError
-from isotrope.search.exact import ExactIndex, index_file
+from isotrope.search.kept_index import kept_index
 
 WORDS = "NaN or infinite vectors"
 
@@ -74,25 +74,23 @@ def test_no_file_is_written(broken: Path, text: Path, tmp_path: Path, capsys: py
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf")])
-def test_similarity_and_an_index_take_no_such_vectors(bert: Path, value: float) -> None:
+def test_similarity_takes_no_such_vectors(bert: Path, value: float) -> None:
     encoder = load(bert)
     vectors = np.ones((3, 32), dtype=np.float32)
     vectors[1, 5] = value
     with pytest.raises(InputError, match="1 of 3 vectors hold NaN or infinity, the first in row 1"):
         encoder.similarity("the cat", vectors)
-    with pytest.raises(InputError, match="the first in row 1"):
-        ExactIndex(encoder, ["a", "b", "c"], vectors)
 
 
 def test_stored_vectors_of_nan_are_made_anew(bert: Path, text: Path) -> None:
     encoder = load(bert)
-    index_file(encoder, text)
-    place = text.with_name(text.name + ".isotrope.npz")
-    with np.load(place, allow_pickle=False) as kept:
-        key, vectors = kept["key"], kept["vectors"]
+    before = kept_index(encoder, text).search("the cat", mode="dense")
+    (place,) = text.with_name(text.name + ".isotrope").rglob("vectors.npy")
+    vectors = np.load(place)
     vectors[3] = np.nan
-    np.savez(place, key=key, vectors=vectors)
-    assert np.isfinite(index_file(encoder, text).vectors).all()
+    np.save(place, vectors)
+    assert kept_index(encoder, text).search("the cat", mode="dense") == before
+    assert np.isfinite(np.load(next(text.with_name(text.name + ".isotrope").rglob("vectors.npy")))).all()
 
 
 def test_training_from_it_ends_in_a_sentence(broken: Path, text: Path, tmp_path: Path) -> None:
@@ -108,4 +106,4 @@ def test_an_encoder_of_another_class_is_checked_by_the_index(bert: Path, text: P
     found = load(bert)
     found.__class__ = Odd
     with pytest.raises(InputError, match="hold NaN"):
-        index_file(found, text)
+        kept_index(found, text)

@@ -66,6 +66,7 @@ class World:
             ],
             "encode": ["encode", str(self.model), str(self.text), "--output", str(place / "out" / "vectors.npy")],
             "fit-space": ["fit-space", "whitening", str(self.model), str(self.text), *out],
+            "index": ["index", str(self.model), str(self.text), "--precision", "int8", *out],
             "compare": [
                 *f"compare {self.text} --methods simcse --seeds 2 --model {self.model} --max-steps 2 {LOOP}".split(),
                 *out,
@@ -78,7 +79,7 @@ class World:
         }[name]
 
 
-COMMANDS = ("train", "pretrain", "encode", "fit-space", "compare", "compare --parallel 2")
+COMMANDS = ("train", "pretrain", "encode", "fit-space", "index", "compare", "compare --parallel 2")
 RESUMABLE = ("train", "pretrain")
 
 
@@ -356,6 +357,7 @@ def main(arguments: Sequence[str] | None = None) -> dict[str, Row]:
 def import_everything() -> None:
     """What every fork needs, imported once."""
     import accelerate  # noqa: F401
+    import bm25s  # noqa: F401
     import scipy.stats  # noqa: F401
     import torch
     import transformers.models.bert.modeling_bert  # noqa: F401
@@ -365,11 +367,14 @@ def import_everything() -> None:
     import isotrope.comparison.one_run
     import isotrope.encoders.fresh
     import isotrope.evaluation.worth
+    import isotrope.search.folder_building
+    import isotrope.search.index_making
     import isotrope.spaces.space_registry
     import isotrope.training.pretrain_run
-    import isotrope.training.run  # noqa: F401
+    import isotrope.training.run
 
     torch.set_num_threads(1)
+    isotrope.search.folder_building.ROWS = 16  # several blocks of a small text
 
 
 if __name__ == "__main__":

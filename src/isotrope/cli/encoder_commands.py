@@ -1,4 +1,4 @@
-"""Commands that use an encoder: encode, search, complete, fit-space, distil."""
+"""Commands that use an encoder: encode, complete, fit-space, distil."""
 
 from __future__ import annotations
 
@@ -33,24 +33,6 @@ def encode(
 
     names = split_names(columns)
     print_answer(isotrope.encode(encoder, text, output, names, normalize, precision, ranges, truncate_dim), as_json)
-
-
-@app.command(cls=Command)
-def search(
-    encoder: Model,
-    text: Annotated[Path, typer.Argument(help="A file of sentences; its vectors are cached next to it.")],
-    query: Annotated[str, typer.Argument(help="What to look for.")],
-    top: Top = 5,
-    columns: Columns = None,
-    truncate_dim: TruncateDim = None,
-    as_json: Json = False,
-) -> None:
-    """Find the sentences nearest to a query."""
-    import isotrope
-
-    hits = isotrope.search(encoder, text, query, top, split_names(columns), truncate_dim)
-    rows = [{"score": round(hit.score, 4), "line": hit.line, "text": hit.text} for hit in hits]
-    print_rows(rows, rows, as_json)
 
 
 @app.command(cls=Command)

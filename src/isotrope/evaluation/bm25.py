@@ -32,6 +32,16 @@ def bm25_order(documents: Sequence[str], queries: Sequence[str], top: int) -> np
     return best_rows(asked, known, top)
 
 
+def bm25_found(documents: Sequence[str], queries: Sequence[str], top: int) -> list[list[int]]:
+    """The same without the documents that share no word with the query: lists of up to ``top`` rows."""
+    try:
+        asked, known = _weighed(documents, queries)
+    except ValueError:
+        return [[] for _ in queries]
+    shared = np.diff((asked @ known.T).tocsr().indptr)
+    return [rows[:count].tolist() for rows, count in zip(best_rows(asked, known, top), shared, strict=True)]
+
+
 def bm25_scores(queries: Sequence[str], documents: Sequence[str]) -> npt.NDArray[np.float64]:
     """[pairs]: the score of ``queries[i]`` with ``documents[i]``; words are weighed by all documents."""
     try:

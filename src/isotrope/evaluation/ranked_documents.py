@@ -10,17 +10,20 @@ import numpy.typing as npt
 import torch
 
 from isotrope.evaluation import bm25, lexical, random_baseline
-from isotrope.evaluation.bm25 import bm25_order
+from isotrope.evaluation.bm25 import bm25_found, bm25_order
 from isotrope.evaluation.lexical import lexical_order
 from isotrope.evaluation.random_baseline import random_vectors
 from isotrope.evaluation.retrieval_files import RetrievalSet
 from isotrope.evaluation.retrieval_scores import DEPTH, Nearest, Rows
 from isotrope.evaluation.text_vectors import TextVectors
 from isotrope.measures.nearest_rows import top_rows
+from isotrope.measures.rank_fusion import K, fuse
 
 Number = TypeVar("Number", bound=np.generic)
 AT_ONCE = 1024  # queries
 DIGITS = 7  # to which cosines are told apart
+HYBRID = "encoder + BM25"
+HYBRID_DESCRIPTION = f"reciprocal ranks, 1/({K} + rank), of the first {DEPTH} of each"
 
 
 def nearest(found: RetrievalSet, vectors: TextVectors, device: torch.device) -> Nearest:
@@ -42,6 +45,19 @@ def baseline_orders(found: RetrievalSet, dimension: int) -> dict[str, Rows]:
     """The order of each baseline, by name."""
     chance = random_vectors((*found.documents, *found.queries), dimension)
     return {**lexical_orders(found), random_baseline.TITLE: nearest(found, chance, torch.device("cpu")).rows}
+
+
+def hybrid_order(found: RetrievalSet, by_encoder: Rows) -> Rows:
+    """The encoder's ranking and BM25's joined by reciprocal rank; as long as the encoder's."""
+    own = [-1] * len(found.queries) if found.own is None else found.own.tolist()
+    pairs = zip(by_encoder.tolist(), _bm25_lists(found), own, strict=True)
+    fused = [fuse((rows, [row for row in by_words if row != itself])) for rows, by_words, itself in pairs]
+    return np.array([[row for row, _ in ranked[: by_encoder.shape[1]]] for ranked in fused])
+
+
+@lru_cache(maxsize=32)
+def _bm25_lists(found: RetrievalSet) -> list[list[int]]:
+    return bm25_found(found.documents, found.queries, _depth(found))
 
 
 @lru_cache(maxsize=32)

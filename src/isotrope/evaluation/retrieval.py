@@ -22,7 +22,7 @@ from isotrope.evaluation import bm25, lexical, random_baseline
 from isotrope.evaluation.benchmark_files import data_folder
 from isotrope.evaluation.caption_files import CaptionFile, find_captions, neighbours
 from isotrope.evaluation.items import Items
-from isotrope.evaluation.ranked_documents import baseline_orders, nearest
+from isotrope.evaluation.ranked_documents import HYBRID, HYBRID_DESCRIPTION, baseline_orders, hybrid_order, nearest
 from isotrope.evaluation.results import Results, Section, read_out
 from isotrope.evaluation.retrieval_files import RetrievalSet, SetFiles, find_sets
 from isotrope.evaluation.retrieval_scores import (
@@ -62,6 +62,7 @@ class Judged:
 class Retrieval(Suite):
     """Does a query find its documents? nDCG@10 on every retrieval set of the data folder, next to TF-IDF and BM25.
 
+    "encoder + BM25" joins the two rankings by reciprocal rank, as ``isotrope search`` does by default.
     It asks for what search needs: one short text against many long ones. An encoder that is good at ``sts`` often loses
     to BM25 here, where queries share rare words with their documents, and long documents are cut at the encoder's
     length. ``answers`` ranks a few candidate sentences instead.
@@ -164,6 +165,7 @@ def _judge(
     by_encoder = nearest(found, vectors, encoder.device)
     orders: dict[str, Rows] = {ENCODER: by_encoder.rows}
     if baselines:
+        orders[HYBRID] = hybrid_order(found, by_encoder.rows)
         orders.update(baseline_orders(found, encoder.dimension))
     ranked = {name: rank(found, order, np.random.default_rng(seeds), resamples) for name, order in orders.items()}
     return Judged(found, ranked, () if found.own is None else (neighbours(found, by_encoder, seeds[0]),))
@@ -171,6 +173,7 @@ def _judge(
 
 def _described(dimension: int) -> dict[str, str]:
     return {
+        HYBRID: HYBRID_DESCRIPTION,
         lexical.TITLE: lexical.DESCRIPTION,
         bm25.TITLE: bm25.DESCRIPTION,
         random_baseline.TITLE: random_baseline.described(dimension),

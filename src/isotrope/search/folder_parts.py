@@ -1,0 +1,70 @@
+"""The parts of an index in a folder that stand on all of its rows: which are deleted, the words, the codes.
+
+Each is written under a name of its own before the manifest names it, so a reader never sees parts of two states.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from isotrope.encoders.precision import SCALAR, quantize
+from isotrope.files import written_file, written_folder
+from isotrope.progress import bar
+from isotrope.search.filter_masks import Mask
+from isotrope.search.folder_engine import CODES, DELETED, RANGES, WORDS, FolderEngine
+from isotrope.search.index_manifest import Manifest
+from isotrope.search.word_index import write_words
+
+
+def complete(folder: Path, manifest: Manifest, deleted: Mask | None) -> Manifest:
+    """Write the parts that stand on all rows: which are deleted, the words, the codes."""
+    parts: dict[str, Any] = {
+        name: value for name, value in manifest.parts.items() if name not in (DELETED, WORDS, CODES, RANGES)
+    }
+    end = f"-{parts['generation']}"
+    if deleted is not None and deleted.any():
+        parts[DELETED] = f"{DELETED}{end}.npy"
+        with written_file(folder / parts[DELETED]) as temporary, open(temporary, "wb") as target:
+            np.save(target, deleted)
+    engine = FolderEngine(folder, manifest.changed(parts=parts))
+    live = engine.live
+    texts = (text for text, kept in zip(_texts(engine), live, strict=True) if kept)
+    parts[WORDS] = f"{WORDS}{end}"
+    with bar("indexing words", None), written_folder(folder / parts[WORDS]) as place:
+        write_words(place, texts)
+    if manifest.precision != "float32":
+        parts.update(_write_codes(folder, engine, end))
+    return manifest.changed(parts=parts, rows=int(live.sum()))
+
+
+def _texts(engine: FolderEngine) -> Iterator[str]:
+    for block in engine.rows.blocks:
+        yield from block.table.column("text").to_pylist()
+
+
+def _write_codes(folder: Path, engine: FolderEngine, end: str) -> dict[str, str]:
+    """One file of codes, block by block; int8 takes the ranges of all rows."""
+    parts, precision = {CODES: f"{CODES}{end}.npy"}, engine.manifest.precision
+    ranges = None
+    if precision in SCALAR:
+        lows = [block.vectors.min(axis=0) for block in engine.rows.blocks]
+        highs = [block.vectors.max(axis=0) for block in engine.rows.blocks]
+        ranges = np.stack([np.min(lows, axis=0), np.max(highs, axis=0)]).astype(np.float32)
+        parts[RANGES] = f"{RANGES}{end}.npy"
+        with written_file(folder / parts[RANGES]) as temporary, open(temporary, "wb") as target:
+            np.save(target, ranges)
+    first = quantize(np.asarray(engine.rows.blocks[0].vectors[:1]), precision, ranges)
+    with written_file(folder / parts[CODES]) as temporary:
+        shape = (len(engine.rows), first.shape[1])
+        codes = np.lib.format.open_memmap(temporary, mode="w+", dtype=first.dtype, shape=shape)
+        start = 0
+        for block in engine.rows.blocks:
+            codes[start : start + len(block)] = quantize(np.asarray(block.vectors), precision, ranges)
+            start += len(block)
+        codes.flush()
+        del codes
+    return parts

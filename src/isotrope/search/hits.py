@@ -1,0 +1,43 @@
+"""A hit: a row of an index that answers a query."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Hit:
+    """A text, its score, and where it stands: its line in its file, from 1.
+
+    ``score`` is Σ 1/(60 + rank) over both rankings (hybrid), the cosine (dense) or BM25 (lexical); scores of different
+    modes do not compare, nor do BM25 scores of different queries. ``columns`` are the kept columns of its row.
+    ``marks`` are the characters of the text that are words of the query, as (start, end). ``cosine`` and ``bm25`` are
+    there where that ranking found the row.
+    """
+
+    text: str
+    score: float
+    line: int
+    file: str = ""
+    id: str | None = None
+    columns: Mapping[str, Any] = field(default_factory=dict)
+    marks: tuple[tuple[int, int], ...] = ()
+    cosine: float | None = None
+    bm25: float | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON values; what this hit does not have is left out."""
+        facts: dict[str, Any] = {"score": round(self.score, 6), "line": self.line, "text": self.text}
+        if self.file:
+            facts["file"] = self.file
+        if self.id is not None:
+            facts["id"] = self.id
+        if self.columns:
+            facts["columns"] = dict(self.columns)
+        facts["marks"] = [list(span) for span in self.marks]
+        for name, value in (("cosine", self.cosine), ("bm25", self.bm25)):
+            if value is not None:
+                facts[name] = round(value, 6)
+        return facts

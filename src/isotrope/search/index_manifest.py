@@ -1,0 +1,115 @@
+"""What an index knows of itself: the model, the text, the columns, and where its parts are.
+
+The manifest is written last and in one step. Parts that it does not name are left-overs of a build that was killed.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from isotrope.errors import InputError
+from isotrope.files import write_json
+from isotrope.search.index_place import BUILDING, MANIFEST
+from isotrope.search.index_rows import Reading, Source
+
+FORMAT = 1
+
+
+@dataclass(frozen=True)
+class ModelFacts:
+    """``name`` is where the model is loaded from; None for an encoder that was in memory."""
+
+    name: str | None
+    fingerprint: str
+    width: int  # of its vectors
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """``dimension`` is that of the kept vectors; ``parts`` are engine-specific names; ``measured`` what was printed."""
+
+    model: ModelFacts
+    dimension: int
+    precision: str
+    reading: Reading
+    kinds: Mapping[str, str]
+    sources: tuple[Source, ...]
+    rows: int
+    parts: Mapping[str, Any] = field(default_factory=dict)
+    measured: Mapping[str, Any] = field(default_factory=dict)
+    format: int = FORMAT
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+    def changed(self, **fields: Any) -> Manifest:
+        return replace(self, **fields)
+
+    def check_model(self, fingerprint: str, where: str) -> None:
+        if fingerprint != self.model.fingerprint:
+            raise InputError(
+                f"{where}: the index was made by another model ({self.model.name or 'an encoder in memory'}, "
+                f"{self.model.fingerprint[:8]}) than the one given ({fingerprint[:8]}); search with that one, or build "
+                "an index of its own for this one."
+            )
+
+    def check_text(self, where: str) -> None:
+        """Refuse an index whose files are there and not what was indexed."""
+        for source in self.sources:
+            if source.changed():
+                raise InputError(
+                    f"{where}: {source.path} has changed since it was indexed; bring the index up to date with "
+                    "`isotrope index … --update` (only new texts are encoded), or search it as it is with stale.",
+                    "stale",
+                )
+
+
+def manifest_of(found: Any, where: str) -> Manifest:
+    """From JSON values."""
+    try:
+        if found["format"] != FORMAT:
+            raise InputError(
+                f"{where}: the index has format {found['format']}, and this version reads {FORMAT}; build it again."
+            )
+        reading: dict[str, Any] = {
+            name: tuple(value) if isinstance(value, list) else value for name, value in found["reading"].items()
+        }
+        return Manifest(
+            model=ModelFacts(**found["model"]),
+            dimension=int(found["dimension"]),
+            precision=str(found["precision"]),
+            reading=Reading(**reading),
+            kinds=dict(found["kinds"]),
+            sources=tuple(Source(**source) for source in found["sources"]),
+            rows=int(found["rows"]),
+            parts=dict(found["parts"]),
+            measured=dict(found["measured"]),
+        )
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputError(f"{where}: not the manifest of an index ({error}); build the index again.") from error
+
+
+def read_manifest(folder: Path) -> Manifest:
+    """Of a folder; what is no index is said."""
+    file = folder / MANIFEST
+    if not file.is_file():
+        if (folder / BUILDING).is_file():
+            raise InputError(
+                f"{folder}: the index is half-written; the same `isotrope index` command goes on where it stopped."
+            )
+        raise InputError(f"{folder}: no index is here; build one with `isotrope index MODEL TEXT --output {folder}`.")
+    try:
+        found = json.loads(file.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise InputError(f"{file}: not readable as JSON ({error}); build the index again.") from error
+    return manifest_of(found, str(file))
+
+
+def write_manifest(folder: Path, manifest: Manifest) -> None:
+    write_json(folder / MANIFEST, manifest.to_dict())

@@ -1,0 +1,80 @@
+"""What is to be in an index, what was done to it, and whether it fits the index that is there."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+
+from isotrope.errors import InputError
+from isotrope.files import digest
+from isotrope.search.index_manifest import Manifest
+from isotrope.search.index_report import Cost
+from isotrope.search.index_rows import Scanned
+from isotrope.search.vector_maker import VectorMaker
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What is to be in the index. ``action``: new, update (exactly these rows) or add (these rows too)."""
+
+    maker: VectorMaker
+    scanned: Scanned
+    precision: str = "float32"
+    action: str = "new"
+
+    def name(self, generation: int) -> str:
+        """The same for the same request over the same index."""
+        facts = {
+            "action": self.action,
+            "model": self.maker.facts.fingerprint,
+            "dimension": self.maker.dimension,
+            "precision": self.precision,
+            "reading": asdict(self.scanned.reading),
+            "sources": [(source.path, source.digest) for source in self.scanned.sources],
+            "over": generation,
+        }
+        return digest(json.dumps(facts, sort_keys=True))
+
+
+@dataclass
+class Changed:
+    """What a build or a deletion did."""
+
+    manifest: Manifest
+    encoded: int = 0
+    reused: int = 0
+    replaced: int = 0
+    deleted: int = 0
+    costs: tuple[Cost, ...] = ()
+
+
+def check_change(where: str, old: Manifest | None, wanted: Wanted) -> None:
+    """Refuse what does not fit the index that is there."""
+    if old is None:
+        if wanted.action != "new":
+            raise InputError(f"{where}: no index is here to {wanted.action}; leave {wanted.action} out to build one.")
+        return
+    old.check_model(wanted.maker.facts.fingerprint, where)
+    if (old.dimension, old.precision) != (wanted.maker.dimension, wanted.precision):
+        raise InputError(
+            f"{where}: the index keeps {old.dimension} dimensions in {old.precision}; it takes no others "
+            f"({wanted.maker.dimension} in {wanted.precision} were asked for). Choose another output."
+        )
+    if wanted.action == "new" and not _same_text(old, wanted.scanned):
+        raise InputError(
+            f"{where}: an index of other text is here already; with update it becomes one of this text, with add these "
+            "rows come to those that are there; or choose another output.",
+            "update",
+        )
+    if wanted.action == "add" and old.reading.id_column != wanted.scanned.reading.id_column:
+        raise InputError(
+            f"{where}: rows of the index are named by {old.reading.id_column or 'no column'}; add rows with the same "
+            "id_column.",
+            "id_column",
+        )
+
+
+def _same_text(old: Manifest, scanned: Scanned) -> bool:
+    known = [(source.digest, source.rows) for source in old.sources]
+    given = [(source.digest, source.rows) for source in scanned.sources]
+    return (known, old.reading) == (given, scanned.reading) and not old.parts.get("deleted")

@@ -1,0 +1,110 @@
+"""An index in Milvus, opened for reading: an approximate index of vectors, and BM25, both the engine's own.
+
+Hybrid joins the two rankings here, as over a folder, so that every engine ranks alike. Words are cut by Milvus'
+standard analyzer.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from isotrope.errors import InputError
+from isotrope.search.folder_engine import Ranking
+from isotrope.search.index_manifest import Manifest
+from isotrope.search.index_place import IndexPlace
+from isotrope.search.milvus_client import connect, manifest_in, milvus_errors, properties_of
+from isotrope.search.row_filter import ColumnTest, Filter, Joined
+
+FIELDS = "fields"  # in the manifest's parts: the field of each kept column
+DEEPEST = 16_384  # hits that Milvus gives at once
+
+
+class MilvusEngine:
+    """A collection and the rankings over it."""
+
+    name = "milvus"
+
+    def __init__(self, place: IndexPlace, client: Any = None) -> None:
+        self.place = place
+        self.client = client or connect(place)
+        found = manifest_in(properties_of(self.client, place), place)
+        if found is None:
+            self.client.close()
+            raise InputError(
+                f"{place}: no finished index is in the collection {place.collection}; `isotrope index MODEL TEXT "
+                f"--output {place}` builds one, or goes on with one that was stopped."
+            )
+        self.manifest: Manifest = found
+
+    @property
+    def fields(self) -> Mapping[str, str]:
+        return self.manifest.parts[FIELDS]
+
+    def dense(self, queries: npt.NDArray[np.float32], top: int, where: Filter | None) -> list[Ranking]:
+        return self._ranked(list(queries), "vector", {"params": {"ef": max(2 * top, 64)}}, top, where)
+
+    def lexical(self, queries: Sequence[Sequence[str]], top: int, where: Filter | None) -> list[Ranking]:
+        texts = [" ".join(words) for words in queries]
+        asked = [text for text in texts if text]
+        found = iter(self._ranked(asked, "words", {}, top, where) if asked else [])
+        return [[(row, abs(score)) for row, score in next(found)] if text else [] for text in texts]
+
+    def _ranked(
+        self, queries: list[Any], field: str, params: dict[str, Any], top: int, where: Filter | None
+    ) -> list[Ranking]:
+        with milvus_errors(self.place):
+            found = self.client.search(
+                self.place.collection,
+                data=queries,
+                anns_field=field,
+                limit=min(top, DEEPEST),
+                filter="" if where is None else expression(where, self.fields),
+                search_params=params,
+                output_fields=["row"],
+            )
+        return [[(int(hit["row"]), float(hit["distance"])) for hit in hits] for hits in found]
+
+    def fetch(self, rows: Sequence[int]) -> list[dict[str, Any]]:
+        if not rows:
+            return []
+        wanted = ["row", "text", "line", "file", "id", *self.fields.values()]
+        with milvus_errors(self.place):
+            found = self.client.get(self.place.collection, ids=list(rows), output_fields=wanted)
+        stored = {int(row["row"]): row for row in found}
+        if any(row not in stored for row in rows):
+            raise InputError(f"{self.place}: rows were deleted while they were searched; search again.")
+        return [self._read(stored[row]) for row in rows]
+
+    def _read(self, row: Mapping[str, Any]) -> dict[str, Any]:
+        columns = {name: _whole(row.get(field)) for name, field in self.fields.items()}
+        return {**{name: row.get(name) for name in ("text", "line", "file", "id")}, "columns": columns}
+
+    def close(self) -> None:
+        self.client.close()
+
+
+def _whole(value: Any) -> Any:
+    """Numbers are kept as float64: 2020.0 is shown as 2020."""
+    return int(value) if isinstance(value, float) and value.is_integer() and abs(value) < 1 << 53 else value
+
+
+def expression(found: Filter, fields: Mapping[str, str]) -> str:
+    """The filter in the language of Milvus. Names are ours and JSON quotes the values: none of it is free text."""
+    if isinstance(found, Joined):
+        return "(" + f" {found.word} ".join(expression(part, fields) for part in found.parts) + ")"
+    return _tested(found, fields[found.column])
+
+
+def _tested(test: ColumnTest, field: str) -> str:
+    values = [json.dumps(value, ensure_ascii=False) for value in test.values]
+    if test.sign in ("null", "not null"):
+        return f"{field} is {test.sign}"
+    listed = values[0] if not test.sign.endswith("in") else f"[{', '.join(values)}]"
+    if not test.sign.startswith("not "):
+        return f"{field} {test.sign} {listed}"
+    return f"({field} is not null and not ({field} {test.sign[4:]} {listed}))"

@@ -1,0 +1,228 @@
+"""An index that is open for queries: by vectors, by words, or by both joined by reciprocal rank.
+
+    hybrid     Σ 1/(60 + rank) over the dense and the lexical ranking
+    dense      cosine of query and text
+    lexical    BM25 of their shared words
+
+Hybrid is the default: words find names, numbers and rare terms that an encoder blurs, vectors find what is said in
+other words. The model is loaded at the first query that needs it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from threading import Lock
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from isotrope.errors import InputError, check_between, nearest
+from isotrope.measures.rank_fusion import fuse
+from isotrope.search.column_kinds import given_back
+from isotrope.search.folder_engine import FolderEngine, Ranking
+from isotrope.search.hits import Hit
+from isotrope.search.index_manifest import Manifest
+from isotrope.search.index_place import parse_place
+from isotrope.search.query_words import marks_of, words_of
+from isotrope.search.row_filter import Filter, read_filter
+
+if TYPE_CHECKING:
+    from isotrope.encoders.encoder import Encoder
+    from isotrope.search.vector_maker import VectorMaker
+
+MODES = ("hybrid", "dense", "lexical")
+DEPTH = 100  # rows of each ranking that are joined, at least
+LONGEST = 100_000  # characters of a query
+MOST = 10_000  # hits
+
+
+class Engine(Protocol):
+    """What every engine answers."""
+
+    name: str
+    manifest: Manifest
+
+    def dense(self, queries: npt.NDArray[np.float32], top: int, where: Filter | None) -> list[Ranking]: ...
+    def lexical(self, queries: Sequence[Sequence[str]], top: int, where: Filter | None) -> list[Ranking]: ...
+    def fetch(self, rows: Sequence[int]) -> list[dict[str, Any]]: ...
+    def close(self) -> None: ...
+
+
+class SearchIndex:
+    """Rows of text with vectors and words, ready to be searched; threads may share it."""
+
+    def __init__(self, place: str, engine: Engine, encoder: Encoder | None = None) -> None:
+        self.place, self.engine, self.manifest = place, engine, engine.manifest
+        self._lock = Lock()
+        self._maker: VectorMaker | None = None
+        if encoder is not None:
+            self._maker = self._made(encoder)
+
+    def __len__(self) -> int:
+        return self.manifest.rows
+
+    def __enter__(self) -> SearchIndex:
+        return self
+
+    def __exit__(self, *problem: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self.engine.close()
+
+    @property
+    def columns(self) -> dict[str, str]:
+        """The kept columns: number, text, boolean or json."""
+        return dict(self.manifest.kinds)
+
+    def info(self) -> dict[str, Any]:
+        """JSON values that describe the index."""
+        manifest = self.manifest
+        return {
+            "place": self.place,
+            "engine": self.engine.name,
+            "rows": len(self),
+            "model": manifest.model.name,
+            "fingerprint": manifest.model.fingerprint,
+            "dimension": manifest.dimension,
+            "precision": manifest.precision,
+            "columns": self.columns,
+            "id_column": manifest.reading.id_column,
+            "modes": list(MODES),
+            "sources": [source.path for source in manifest.sources],
+        }
+
+    def search(
+        self, queries: str | Sequence[str], top: int = 10, mode: str = "hybrid", where: str | None = None
+    ) -> list[list[Hit]]:
+        """The ``top`` rows for each query, the best first. ``where`` is a filter such as "year > 2020"."""
+        asked = [queries] if isinstance(queries, str) else list(queries)
+        check_query(asked, top, mode)
+        chosen = None if where is None else read_filter(where, self.manifest.kinds)
+        if not asked:
+            return []
+        depth = min(max(DEPTH, 4 * top), max(len(self), 1))
+        while True:
+            found = self._found(asked, depth, mode, chosen)
+            hits = [self._hits(*pair, top) for pair in zip(asked, found, strict=True)]
+            cut = (len(some) < top <= len(ranked) for some, ranked in zip(hits, found, strict=True))
+            if depth >= len(self) or not any(cut):  # equal texts may have taken the places of others
+                return hits
+            depth = min(4 * depth, len(self))
+
+    def _found(
+        self, queries: list[str], depth: int, mode: str, where: Filter | None
+    ) -> list[list[tuple[int, float, float | None, float | None]]]:
+        """Row, score, cosine and BM25 of each query's rows."""
+        dense: list[Ranking] = [[] for _ in queries]
+        lexical: list[Ranking] = [[] for _ in queries]
+        if mode != "lexical":
+            dense = self.engine.dense(self._encoded(queries), depth, where)
+        if mode != "dense":
+            lexical = self.engine.lexical([words_of(query) for query in queries], depth, where)
+        return [_joined(*pair, mode) for pair in zip(dense, lexical, strict=True)]
+
+    def _hits(self, query: str, found: list[tuple[int, float, float | None, float | None]], top: int) -> list[Hit]:
+        """The first ``top``. Equal texts are given once, unless their rows have ids or columns to tell them apart."""
+        words, alone = set(words_of(query)), not self.manifest.kinds and self.manifest.reading.id_column is None
+        seen: set[str] = set()
+        hits: list[Hit] = []
+        for start in range(0, len(found), top):
+            some = found[start : start + top]
+            rows = self.engine.fetch([row for row, *_ in some])
+            for stored, (_, score, cosine, bm25) in zip(rows, some, strict=True):
+                if len(hits) == top:
+                    return hits
+                if alone and stored["text"] in seen:
+                    continue
+                seen.add(stored["text"])
+                hits.append(self._hit(stored, score, cosine, bm25, words))
+        return hits
+
+    def _hit(
+        self, stored: dict[str, Any], score: float, cosine: float | None, bm25: float | None, words: set[str]
+    ) -> Hit:
+        kinds, sources = self.manifest.kinds, self.manifest.sources
+        return Hit(
+            text=stored["text"],
+            score=score,
+            line=stored["line"],
+            file=Path(sources[stored["file"]].path).name if stored["file"] < len(sources) else "",
+            id=stored["id"],
+            columns={name: given_back(stored["columns"].get(name), kind) for name, kind in kinds.items()},
+            marks=marks_of(stored["text"], words),
+            cosine=cosine,
+            bm25=bm25,
+        )
+
+    def _encoded(self, queries: list[str]) -> npt.NDArray[np.float32]:
+        with self._lock:  # a forward pass switches the model's mode for a moment
+            if self._maker is None:
+                self._maker = self._made(self._loaded())
+            return self._maker.queries(queries)
+
+    def _loaded(self) -> Encoder:
+        from isotrope.encoders.loading import load
+
+        name = self.manifest.model.name
+        if name is None:
+            raise InputError(
+                f"{self.place}: the index was made by an encoder in memory; open it with that encoder, or search with "
+                "mode lexical."
+            )
+        try:
+            return load(name)
+        except InputError as error:
+            raise InputError(f"{self.place}: the model of the index cannot be loaded: {error}") from error
+
+    def _made(self, encoder: Encoder) -> VectorMaker:
+        from isotrope.search.vector_maker import VectorMaker
+
+        self.manifest.check_model(encoder.fingerprint(), self.place)
+        return VectorMaker(encoder, self.manifest.model.name, self.manifest.dimension)
+
+
+def _joined(dense: Ranking, lexical: Ranking, mode: str) -> list[tuple[int, float, float | None, float | None]]:
+    cosines, weights = dict(dense), dict(lexical)
+    both = [[row for row, _ in ranking] for ranking in (dense, lexical)]
+    ranked = fuse(both) if mode == "hybrid" else dense or lexical
+    return [(row, score, cosines.get(row), weights.get(row)) for row, score in ranked]
+
+
+def check_query(queries: Sequence[str], top: int, mode: str) -> None:
+    """Refuse what no index can answer; nothing but the words themselves is looked at, so it can come first."""
+    check_between("top", top, 1, MOST)
+    if mode not in MODES:
+        raise InputError(f"Unknown mode '{mode}'{nearest(mode, MODES)}", "mode")
+    for query in queries:
+        if not isinstance(query, str):
+            raise InputError(f"A query is a text, not {type(query).__name__}.")
+        if not query.strip():
+            raise InputError("The query is empty.")
+        if len(query) > LONGEST:
+            raise InputError(f"The query is longer than {LONGEST:,} characters; shorten it.")
+
+
+def open_index(place: str | os.PathLike[str], encoder: Encoder | None = None, *, stale: bool = False) -> SearchIndex:
+    """An index by its place. ``encoder`` must be the one that made it; None: it is loaded when it is needed.
+
+    An index whose text has changed since is refused, unless ``stale``.
+    """
+    found = parse_place(place)
+    engine: Engine
+    if found.engine == "folder":
+        engine = FolderEngine(Path(found.target))
+    else:
+        from isotrope.search.milvus_engine import MilvusEngine
+
+        engine = MilvusEngine(found)
+    try:
+        if not stale:
+            engine.manifest.check_text(str(found))
+        return SearchIndex(str(found), engine, encoder)
+    except BaseException:
+        engine.close()
+        raise

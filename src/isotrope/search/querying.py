@@ -1,0 +1,77 @@
+"""``isotrope search``: an index and queries, or a model, a file and queries."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from isotrope.data.tables import check_file
+from isotrope.errors import InputError
+from isotrope.search.hits import Hit
+from isotrope.search.index_place import is_index
+from isotrope.search.opened_index import check_query, open_index
+
+if TYPE_CHECKING:
+    from isotrope.encoders.encoder import Encoder
+
+Place = str | os.PathLike[str]
+
+
+def answer(
+    subject: Encoder | Place,
+    words: Sequence[Any],
+    *,
+    top: int,
+    mode: str,
+    where: str | None,
+    columns: Sequence[str] | None,
+    truncate_dim: int | None,
+    stale: bool,
+) -> list[Hit] | list[list[Hit]]:
+    """Hits of the only query, or of each of several."""
+    named = isinstance(subject, str | os.PathLike)
+    first = named and is_index(subject)  # type: ignore[arg-type]
+    if not first and len(words) < 2:
+        raise InputError(
+            f"{subject if named else 'the encoder'}: no index is here; give an index and a query, or a model, a file "
+            "of text and a query. `isotrope index MODEL TEXT --output PLACE` builds an index."
+        )
+    if first and not words:
+        raise InputError("search needs a query.")
+    given = words if first else words[1:]
+    alone = len(given) == 1 and isinstance(given[0], str)
+    queries = list(given) if len(given) != 1 or isinstance(given[0], str) else list(given[0])
+    check_query(queries, top, mode)
+    if first:
+        if columns is not None or truncate_dim is not None:
+            raise InputError("columns and truncate_dim are fixed in an index; leave them out.", "columns")
+        with open_index(str(subject), stale=stale) as index:
+            found = index.search(queries, top, mode, where)
+    else:
+        found = _of_file(subject, check_file(words[0]), queries, top, mode, where, columns, truncate_dim)
+    return found[0] if alone else found
+
+
+def _of_file(
+    subject: Encoder | Place,
+    file: Path,
+    queries: list[str],
+    top: int,
+    mode: str,
+    where: str | None,
+    columns: Sequence[str] | None,
+    truncate_dim: int | None,
+) -> list[list[Hit]]:
+    from isotrope.encoders.cut_texts import counting_cut
+    from isotrope.encoders.encoder import Encoder
+    from isotrope.encoders.loading import load
+    from isotrope.encoders.truncation import truncated
+    from isotrope.search.kept_index import kept_index
+
+    encoder = subject if isinstance(subject, Encoder) else load(subject)
+    with counting_cut() as counted, kept_index(truncated(encoder, truncate_dim), file, columns) as index:
+        found = index.search(queries, top, mode, where)
+    counted.say()
+    return found

@@ -1,0 +1,62 @@
+"""Search by words: BM25 by the library bm25s, over the words of query_words.
+
+    score(q, d) = Σ_{t ∈ q} idf_t · tf / (tf + k₁ (1 − b + b · |d| / mean |d|)),   k₁ = 1.2, b = 0.75   (Lucene's)
+
+The same weights rank in the judge (evaluation/bm25.py), which takes out English stop words; here nothing is taken out.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from isotrope.errors import InputError
+from isotrope.search.query_words import words_of
+
+K1, B = 1.2, 0.75
+FACTS = "words.json"
+
+
+class WordIndex:
+    """BM25 scores of all texts, in a folder that is memory-mapped."""
+
+    def __init__(self, model: Any, texts: int) -> None:
+        self.model, self.texts = model, texts
+
+    def scores(self, words: Iterable[str]) -> npt.NDArray[np.float32]:
+        """[texts]; 0 where no word is shared. A word that the query repeats counts each time."""
+        known = [word for word in words if self.model is not None and word in self.model.vocab_dict]
+        if not known:
+            return np.zeros(self.texts, dtype=np.float32)
+        return np.asarray(self.model.get_scores(known), dtype=np.float32)
+
+
+def write_words(folder: Path, texts: Iterable[str]) -> None:
+    """Into an empty folder; texts without a word are no error."""
+    import bm25s
+
+    vocabulary: dict[str, int] = {}
+    ids: list[list[int]] = [[vocabulary.setdefault(word, len(vocabulary)) for word in words_of(text)] for text in texts]
+    (folder / FACTS).write_text(json.dumps({"texts": len(ids), "words": len(vocabulary)}), encoding="utf-8")
+    if vocabulary:
+        model = bm25s.BM25(method="lucene", k1=K1, b=B)
+        model.index((ids, vocabulary), create_empty_token=False, show_progress=False)
+        model.save(str(folder), show_progress=False)
+
+
+def open_words(folder: Path) -> WordIndex:
+    import bm25s
+
+    try:
+        facts = json.loads((folder / FACTS).read_text(encoding="utf-8"))
+        model = bm25s.BM25.load(str(folder), mmap=True, show_progress=False) if facts["words"] else None
+    except (OSError, ValueError, KeyError, TypeError, EOFError) as error:
+        raise InputError(
+            f"{folder}: the index of words is not as it was written; remove the index and build it again."
+        ) from error
+    return WordIndex(model, int(facts["texts"]))

@@ -1,0 +1,327 @@
+"""An index in a folder: what it finds, how it changes, and what it refuses."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow
+import pyarrow.parquet
+import pytest
+
+import isotrope
+from isotrope.errors import InputError
+from isotrope.measures.rank_fusion import fuse
+from isotrope.search import folder_building
+from isotrope.search.index_rows import Reading, scan
+
+
+@pytest.fixture
+def table(tmp_path: Path, topics: list[str]) -> Path:
+    """300 rows with an id, a year and a language."""
+    path = tmp_path / "texts.tsv"
+    rows = [f"d{row}\t{text}\t{2000 + row % 30}\t{'en' if row % 3 else 'de'}" for row, text in enumerate(topics[:300])]
+    path.write_text("\n".join(["doc\ttext\tyear\tlang", *rows]) + "\n", encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(folder_building, "ROWS", 64)
+
+
+@pytest.fixture
+def built(tiny: Path, table: Path, tmp_path: Path, small_blocks: None) -> Path:
+    isotrope.index(tiny, table, tmp_path / "index", id_column="doc")
+    return tmp_path / "index"
+
+
+def ids(hits: list[isotrope.search.hits.Hit]) -> list[str | None]:
+    return [hit.id for hit in hits]
+
+
+QUERY = "the pilot plays the sonata number 44 near the crater"
+
+
+def test_dense_is_a_full_sort_and_hybrid_joins_both_rankings(built: Path, tiny: Path, topics: list[str]) -> None:
+    encoder = isotrope.load(tiny)
+    with isotrope.open_index(built, encoder) as index:
+        assert len(index) == 300
+        (dense,), (words,), (both,) = (index.search(QUERY, 300, mode) for mode in ("dense", "lexical", "hybrid"))
+    cosines = encoder.similarity(QUERY, topics[:300])[0]
+    assert [hit.score for hit in dense] == pytest.approx(np.sort(cosines)[::-1].tolist(), abs=1e-5)
+    assert [hit.score for hit in words] == sorted((hit.score for hit in words), reverse=True)
+    assert words[0].id == "d44"
+    expected = fuse([[int(str(one)[1:]) for one in ids(hits)] for hits in (dense, words)])
+    assert [(hit.id, hit.score) for hit in both] == [(f"d{row}", pytest.approx(score)) for row, score in expected]
+    assert both[0].cosine == pytest.approx(float(cosines[int(str(both[0].id)[1:])]), abs=1e-5)
+
+
+@pytest.mark.parametrize("mode", ["hybrid", "dense", "lexical"])
+def test_a_filter_leaves_as_many_hits_as_pass(built: Path, mode: str) -> None:
+    index = isotrope.open_index(built)
+    allowed = {f"d{row}" for row in range(300) if 2000 + row % 30 > 2020 and row % 3 == 0}
+    (hits,) = index.search(QUERY, 200, mode, "year > 2020 and lang = 'de'")
+    assert len(hits) == len(allowed) if mode != "lexical" else 0 < len(hits) <= len(allowed)
+    assert set(ids(hits)) <= allowed
+    assert all(hit.columns["year"] > 2020 and hit.columns["lang"] == "de" for hit in hits)
+    assert index.search(QUERY, 5, mode, "year > 3000") == [[]]
+
+
+def test_a_hit_says_where_it_stands_and_which_words_it_shares(built: Path) -> None:
+    hit = isotrope.search(built, "Rocket: NUMBER 33", top=1)[0]
+    assert (hit.line, hit.file, hit.id) == (35, "texts.tsv", "d33")
+    assert [hit.text[start:end] for start, end in hit.marks] == ["rocket", "number", "33"]
+    assert json.loads(json.dumps(hit.to_dict()))["columns"] == {"doc": "d33", "year": 2003, "lang": "de"}
+
+
+def test_several_queries_give_a_list_for_each(built: Path) -> None:
+    one, two = isotrope.search(built, "the boat", "the sonata", top=3)
+    assert isotrope.search(built, ["the boat", "the sonata"], top=3) == [one, two]
+    assert ids(isotrope.search(built, "the boat", top=3)) == ids(one)
+
+
+def test_words_are_searched_without_a_model(tiny: Path, table: Path, tmp_path: Path) -> None:
+    model = shutil.copytree(tiny, tmp_path / "model")
+    isotrope.index(model, table, tmp_path / "index")
+    shutil.rmtree(model)
+    assert isotrope.search(tmp_path / "index", "number 33", top=1, mode="lexical")[0].line == 35
+    with pytest.raises(InputError, match="the model of the index cannot be loaded"):
+        isotrope.search(tmp_path / "index", "number 33")
+
+
+def test_rows_are_added_replaced_and_deleted(built: Path, tiny: Path, tmp_path: Path) -> None:
+    more = tmp_path / "more.tsv"
+    more.write_text("doc\ttext\tyear\tlang\nd5\ta violin in the kitchen\t2099\tfr\nnew\tthe boat\t1990\tfr\n", "utf-8")
+    made = isotrope.index(tiny, more, built, id_column="doc", add=True)
+    assert (made.rows, made.encoded, made.replaced) == (301, 2, 1)
+    index = isotrope.open_index(built)
+    assert len(index) == 301
+    (hits,) = index.search("a violin in the kitchen", 400)
+    assert len({*ids(hits)}) == len(hits) == 301
+    assert next(hit for hit in hits if hit.id == "d5").columns["year"] == 2099
+    assert next(hit for hit in hits if hit.id == "d5").file == "more.tsv"
+    gone = isotrope.index(tiny, output=built, delete="lang = 'fr' or year < 2010")
+    assert gone.deleted == 2 + 99  # d5, whose year is 2099 now, was one of the hundred
+    (hits,) = isotrope.open_index(built).search("a violin in the kitchen", 400)
+    assert len(hits) == gone.rows == 200
+    assert min(hit.columns["year"] for hit in hits) == 2010
+    for mode in ("dense", "lexical"):
+        assert "new" not in ids(isotrope.open_index(built).search("the boat", 400, mode)[0])
+    assert isotrope.index(tiny, output=built, delete="year > 3000").deleted == 0
+    with pytest.raises(InputError, match="every row"):
+        isotrope.index(tiny, output=built, delete="year > 0")
+
+
+def test_an_update_is_the_index_of_the_new_text_and_encodes_only_that(built: Path, tiny: Path, table: Path) -> None:
+    lines = table.read_text(encoding="utf-8").splitlines()
+    table.write_text("\n".join([lines[0], "first\tall new\t1\tit", *lines[100:]]) + "\n", encoding="utf-8")
+    with pytest.raises(InputError, match="an index of other text is here already; with update"):
+        isotrope.index(tiny, table, built, id_column="doc")
+    with pytest.raises(InputError, match=r"texts\.tsv has changed since it was indexed"):
+        isotrope.search(built, "a")
+    assert len(isotrope.open_index(built, stale=True)) == 300
+    made = isotrope.index(tiny, table, built, id_column="doc", update=True)
+    assert (made.rows, made.encoded, made.reused, made.deleted) == (202, 1, 201, 99)
+    fresh = built.with_name("fresh")
+    isotrope.index(tiny, table, fresh, id_column="doc")
+    first, second = (isotrope.open_index(place).search([QUERY, "all new"], 50) for place in (built, fresh))
+    assert first == second
+    assert isotrope.index(tiny, table, built, id_column="doc").encoded == 0
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {str(file.relative_to(folder)): file.read_bytes() for file in folder.rglob("*") if file.is_file()}
+
+
+@pytest.mark.parametrize("precision", ["float32", "int8"])
+def test_a_build_that_was_stopped_goes_on_and_ends_the_same(
+    tiny: Path, table: Path, tmp_path: Path, small_blocks: None, monkeypatch: pytest.MonkeyPatch, precision: str
+) -> None:
+    encoder, encoded = isotrope.load(tiny), []
+    isotrope.index(encoder, table, tmp_path / "whole", precision=precision)
+    plain = folder_building.write_block
+
+    def stopping(folder: Path, *rest: Any) -> None:
+        if folder.name == "0000003":
+            raise KeyboardInterrupt
+        encoded.append(folder.name)
+        plain(folder, *rest)
+
+    monkeypatch.setattr(folder_building, "write_block", stopping)
+    with pytest.raises(KeyboardInterrupt, match="stopped after 128 of 300 rows; the same command goes on from here"):
+        isotrope.index(encoder, table, tmp_path / "index", precision=precision)
+    monkeypatch.setattr(folder_building, "write_block", plain)
+    with pytest.raises(InputError, match="half-written"):
+        isotrope.search(tmp_path / "index", "a")
+    with pytest.raises(InputError, match="a half-written index of another text, model or setting is here"):
+        isotrope.index(encoder, table, tmp_path / "index", keep=[], precision=precision)
+    made = isotrope.index(encoder, table, tmp_path / "index", precision=precision)
+    assert (made.encoded, made.reused) == (172, 128)
+    first, second = contents(tmp_path / "whole"), contents(tmp_path / "index")
+    assert first.keys() == second.keys()
+    assert [name for name in first if first[name] != second[name] and name != "index.json"] == []
+
+
+def test_an_index_of_another_model_or_with_other_vectors_is_refused(built: Path, tiny: Path, table: Path) -> None:
+    other = isotrope.load(tiny, pooling="cls")
+    with pytest.raises(InputError, match="the index was made by another model"):
+        isotrope.open_index(built, other)
+    for change in ({}, {"update": True}, {"add": True}):
+        with pytest.raises(InputError, match="the index was made by another model"):
+            isotrope.index(other, table, built, id_column="doc", **change)
+    with pytest.raises(InputError, match="keeps 32 dimensions in float32"):
+        isotrope.index(tiny, table, built, id_column="doc", precision="int8", update=True)
+    with pytest.raises(InputError, match="named by doc; add rows with the same id_column"):
+        isotrope.index(tiny, table, built, add=True)
+
+
+def test_fewer_bits_and_dimensions_say_what_they_cost(tiny: Path, table: Path, tmp_path: Path) -> None:
+    made = isotrope.index(tiny, table, tmp_path / "int8", precision="int8")
+    exact, alone, rescored = made.costs
+    assert (exact.recall, exact.bytes, alone.bytes) == (1, 128, 32)
+    assert 0.8 < alone.recall <= rescored.recall <= 1
+    made = isotrope.index(tiny, table, tmp_path / "binary", precision="binary", dimensions=16)
+    cut, alone, rescored = made.costs
+    assert cut.vectors == "float32, 16 of 32 dimensions"
+    assert (made.dimension, cut.bytes, alone.bytes) == (16, 64, 2)
+    assert alone.recall < cut.recall < 1
+    assert isotrope.index(tiny, table, tmp_path / "plain").costs == ()
+    # Where every row is a candidate, re-scoring gives the exact ranking.
+    encoder = isotrope.load(tiny)
+    for where in (None, "lang = 'de'"):
+        one, two = (
+            isotrope.open_index(tmp_path / name, encoder).search(QUERY, 300, "dense", where)[0]
+            for name in ("int8", "plain")
+        )
+        assert [hit.line for hit in one] == [hit.line for hit in two]
+
+
+def test_columns_are_numbers_texts_booleans_or_json(tmp_path: Path) -> None:
+    (tmp_path / "a.tsv").write_text("text\tn\tid\tmixed\tempty\nx\t1\t007\t5\t\ny\t-2.5e3\t12\tfive\t\n", "utf-8")
+    found = scan([tmp_path / "a.tsv"], Reading())
+    assert found.kinds == {"n": "number", "id": "text", "mixed": "text", "empty": "text"}
+    assert [row.values for row in found.rows()] == [
+        {"n": 1, "id": "007", "mixed": "5", "empty": None},
+        {"n": -2500.0, "id": "12", "mixed": "five", "empty": None},
+    ]
+    rows = [{"text": "x", "ok": True, "n": 1, "tags": ["a"]}, {"text": "y", "n": 2.5, "late": None}, {"text": ""}]
+    (tmp_path / "b.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
+    found = scan([tmp_path / "b.jsonl"], Reading())
+    assert (len(found), found.empty) == (2, 1)
+    assert found.kinds == {"ok": "boolean", "n": "number", "tags": "json", "late": "text"}
+    pyarrow.parquet.write_table(pyarrow.table({"text": ["x"], "n": [3]}), tmp_path / "c.parquet")
+    assert scan([tmp_path / "c.parquet"], Reading()).kinds == {"n": "number"}
+    joined = scan([tmp_path / "a.tsv"], Reading(columns=("mixed", "text"), keep=("n",)))
+    assert [row.text for row in joined.rows()] == ["5 x", "five y"]
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"columns": ["texd"]}, "no column 'texd'"),
+        ({"keep": ["yeer"]}, "keep names an unknown column 'yeer'; did you mean 'year'"),
+        ({"id_column": "dok"}, "id_column names an unknown column 'dok'"),
+        ({"id_column": "lang"}, r"texts\.tsv:4: lang 'en' stands here for the second time"),
+        ({"precision": "int4"}, "precision is float32, int8"),
+        ({"dimensions": 33}, "dimensions must lie between 1 and 32"),
+        ({"update": True}, "no index is here to update"),
+        ({"add": True}, "no index is here to add"),
+        ({"update": True, "add": True}, "exclude each other"),
+        ({"delete": "year > 1"}, "no index is here"),
+    ],
+)
+def test_what_cannot_be_indexed_leaves_nothing(
+    options: dict[str, Any], said: str, tiny: Path, table: Path, tmp_path: Path
+) -> None:
+    with pytest.raises(InputError, match=said):
+        isotrope.index(tiny, table, tmp_path / "deep" / "index", **options)
+    assert not (tmp_path / "deep").exists()
+
+
+def test_a_place_that_is_taken_and_a_line_without_end(tiny: Path, table: Path, tmp_path: Path) -> None:
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "notes.txt").write_text("keep me", encoding="utf-8")
+    with pytest.raises(InputError, match="holds something else"):
+        isotrope.index(tiny, table, tmp_path / "mine")
+    with pytest.raises(InputError, match="a file stands where the index should be"):
+        isotrope.index(tiny, table, table)
+    (tmp_path / "long.txt").write_bytes(b"short\n" + b"x " * 25_000_000 + b"\n")
+    with pytest.raises(InputError, match=r"long\.txt:2: the line is longer than 4,000,000 bytes"):
+        isotrope.index(tiny, tmp_path / "long.txt", tmp_path / "index")
+    assert not (tmp_path / "index").exists()
+
+
+def test_a_damaged_index_is_said(built: Path) -> None:
+    for name, content in (("vectors.npy", b"\x93NUMPY"), ("rows.arrow", b"")):
+        copy = shutil.copytree(built, built.with_name(name))
+        next((copy / "blocks").rglob(name)).write_bytes(content)
+        with pytest.raises(InputError, match="not as it was written; remove the index and build it again"):
+            isotrope.search(copy, "the boat", top=300)
+    (built / "index.json").write_text('{"format": 99}', encoding="utf-8")
+    with pytest.raises(InputError, match="format 99"):
+        isotrope.search(built, "a")
+
+
+def test_unicode_and_words_of_one_character(tiny: Path, tmp_path: Path) -> None:
+    (tmp_path / "t.txt").write_text("東京の夜\nCafé Zürich\nvitamin D\n🙂 only\n", encoding="utf-8")
+    isotrope.index(tiny, tmp_path / "t.txt", tmp_path / "index")
+    index = isotrope.open_index(tmp_path / "index")
+    for query, line in (("京", 1), ("cafe", 2), ("d", 3), ("ONLY", 4)):
+        (hits,) = index.search(query, mode="lexical")
+        assert [hit.line for hit in hits] == [line]
+    assert index.search("🙂", mode="lexical") == [[]]
+    assert len(index.search("🙂")[0]) == 4
+
+
+Run = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str]) -> Run:
+    def call(*words: object) -> tuple[int, str, str]:
+        from isotrope.cli import main
+
+        with pytest.raises(SystemExit) as ended:
+            main([str(word) for word in words])
+        return int(ended.value.code or 0), *capsys.readouterr()  # type: ignore[return-value]
+
+    return call
+
+
+def test_the_commands(run: Run, tiny: Path, table: Path, tmp_path: Path) -> None:
+    place = tmp_path / "index"
+    code, out, err = run("index", tiny, table, "--output", place, "--id-column", "doc", "--precision", "int8")
+    assert (code, err) == (0, "")
+    assert "recall@10" in out
+    assert "300" in out
+    code, out, _ = run("search", place, "rocket number 33", "--top", "2", "--where", "year > 2002 and lang = 'de'")
+    assert code == 0
+    assert "the pilot lands the **rocket** **number** **33**" in out
+    hits = json.loads(run("search", place, "rocket number 33", "--top", 2, "--json")[1])
+    assert [list(hit)[:3] for hit in hits] == [["score", "line", "text"]] * 2
+    several = json.loads(run("search", place, "the boat", "the sonata", "--json", "--mode", "lexical")[1])
+    assert [each["query"] for each in several] == ["the boat", "the sonata"]
+    code, out, err = run("search", place, "a", "--where", "yeer > 1")
+    assert (code, out) == (2, "")
+    assert "did you mean 'year'? (--where)" in err.replace(" (--where)?", "? (--where)")
+    code, out, _ = run("index", tiny, "--output", place, "--delete", "lang = 'de'", "--json")
+    assert json.loads(out)["deleted"] == 100
+    code, _, err = run("search", tmp_path, "a")
+    assert code == 2
+    assert "no index is here" in err
+    code, out, _ = run("search", tiny, table, "rocket number 33", "--where", "year > 2020", "--json")
+    assert all(hit["columns"]["year"] > 2020 for hit in json.loads(out))
+
+
+def test_milvus_says_what_it_needs(tiny: Path, table: Path, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"ends with \.db|needs the extra search"):
+        isotrope.index(tiny, table, f"milvus:{tmp_path}/index")
+    with pytest.raises(InputError, match="is no name of a collection"):
+        isotrope.index(tiny, table, f"milvus:{tmp_path}/index.db#a b")
+    with pytest.raises(InputError, match="precision int8 is for a folder"):
+        isotrope.index(tiny, table, f"milvus:{tmp_path}/index.db", precision="int8")
