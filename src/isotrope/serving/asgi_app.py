@@ -48,7 +48,7 @@ def make_app(service: Service, key: bytes | None = None, host: str = "127.0.0.1"
 
 async def _answer_unknown(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
-    path, known = request.url.path, sorted({route.path for route in ROUTES})
+    path, known = request.url.path, sorted({route.path for route in ROUTES if "{" not in route.path})
     if error.status_code == 405:
         return refusal_response(path, Refusal(405, f"{path} does not take {request.method[:20]}."))
     shown = path if len(path) <= 80 else f"{path[:80]}…"

@@ -81,7 +81,11 @@ class BatchQueue:
     @property
     def size(self) -> int:
         """Requests that wait or are computed."""
-        return len(self._works)
+        with self._changed:
+            return len(self._live())
+
+    def _live(self) -> list[Work]:
+        return [work for work in self._works if not work.gone]
 
     async def compute(self, task: Task, texts: list[Any], tokens: Sequence[int]) -> list[Any]:
         """The result of each text, in order. Cancelling it drops what has not been computed."""
@@ -99,12 +103,11 @@ class BatchQueue:
     def _check_room(self, texts: int) -> None:
         if self._closed:
             raise Refusal(503, "The server is shutting down; ask again in a moment.")
-        waiting = sum(work.waiting for work in self._works if not work.gone)
-        full = len(self._works) >= self.limits.waiting_requests
+        live = self._live()
+        waiting = sum(work.waiting for work in live)
+        full = len(live) >= self.limits.waiting_requests
         if full or (waiting and waiting + texts > self.limits.waiting_texts):
-            raise Refusal(
-                429, f"{len(self._works):,} requests with {waiting:,} texts wait already; ask again in a moment."
-            )
+            raise Refusal(429, f"{len(live):,} requests with {waiting:,} texts wait already; ask again in a moment.")
 
     def close(self) -> None:
         """Take nothing more, finish what waits, and end the thread."""

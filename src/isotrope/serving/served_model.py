@@ -48,6 +48,7 @@ class ServedModel:
 
     def __init__(self, name: str, encoder: Encoder) -> None:
         self.name, self.encoder = name, encoder
+        self.fingerprint = encoder.fingerprint()
         self._counting = TextTokenizer(copy.deepcopy(encoder.tokenizer), encoder.prompt)
         self._thread = ThreadPoolExecutor(1, f"isotrope-tokens-{name}")
         self._tasks = {"": Task(f"embed {name}", self._vectors)}

@@ -116,7 +116,7 @@ def _facts(model: ServedModel) -> dict[str, Any]:
     pooling = "+".join(str(mode) for mode in encoder.pooling.modes)
     return {
         "model_id": model.name,
-        "model_sha": encoder.fingerprint(),
+        "model_sha": model.fingerprint,
         "model_dtype": "float32",
         "model_type": {"embedding": {"pooling": pooling}},
         "max_input_length": encoder.max_length,

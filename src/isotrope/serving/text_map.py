@@ -61,7 +61,9 @@ def grouped(vectors: npt.NDArray[np.float64]) -> Rows:
 
 def named(lines: list[str], groups: Rows) -> list[str]:
     """Up to three words that are in more of a group's lines than in those of the others, longer words first."""
-    words = [set(WORD.findall(line.casefold())) for line in lines]
+    from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
+
+    words = [set(WORD.findall(line.casefold())) - ENGLISH_STOP_WORDS for line in lines]
     overall = Counter(word for row in words for word in row)
     names = []
     for number in range(int(groups.max()) + 1):

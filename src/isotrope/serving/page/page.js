@@ -132,6 +132,7 @@
   };
 
   // ---- map
+  const HINT = "Point at a mark to read its line; with the keyboard, Tab and the arrow keys.";
   let shown = null; // { lines, points, groups }
   let only = null; // the group that is looked at
   const map = guarded("map", async () => {
@@ -194,7 +195,35 @@
       list.append(node("li", {}, `“${lines[one.lines[0]]}” is ${how} ${others.slice(0, 3).join(", ")}${others.length > 3 ? " …" : ""}`));
     }
     $("doubles").replaceChildren(...(duplicates.length ? [node("h3", {}, "Duplicates"), list] : []));
-    $("point").textContent = "";
+    $("point").textContent = HINT;
+    drawLabels(radius);
+  };
+  // The beginning of a line next to its mark, wherever it covers nothing.
+  const drawLabels = (radius) => {
+    const unit = 220 / Math.max($("plane").clientWidth, 1); // of the drawing, in a pixel
+    const size = 11 * unit;
+    const boxes = shown.points.map((point) => [place(point)[0] - radius, place(point)[1] - radius, place(point)[0] + radius, place(point)[1] + radius]);
+    shown.points.forEach((point, row) => {
+      if (only !== null && only !== shown.groups[row]) return;
+      const [x, y] = place(point);
+      const letters = [...shown.lines[row]];
+      const text = letters.length > 24 ? `${letters.slice(0, 23).join("")}…` : letters.join("");
+      const label = drawn("text", { y: y + size * 0.35, "font-size": size, "aria-hidden": "true" });
+      label.textContent = text;
+      $("plane").append(label);
+      const width = label.getComputedTextLength();
+      const free = [x + radius + 2 * unit, x - radius - 2 * unit - width].find((left) => {
+        const box = [left, y - size * 0.6, left + width, y + size * 0.6];
+        const inside = box[0] > -110 && box[2] < 110;
+        return inside && boxes.every((other, at) => at === row || other[0] > box[2] || other[2] < box[0] || other[1] > box[3] || other[3] < box[1]);
+      });
+      if (free === undefined) {
+        label.remove();
+        return;
+      }
+      label.setAttribute("x", free);
+      boxes.push([free, y - size * 0.6, free + width, y + size * 0.6]);
+    });
   };
   const read = (row) => {
     for (const dot of $("plane").querySelectorAll(".here")) dot.classList.remove("here");
@@ -236,6 +265,12 @@
     $("about").textContent = `${facts.models.map((one) => one.model_id).join(", ")} · ${facts.dimension} dimensions · reads ${facts.max_input_length} tokens${rows}`;
     $("model").replaceChildren(...facts.models.map((one) => node("option", {}, one.model_id)));
     $("model-label").hidden = facts.models.length < 2;
+    $("use").hidden = Boolean(facts.index);
+    $("snippet").textContent = [
+      "from openai import OpenAI", "",
+      `client = OpenAI(base_url="${location.origin}/v1", api_key="${key ? "…" : "none"}")`,
+      `answer = client.embeddings.create(model="${facts.model_id}", input=["a text"])`,
+    ].join("\n");
     if (facts.index) {
       $("search").hidden = false;
       document.querySelector("main").classList.add("indexed");
