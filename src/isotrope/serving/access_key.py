@@ -7,7 +7,7 @@ import os
 import stat
 from pathlib import Path
 
-from isotrope.data.tables import check_file
+from isotrope.data.tables import check_readable
 from isotrope.errors import InputError
 from isotrope.progress import say
 
@@ -16,7 +16,7 @@ LEAST = 8  # characters
 
 def read_key(place: str | os.PathLike[str]) -> bytes:
     """The one line of a key file; a file that others may read is used, with a warning."""
-    file = check_file(place)
+    file = check_readable(place, "a text file with a key")
     try:
         words = Path(file).read_bytes().split()
     except OSError as error:

@@ -6,6 +6,7 @@ has open could ask this server through their browser.
 
 from __future__ import annotations
 
+import asyncio
 import ipaddress
 import time
 from collections.abc import Mapping
@@ -67,7 +68,11 @@ class Gate:
         except Refusal as refusal:
             await refusal_response(scope["path"], refusal)(scope, receive, send)
             return
-        await self.app(scope, receive, send)
+        try:
+            await self.app(scope, receive, send)
+        except asyncio.CancelledError:  # the time to drain is over
+            late = Refusal(503, "The server shut down before this was computed; ask again in a moment.")
+            await refusal_response(scope["path"], late)(scope, receive, send)
 
     def _check(self, scope: Scope, counted: bool) -> None:
         headers = dict(scope["headers"])

@@ -82,4 +82,4 @@ def run(service: Service, listening: socket.socket, key: bytes | None, host: str
     say(f"http://{shown}:{address[1]} serves {', '.join(service.models)}; Ctrl-C ends it.")
     with suppress(KeyboardInterrupt):  # uvicorn raises the signal again once everything is answered
         make_server(service, key, host).run(sockets=[listening])
-    say("Stopped; every request that was open is answered.")
+    say("Stopped.")

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from isotrope.report.sentence_map import lay_out
 
 SAME = 0.95  # cosine from which two lines are shown as near-duplicates
+CLOSE = 0.1  # or this share of the usual distance
 GROUPS = 6
 LEAST = 6  # different lines that t-SNE can place; fewer lie on their principal axes
 SEED = 42
@@ -80,22 +81,23 @@ def named(lines: list[str], groups: Rows) -> list[str]:
 
 
 def duplicates(lines: list[str], vectors: Floats) -> list[dict[str, Any]]:
-    """Groups of lines that say the same: the first of each, and later lines near it."""
+    """Lines with the same words, then different ones that are near: the first of each group, and those like it.
+
+    Near is a cosine of 0.95, or within a tenth of the usual distance where the model puts everything close together.
+    """
     cosines = vectors @ vectors.T
-    plain = [" ".join(line.casefold().split()) for line in lines]
-    taken = np.zeros(len(lines), dtype=bool)
-    found = []
-    for first in range(len(lines)):
-        if taken[first]:
-            continue
-        near = [
-            row
-            for row in range(first + 1, len(lines))
-            if not taken[row] and (cosines[first, row] >= SAME or plain[row] == plain[first])
-        ]
-        if near:
-            taken[near] = True
-            least = float(min(cosines[first, row] for row in near))
-            same = all(plain[row] == plain[first] for row in near)
-            found.append({"lines": [first, *near], "cosine": round(least, 4), "equal": same})
+    usual = float((cosines.sum() - np.trace(cosines)) / max(len(lines) * (len(lines) - 1), 1))
+    least = max(SAME, 1 - CLOSE * (1 - usual))
+    words: dict[str, list[int]] = {}
+    for row, line in enumerate(lines):
+        words.setdefault(" ".join(line.casefold().split()), []).append(row)
+    found = [{"lines": rows, "cosine": 1.0, "equal": True} for rows in words.values() if len(rows) > 1]
+    firsts = [rows[0] for rows in words.values()]
+    taken: set[int] = set()
+    for place, first in enumerate(firsts):
+        near = [row for row in firsts[place + 1 :] if row not in taken and cosines[first, row] >= least]
+        if first not in taken and near:
+            taken.update(near)
+            lowest = float(min(cosines[first, row] for row in near))
+            found.append({"lines": [first, *near], "cosine": round(lowest, 4), "equal": False})
     return found
