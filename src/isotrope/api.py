@@ -524,7 +524,7 @@ def serve(
 
     ``models``: places or encoders, each under the name of its folder; NAME=MODEL gives it another. ``index`` is what
     `isotrope index` made with one of them. ``port`` 0 takes any free one. ``api_key_file`` holds the key that clients
-    must send. ``batch_tokens`` is how many tokens one forward joins, by default 2,048 on a CPU and 65,536 on a GPU.
+    must send. ``batch_tokens`` is how many tokens one forward joins, by default 1,024 on a CPU and 65,536 on a GPU.
     ``max_inputs`` (texts of a request), ``max_body`` (its bytes) and ``max_waiting`` (requests) are limits.
     """
     for name, value in {"max_inputs": max_inputs, "max_body": max_body, "max_waiting": max_waiting}.items():

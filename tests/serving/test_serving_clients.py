@@ -82,3 +82,16 @@ def test_haystack(base: str, expected: np.ndarray) -> None:
     documents = embedders.OpenAIDocumentEmbedder(**named, progress_bar=False).run([Document(content=t) for t in TEXTS])
     assert np.allclose([one.embedding for one in documents["documents"]], expected, atol=1e-5)
     assert np.allclose(embedders.OpenAITextEmbedder(**named).run(TEXTS[0])["embedding"], expected[0], atol=1e-5)
+
+
+def test_mteb(server: Any, expected: np.ndarray) -> None:
+    """Its wrapper looks for the model without the key, so the server has none."""
+    models = pytest.importorskip("mteb.models", reason="mteb is not installed")
+    import mteb
+    from torch.utils.data import DataLoader
+
+    wrapper = models.OpenAIAPIEncodeWrapper(endpoint_url=server.address, model_name="tiny")
+    rows: Any = DataLoader([{"text": text} for text in TEXTS], batch_size=2)
+    task = mteb.get_task("STSBenchmark").metadata
+    found = wrapper.encode(rows, task_metadata=task, hf_split="test", hf_subset="default")
+    assert np.allclose(found, expected, atol=1e-5)

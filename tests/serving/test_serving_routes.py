@@ -51,6 +51,27 @@ def test_one_text_gives_the_vector_that_it_has_among_others(server: Any) -> None
     assert np.allclose(server.ask("/embed", {"inputs": TEXTS[0]}).body, together[:1], atol=1e-5)
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "the chef bakes bread " * 900,
+        "x" * 9000,
+        " " * 9000 + "bread",
+        "面包" * 4000,
+        "bread" + " " * 9000 + "soup",
+        "a-b." * 3000,
+    ],
+    ids=["words", "one word", "blanks", "Chinese", "gap", "marks"],
+)
+def test_a_long_text_has_the_vector_of_its_beginning_as_the_encoder_reads_it(
+    server: Any, encoder: Encoder, text: str
+) -> None:
+    answer = server.ask("/embed", {"inputs": text, "normalize": False})
+    assert np.allclose(answer.body, encoder.encode([text]), atol=1e-5)
+    cut = len(encoder.tokenizer(text)["input_ids"]) > encoder.max_length
+    assert answer.headers["x-cut-inputs"] == str(int(cut))
+
+
 def test_maps_after_the_pooling_are_served_too(
     tiny: Path, sentences: Path, tmp_path: Path, running_service: Callable[..., Any]
 ) -> None:

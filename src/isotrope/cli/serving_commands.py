@@ -20,7 +20,7 @@ def serve(
     port: Annotated[int, typer.Option(help="Port to listen on; 0: any free one.")] = 8080,
     api_key_file: Annotated[Path | None, typer.Option(help="A file with the key that clients must send.")] = None,
     batch_tokens: Annotated[
-        int | None, typer.Option(help="Tokens joined into one forward; default: 2048 on a CPU, 65536 on a GPU.")
+        int | None, typer.Option(help="Tokens joined into one forward; default: 1024 on a CPU, 65536 on a GPU.")
     ] = None,
     max_inputs: Annotated[int, typer.Option(help="Texts that one request may hold.")] = 2048,
     max_body: Annotated[int, typer.Option(help="Bytes that one request may have.")] = 8_000_000,

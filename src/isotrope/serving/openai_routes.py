@@ -32,7 +32,7 @@ async def embeddings(request: Request) -> Response:
     texts = texts_in(body, "input", service.limits)
     measured = await service.measured(model, texts, body, prompt)
     normalize = flag_in(body, "normalize", True)
-    vectors = await service.vectors(request, model, texts, measured, dimensions, normalize, prompt)
+    vectors = await service.vectors(request, model, measured, dimensions, normalize, prompt)
     rows = [
         f'{{"object":"embedding","index":{number},"embedding":{vector}}}'
         for number, vector in enumerate(await written(vectors, encoding))
@@ -69,7 +69,7 @@ def described(model: ServedModel) -> dict[str, Any]:
         "created": 0,
         "owned_by": "isotrope",
         "dimensions": encoder.dimension,
-        "max_input_tokens": encoder.max_length,
+        "max_model_len": encoder.max_length,  # as vLLM names it, and mteb reads it
     }
 
 

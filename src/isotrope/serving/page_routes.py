@@ -44,7 +44,7 @@ async def compare(request: Request) -> Response:
     both = await service.measured(model, [first.text, second.text], body)
     variants = [*first.variants, *second.variants]
     measured = await model.measure([first.text, second.text, *variants])
-    vectors = await service.vectors(request, model, [first.text, second.text, *variants], measured)
+    vectors = await service.vectors(request, model, measured)
     return JSONResponse({**carried(first, second, vectors), "cut_inputs": both.cut})
 
 
@@ -61,7 +61,7 @@ async def plane(request: Request) -> Response:
             "lines",
         )
     measured = await service.measured(model, lines, body)
-    vectors = await service.vectors(request, model, lines, measured)
+    vectors = await service.vectors(request, model, measured)
     found = await service.while_listening(request, _laid_out(service, lines, vectors))
     return JSONResponse({**found, "cut_inputs": measured.cut})
 

@@ -24,14 +24,20 @@ from isotrope.serving.refusals import Refusal
 from isotrope.tokens.text_tokenizer import TextTokenizer
 
 CHARACTERS = 100_000  # tokenized at once: a long request lets shorter ones pass
+LETTERS = 32  # for each token that the model reads, tokenized first of a long text
+SPARE = 64  # tokens
 SORTED = ("static", "whitening")  # their directions are sorted by strength, so that any number of them will do
 Floats = npt.NDArray[np.float32]
 
 
 @dataclass(frozen=True)
 class Measured:
-    """Tokens that the model reads of each text, special tokens counted, and how many texts are cut to that."""
+    """Tokens that the model reads of each text, special tokens counted, and how many texts are cut to that.
 
+    ``texts`` are those given, but for the far ends that the model would not read anyway.
+    """
+
+    texts: list[str]
     tokens: list[int]
     cut: int
 
@@ -99,11 +105,30 @@ class ServedModel:
 
     async def measure(self, texts: list[str], prompt_name: str | None = None) -> Measured:
         """Count the tokens of all texts, in stretches, away from the loop that answers others."""
-        loop, lengths, prompt = asyncio.get_running_loop(), [], self.prompt(prompt_name)
+        loop, prompt = asyncio.get_running_loop(), self.prompt(prompt_name)
+        read: list[tuple[str, int]] = []
         for part in _stretches(texts):
-            lengths += await loop.run_in_executor(self._thread, self._lengths, part, prompt)
+            read += await loop.run_in_executor(self._thread, self._measured, part, prompt)
         most = self.encoder.max_length
-        return Measured([min(length, most) for length in lengths], sum(length > most for length in lengths))
+        lengths = [length for _, length in read]
+        return Measured(
+            [text for text, _ in read], [min(length, most) for length in lengths], sum(n > most for n in lengths)
+        )
+
+    def _measured(self, texts: list[str], prompt: str) -> list[tuple[str, int]]:
+        """Each text and its tokens. Of a long one the beginning is tokenized alone: it is cut there in any case.
+
+        The beginning must have ``SPARE`` tokens more than the model reads: where it was cut, its last word differs.
+        """
+        most = self.encoder.max_length
+        starts = [text[: LETTERS * most] for text in texts]
+        lengths = self._lengths(starts, prompt)
+        open_ends = [
+            row for row, text in enumerate(texts) if len(text) > len(starts[row]) and lengths[row] <= most + SPARE
+        ]
+        for row, length in zip(open_ends, self._lengths([texts[row] for row in open_ends], prompt), strict=True):
+            starts[row], lengths[row] = texts[row], length
+        return list(zip(starts, lengths, strict=True))
 
     def _lengths(self, texts: list[str], prompt: str) -> list[int]:
         extra = len(self._counting.start) + len(self._counting.suffix)

@@ -80,7 +80,6 @@ class Service:
         self,
         request: Request,
         model: ServedModel,
-        texts: list[str],
         measured: Measured,
         dimensions: int | None = None,
         normalize: bool = True,
@@ -89,7 +88,7 @@ class Service:
         """Checked vectors [texts, dimensions]; nothing more is computed once the client has gone."""
         width = model.check_dimensions(dimensions)
         task = model.embed(prompt)
-        found = await self.computed(request, task, texts, measured.tokens)
+        found = await self.computed(request, task, measured.texts, measured.tokens)
         return checked(found, width, normalize)
 
     async def computed(self, request: Request, task: Task, texts: list[Any], tokens: Sequence[int]) -> list[Any]:

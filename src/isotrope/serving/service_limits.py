@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-CPU_TOKENS, GPU_TOKENS = 2048, 65_536  # a forward of more tokens is not faster, and whoever comes next waits for it
+CPU_TOKENS, GPU_TOKENS = 1024, 65_536  # a forward of more tokens is not faster, and whoever comes next waits for it
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,7 @@ async def embed(request: Request) -> Response:
     normalize = flag_in(body, "normalize", True)
     texts = texts_in(body, "inputs", service.limits)
     measured = await service.measured(model, texts, body, prompt)
-    vectors = await service.vectors(request, model, texts, measured, dimensions, normalize, prompt)
+    vectors = await service.vectors(request, model, measured, dimensions, normalize, prompt)
     content = f"[{','.join(await written(vectors))}]"
     return Response(content, media_type="application/json", headers={CUT_HEADER: str(measured.cut)})
 
@@ -44,7 +44,7 @@ async def similarity(request: Request) -> Response:
     texts = [text_in(inputs, "source_sentence", service.limits), *texts_in(inputs, "sentences", service.limits)]
     options = body.get("parameters")
     measured = await service.measured(model, texts, options if isinstance(options, dict) else body)
-    vectors = await service.vectors(request, model, texts, measured)
+    vectors = await service.vectors(request, model, measured)
     scores = [round(float(score), 6) for score in vectors[1:] @ vectors[0]]
     return JSONResponse(scores, headers={CUT_HEADER: str(measured.cut)})
 
