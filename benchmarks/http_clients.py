@@ -1,4 +1,4 @@
-"""Servers in their own processes, and clients that keep their connection: shared by serve_load.py and serve_faults.py."""
+"""Servers in their own processes and clients that keep their connection, for serve_load.py and serve_faults.py."""
 
 from __future__ import annotations
 

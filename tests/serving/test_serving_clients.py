@@ -90,7 +90,7 @@ def test_mteb(server: Any, expected: np.ndarray) -> None:
     import mteb
     from torch.utils.data import DataLoader
 
-    wrapper = models.OpenAIAPIEncodeWrapper(endpoint_url=server.address, model_name="tiny")
+    wrapper = models.OpenAIAPIEncodeWrapper(endpoint_url=server.address, model_name="tiny", use_chat_template=False)
     rows: Any = DataLoader([{"text": text} for text in TEXTS], batch_size=2)
     task = mteb.get_task("STSBenchmark").metadata
     found = wrapper.encode(rows, task_metadata=task, hf_split="test", hf_subset="default")

@@ -200,7 +200,8 @@
   };
   // The beginning of a line next to its mark, wherever it covers nothing.
   const drawLabels = (radius) => {
-    const unit = 220 / Math.max($("plane").clientWidth, 1); // of the drawing, in a pixel
+    const box = $("plane").getBoundingClientRect();
+    const unit = Math.max(220 / Math.max(box.width, 1), 156 / Math.max(box.height, 1)); // of the drawing, in a pixel
     const size = 11 * unit;
     const boxes = shown.points.map((point) => [place(point)[0] - radius, place(point)[1] - radius, place(point)[0] + radius, place(point)[1] + radius]);
     shown.points.forEach((point, row) => {
