@@ -32,6 +32,7 @@ _VERBS = (
     "open_index",
     "paraphrase",
     "pretrain",
+    "serve",
     "train",
 )
 _CALLABLE_ROOMS = ("methods", "report", "search")  # verbs as well: see isotrope.callable_room
@@ -44,7 +45,7 @@ _TYPES = {
 _PLACES = {**dict.fromkeys(_VERBS, "isotrope.api"), **_TYPES}
 _ROOMS = (
     *("data", "tokens", "lexicon", "views", "encoders", "towers", "objectives", "measures"),
-    *("training", "spaces", "evaluation", "comparison", *_CALLABLE_ROOMS),
+    *("training", "spaces", "evaluation", "comparison", "serving", *_CALLABLE_ROOMS),
 )
 __all__ = ["__version__", *_VERBS, *_CALLABLE_ROOMS, *_TYPES]
 
@@ -68,6 +69,7 @@ if TYPE_CHECKING:
     from isotrope.api import pretrain as pretrain
     from isotrope.api import report as report
     from isotrope.api import search as search
+    from isotrope.api import serve as serve
     from isotrope.api import train as train
     from isotrope.encoders.encoder import Encoder as Encoder
     from isotrope.errors import InputError as InputError

@@ -564,6 +564,50 @@ def distil(
     return DistilledModel(to, target, len(found), len(student.tokenizer), student.dimension, student)
 
 
+# ---- serving
+
+
+def serve(
+    models: Place | Encoder | Sequence[Place | Encoder],
+    index: Place | None = None,
+    host: str = "127.0.0.1",
+    port: int = 8080,
+    api_key_file: Place | None = None,
+    *,
+    batch_tokens: int | None = None,
+    max_inputs: int = 2048,
+    max_body: int = 8_000_000,
+    max_waiting: int = 512,
+) -> None:
+    """Answer HTTP requests with one or more models, until Ctrl-C or SIGTERM; needs the extra ``serve``.
+
+    ``models``: places or encoders, each under the name of its folder; NAME=MODEL gives it another. ``index`` is what
+    `isotrope index` made with one of them. ``port`` 0 takes any free one. ``api_key_file`` holds the key that clients
+    must send. ``batch_tokens`` is how many tokens one forward joins, by default 1,024 on a CPU and 65,536 on a GPU.
+    ``max_inputs`` (texts of a request), ``max_body`` (its bytes) and ``max_waiting`` (requests) are limits.
+    """
+    for name, value in {"max_inputs": max_inputs, "max_body": max_body, "max_waiting": max_waiting}.items():
+        check_between(name, value, 1, 1_000_000_000)
+    check_between("batch_tokens", 1 if batch_tokens is None else batch_tokens, 1, 1_000_000_000)
+    from isotrope.serving.access_key import read_key
+    from isotrope.serving.listening_port import bind
+
+    key = None if api_key_file is None else read_key(api_key_file)
+    with bind(host, port) as listening:
+        try:
+            from isotrope.serving.gate import warn_open
+            from isotrope.serving.launch import run
+            from isotrope.serving.opening_service import open_service
+        except ModuleNotFoundError as error:
+            raise InputError(f"serve needs the package {error.name}: pip install 'isotrope[serve]'.") from error
+        alone = isinstance(models, str | os.PathLike) or hasattr(models, "encode")
+        given: Sequence[Any] = [models] if alone else list(models)  # type: ignore[arg-type]
+        limits = {"inputs": max_inputs, "body_bytes": max_body, "waiting_requests": max_waiting}
+        service = open_service(given, index, batch_tokens, limits)
+        warn_open(host, key)
+        run(service, listening, key, host)
+
+
 # ---- judging
 
 

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from browser import Page, browser_page, find_browser
 
+from browser import Page, browser_page, find_browser
 from isotrope.report.build import Report
 
 SIZES = [(1280, 900), (390, 844)]

@@ -15,7 +15,7 @@ from isotrope.errors import InputError
 # both.
 UsageProblem: type[Exception] = next(base for base in typer.BadParameter.__mro__ if base.__name__ == "ClickException")
 FREE = {"allow_extra_args": True, "ignore_unknown_options": True}  # for settings that only a method or a space knows
-MODELS = {"encoder", "model", "subjects", "tokenizer"}  # parameters that name a model
+MODELS = {"encoder", "model", "models", "subjects", "tokenizer"}  # parameters that name a model
 PRINTED = "-"  # the value of --json where no file follows it
 
 

@@ -36,6 +36,7 @@ class Page:
             self.call(f"{domain}.enable")
 
     session: str | None = None
+    home = "file:"  # what the page may ask for
 
     def call(self, method: str, **parameters: Any) -> Any:
         self.number += 1
@@ -63,17 +64,37 @@ class Page:
         line, _, self.buffer = self.buffer.partition(b"\0")
         return dict(json.loads(line))
 
-    def open(self, file: Path, width: int = 1280, height: int = 900) -> None:
+    def open(self, place: Path | str, width: int = 1280, height: int = 900) -> None:
+        """A file, or the address of a server: the page may then ask that server, and nobody else."""
         self.width = width
+        self.home = place if isinstance(place, str) else "file:"
+        address = place if isinstance(place, str) else place.resolve().as_uri()
         self.call(
             "Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=width < 600
         )
-        self.call("Page.navigate", url=file.resolve().as_uri())
-        for _ in range(200):
-            if self.value("document.readyState") == "complete" and self.value("location.protocol") == "file:":
-                return
+        self.call("Page.navigate", url=address)
+        self.wait_for(f"document.readyState === 'complete' && location.href.startsWith({json.dumps(self.home)})")
+
+    def wait_for(self, expression: str, seconds: float = 60) -> Any:
+        """The value of an expression, as soon as it is true."""
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            found = self.value(expression)
+            if found:
+                return found
             time.sleep(0.05)
-        raise TimeoutError(f"{file} did not load")
+        raise TimeoutError(f"never true: {expression}")
+
+    def type_text(self, text: str) -> None:
+        """As a keyboard does, letter by letter, into whatever has the focus."""
+        for letter in text:
+            self.call("Input.dispatchKeyEvent", type="keyDown", text=letter, key=letter)
+            self.call("Input.dispatchKeyEvent", type="keyUp", key=letter)
+
+    def press(self, key: str) -> None:
+        codes = {"Tab": 9, "Enter": 13, "ArrowLeft": 37, "ArrowUp": 38, "ArrowRight": 39, "ArrowDown": 40}
+        for kind in ("rawKeyDown", "keyUp"):
+            self.call("Input.dispatchKeyEvent", type=kind, key=key, code=key, windowsVirtualKeyCode=codes[key])
 
     def value(self, expression: str) -> Any:
         found = self.call("Runtime.evaluate", expression=expression, returnByValue=True)
@@ -105,7 +126,7 @@ class Page:
             elif method == "Log.entryAdded" and values["entry"]["level"] in ("error", "warning"):
                 found.append(values["entry"]["text"])
             elif method == "Network.requestWillBeSent" and not values["request"]["url"].startswith(
-                ("file:", "about:", "data:")
+                (self.home, "about:", "data:")
             ):
                 found.append(f"asks for {values['request']['url']}")
         return found
