@@ -9,8 +9,8 @@ from dataclasses import asdict, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from isotrope.encoders.encoder_uses import PROMPTS
 from isotrope.encoders.read_out import RAW, is_raw
-from isotrope.encoders.saving import PROMPTS
 from isotrope.files import digest, file_digest
 from isotrope.training.loop import Job, make_accelerator, train_loop
 from isotrope.training.prerequisite import with_needed_run
