@@ -29,7 +29,9 @@ _VERBS = (
     "load",
     "mine",
     "paraphrase",
+    "predict",
     "pretrain",
+    "push",
     "train",
 )
 _CALLABLE_ROOMS = ("methods", "report", "search")  # verbs as well: see isotrope.callable_room
@@ -42,7 +44,7 @@ _TYPES = {
 _PLACES = {**dict.fromkeys(_VERBS, "isotrope.api"), **_TYPES}
 _ROOMS = (
     *("data", "tokens", "lexicon", "views", "encoders", "towers", "objectives", "measures"),
-    *("training", "spaces", "evaluation", "comparison", *_CALLABLE_ROOMS),
+    *("heads", "training", "spaces", "evaluation", "comparison", *_CALLABLE_ROOMS),
 )
 __all__ = ["__version__", *_VERBS, *_CALLABLE_ROOMS, *_TYPES]
 
@@ -61,7 +63,9 @@ if TYPE_CHECKING:
     from isotrope.api import methods as methods
     from isotrope.api import mine as mine
     from isotrope.api import paraphrase as paraphrase
+    from isotrope.api import predict as predict
     from isotrope.api import pretrain as pretrain
+    from isotrope.api import push as push
     from isotrope.api import report as report
     from isotrope.api import search as search
     from isotrope.api import train as train

@@ -1,7 +1,7 @@
 """The card of a saved model: README.md with the header that hubs read, written at every save.
 
 What stands in it is what the model's facts hold: the method, the scores and the command where they are known, the
-modules, the prompts, the classes. A card that a person wrote, or that has lost its ``MARK``, is kept as it is.
+modules, the prompts, the classes. A card that a person wrote, or that has lost its ``SIGN``, is kept as it is.
 """
 
 from __future__ import annotations
@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Any
 
 from isotrope.encoders.encoder_uses import DOCUMENT_NAMES
 from isotrope.encoders.parts.part import OWN, Part
+from isotrope.leftovers import MARK as TEMPORARY
 from isotrope.version import __version__
 
 if TYPE_CHECKING:
     from isotrope.encoders.encoder import Encoder
 
 CARD = "README.md"
-MARK = "<!-- isotrope writes this card at each save; take this line out to keep your own text -->"
+SIGN = "<!-- isotrope writes this card at each save; take this line out to keep your own text -->"
 EVALUATION, COMMAND, LICENSE = "evaluation", "command", "license"  # facts
 SHOWN = 20  # classes that are named
 
@@ -26,9 +27,10 @@ SHOWN = 20  # classes that are named
 def write_card(encoder: Encoder, parts: Sequence[Part], folder: Path, target: Path) -> None:
     """README.md in ``folder``, which becomes ``target``: that of ``target`` where it is somebody's own."""
     before = target / CARD
-    own = before.read_text(encoding="utf-8", errors="replace") if before.is_file() else MARK
-    name = target.name if target.name not in ("model", "") else target.absolute().parent.name or "model"
-    text = own if MARK not in own else card_text(encoder, parts, name)
+    own = before.read_text(encoding="utf-8", errors="replace") if before.is_file() else SIGN
+    name = target.name.split(TEMPORARY)[0].lstrip(".")  # a run saves inside a folder that is renamed later
+    name = target.absolute().parent.name if name in ("model", "") else name
+    text = own if SIGN not in own else card_text(encoder, parts, name)
     (folder / CARD).write_text(text, encoding="utf-8")
 
 
@@ -39,7 +41,7 @@ def card_text(encoder: Encoder, parts: Sequence[Part], name: str) -> str:
     header = yaml.safe_dump(card_header(encoder.facts, name, encoder.classifier is not None), sort_keys=False)
     paragraphs = [
         f"---\n{header}---",
-        MARK,
+        SIGN,
         f"# {_plain(name)}",
         _summary(encoder),
         _facts_table(encoder, parts),
