@@ -1,4 +1,4 @@
-"""Ten labelled texts a class: a head on frozen vectors, supcon with its head, and SetFit's plain recipe, from one start.
+"""Ten labelled texts a class: a head on frozen vectors, supcon with a head, and SetFit's plain recipe, from one start.
 
     python benchmarks/few_shot.py DATA_DIR [--tasks cr,subj,trec] [--seeds 3] [--shots 10] [--model builtin]
 

@@ -10,7 +10,7 @@ layers were not learned from; without such rows it is 1, and ``facts`` say so.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,6 @@ import numpy as np
 import numpy.typing as npt
 import torch
 from safetensors.torch import save_file
-from torch import nn
 
 from isotrope.encoders.stored_fields import Fields
 from isotrope.encoders.stored_files import read_facts, read_json, read_tensors
@@ -29,7 +28,7 @@ from isotrope.files import write_json
 FOLDER = "classifier"  # inside the model's folder; readers of sentence-transformers pass it over
 FILE = "classifier.json"
 TASKS = ("classes", "labels", "score")
-ACTIVATIONS = {"none": lambda x: x, "tanh": np.tanh, "relu": lambda x: np.maximum(x, 0.0)}
+ACTIVATIONS: dict[str, Callable[[Any], Any]] = {"none": lambda x: x, "tanh": np.tanh, "relu": lambda x: np.maximum(x, 0.0)}
 THRESHOLD = 0.5  # a label is given to a text from this probability on
 Floats = npt.NDArray[np.float64]
 
@@ -141,7 +140,9 @@ class Classifier:
         names, activations = stored.get("classes"), stored.get("activations")
         if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
             raise fields.refusal("classes", "a list of names")
-        known = isinstance(activations, list) and all(isinstance(one, str) and one in ACTIVATIONS for one in activations)
+        known = isinstance(activations, list) and all(
+            isinstance(one, str) and one in ACTIVATIONS for one in activations
+        )
         if not known or not activations:
             raise fields.refusal("activations", f"a list of {', '.join(ACTIVATIONS)}")
         if (task := fields.word("task")) not in TASKS:
@@ -164,7 +165,7 @@ class Classifier:
             fields.number("temperature", 1e-6, 1e6),
             fields.number("mean", -1e30, 1e30, default=0.0),
             fields.number("deviation", 0.0, 1e30, default=1.0),
-            stored.get("facts") if isinstance(stored.get("facts"), dict) else {},
+            told if isinstance(told := stored.get("facts"), dict) else {},
         )
 
 
@@ -188,8 +189,8 @@ def probabilities(scores: Floats, task: str) -> Floats:
     return np.asarray(powers / powers.sum(axis=1, keepdims=True))
 
 
-def layer_of(linear: nn.Linear, activation: str = "none") -> Layer:
-    """A trained linear map as a layer."""
+def layer_of(linear: Any, activation: str = "none") -> Layer:
+    """A trained ``nn.Linear`` as a layer."""
     weight = linear.weight.detach().cpu().double().numpy()
     bias = np.zeros(len(weight)) if linear.bias is None else linear.bias.detach().cpu().double().numpy()
     return Layer(weight, bias, activation)

@@ -130,8 +130,10 @@ def _said_by_hub(repo: str) -> Iterator[None]:
     except HFValidationError as error:
         raise InputError(f"{repo!r} is no name of a repository: {gist(error)}.", setting="repo") from error
     except HfHubHTTPError as error:
-        status = error.response.status_code if error.response is not None else "no"
+        status = int(error.response.status_code) if error.response is not None else 0
         advice = {401: "; run `hf auth login`, or set HF_TOKEN", 403: "; the token may not write there"}
-        raise InputError(f"{repo}: the hub refused it (status {status}){advice.get(status, '')}: {gist(error)}.") from error
+        raise InputError(
+            f"{repo}: the hub refused it (status {status}){advice.get(status, '')}: {gist(error)}."
+        ) from error
     except OSError as error:
         raise InputError(f"{repo}: the hub cannot be reached ({gist(error)}); try again.") from error

@@ -58,28 +58,30 @@ def card_header(facts: Mapping[str, Any], name: str, classifies: bool = False) -
     """The fields that hubs index."""
     tags = ["sentence-transformers", "sentence-similarity", "feature-extraction", "isotrope"]
     method = facts.get("method")
-    tags += [str(method)] * (method is not None) + ["text-classification"] * classifies
+    tags += [_plain(method)] * (method is not None) + ["text-classification"] * classifies
     header: dict[str, Any] = {
         "library_name": "sentence-transformers",
         "pipeline_tag": "sentence-similarity",
         "tags": tags,
     }
     if facts.get(LICENSE):
-        header[LICENSE] = str(facts[LICENSE])
+        header[LICENSE] = _plain(facts[LICENSE])
     scores = _numbers(facts)
     if scores:
         result = {
             "task": {"type": "sentence-similarity", "name": "Held-out text"},
             "dataset": {"type": "held-out", "name": "Held-out part of the training text, or eval_data"},
-            "metrics": [{"type": name, "value": round(value, 6)} for name, value in scores.items()],
+            "metrics": [{"type": _plain(name), "value": round(value, 6)} for name, value in scores.items()],
         }
-        header["model-index"] = [{"name": name, "results": [result]}]
+        header["model-index"] = [{"name": _plain(name), "results": [result]}]
     return header
 
 
 def _summary(encoder: Encoder) -> str:
     facts = encoder.facts
-    made = f"trained with the method `{_plain(facts['method'])}` of isotrope" if "method" in facts else "saved by isotrope"
+    made = (
+        f"trained with the method `{_plain(facts['method'])}` of isotrope" if "method" in facts else "saved by isotrope"
+    )
     return (
         f"A sentence encoder, {made} {__version__}: it maps a text to a vector of {encoder.dimension} dimensions, and "
         "the cosine of two vectors says how similar two texts are. Texts are cut after "
@@ -130,11 +132,18 @@ def _classes(encoder: Encoder) -> list[str]:
     more = f" and {len(classifier.names) - SHOWN} more" if len(classifier.names) > SHOWN else ""
     several = "; a text may have several" if classifier.task == "labels" else ""
     calibrated = classifier.facts.get("calibration", "not calibrated")
-    said = f"The model keeps a classifier, in `classifier/`: {names}{more}{several}. Probabilities: {_plain(calibrated)}."
+    said = (
+        f"The model keeps a classifier, in `classifier/`: {names}{more}{several}. Probabilities: {_plain(calibrated)}."
+    )
     rows = classifier.facts.get("measures")
     table = [f"| {_plain(name)} | {value:.4f} |" for name, value in rows.items()] if isinstance(rows, dict) else []
     scores = ["\n".join(["| measure | value |", "|---|---|", *table])] if table else []
-    return ["## Predictions", said, *scores, '```python\nimport isotrope\n\nisotrope.load("MODEL").predict("A text.")\n```']
+    return [
+        "## Predictions",
+        said,
+        *scores,
+        '```python\nimport isotrope\n\nisotrope.load("MODEL").predict("A text.")\n```',
+    ]
 
 
 def _origin(facts: Mapping[str, Any]) -> list[str]:
@@ -147,7 +156,7 @@ def _loading(own: bool, encoder: Encoder) -> str:
     trust = ", trust_remote_code=True" if own else ""
     kwargs = ', model_kwargs={"trust_remote_code": True}' if own else ""
     note = (
-        "\n\nOne module is isotrope's own: other programs need isotrope installed, and to be allowed to load it as below."
+        "\n\nOne module is isotrope's own: other programs need isotrope installed, and leave to load it as below."
         if own
         else ""
     )

@@ -62,7 +62,9 @@ def encode_in_processes(
     )
     try:
         with pool, bar("encoding", len(texts), show=show) as advance:
-            jobs = [pool.submit(_work, start, texts[start : start + size], options) for start in range(0, len(texts), size)]
+            jobs = [
+                pool.submit(_work, start, texts[start : start + size], options) for start in range(0, len(texts), size)
+            ]
             for job in as_completed(jobs):
                 start, found, counted = job.result()
                 vectors[start : start + len(found)] = found

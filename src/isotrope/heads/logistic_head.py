@@ -84,7 +84,10 @@ def measures_of(scores: Floats, wanted: npt.NDArray[np.int64], temperature: floa
     if task == "labels":
         given = found >= 0.5
         hits, total = (given & (wanted == 1)).sum(), given.sum() + wanted.sum()
-        shares = {"exact": float((given == (wanted == 1)).all(axis=1).mean()), "micro_f1": float(2 * hits / max(total, 1))}
+        shares = {
+            "exact": float((given == (wanted == 1)).all(axis=1).mean()),
+            "micro_f1": float(2 * hits / max(total, 1)),
+        }
         confidences = np.where(given, found, 1 - found).ravel()
         right = (given == (wanted == 1)).ravel()
         return {**shares, **losses, "calibration_error": _error(confidences, right)}
@@ -142,9 +145,7 @@ def _fit(inputs: Floats, labels: LabelSets, strength: float, balanced: bool) -> 
     return weight, bias
 
 
-def _one_label(
-    inputs: Floats, wanted: npt.NDArray[np.int64], strength: float, balanced: bool
-) -> tuple[Floats, float]:
+def _one_label(inputs: Floats, wanted: npt.NDArray[np.int64], strength: float, balanced: bool) -> tuple[Floats, float]:
     """Of a label that all rows have, or none, only its share is known."""
     if len(np.unique(wanted)) < 2:
         share = (wanted.sum() + 0.5) / (len(wanted) + 1.0)

@@ -84,9 +84,7 @@ def check_written(output: Path) -> Path:
     return output
 
 
-def predict_rows(
-    encoder: Encoder, rows: Sequence[tuple[str, ...]], lines: Sequence[int], top: int = 1
-) -> Predictions:
+def predict_rows(encoder: Encoder, rows: Sequence[tuple[str, ...]], lines: Sequence[int], top: int = 1) -> Predictions:
     """``rows`` of one text, or of two where the model classifies pairs; ``top`` classes of each are named."""
     classifier = classifier_of(encoder)
     check_between("top", top, 1, 10_000)
@@ -102,7 +100,9 @@ def _found(
 ) -> list[Prediction]:
     if classifier.task == "score":
         scores = classifier.predict(vectors)
-        return [Prediction(line, row, repr(float(s)), None, {}) for line, row, s in zip(lines, rows, scores, strict=True)]
+        return [
+            Prediction(line, row, repr(float(s)), None, {}) for line, row, s in zip(lines, rows, scores, strict=True)
+        ]
     names, found = classifier.names, []
     for line, row, chances in zip(lines, rows, classifier.predict_proba(vectors), strict=True):
         order = np.argsort(-chances, kind="stable")

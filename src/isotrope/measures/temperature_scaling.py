@@ -1,6 +1,6 @@
 """Temperature scaling (Guo et al. 2017): one number that makes the probabilities of a classifier mean what they say.
 
-    T* = argmin_T  mean_i −log p_i,        p = softmax(s / T), or sigmoid(s / T) for labels that do not exclude each other
+    T* = argmin_T  mean_i −log p_i        p = softmax(s / T), or sigmoid(s / T) for labels that may stand together
 
 It moves no class to another rank. Fit it on rows that the classifier was not learned from: on its own training rows a
 classifier looks surer than it may be. Of few rows, or where every row is right, the best T runs to an end of its range:

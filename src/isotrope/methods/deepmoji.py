@@ -43,9 +43,9 @@ class DeepMoji(Method[DeepMojiSettings], OwnTask, Classifying):
         v = Σ_t a_t h_t,   a = softmax_t(w · h_t)        w_c = n / (classes · n_c)
 
     The weights w_c stand for the up-sampling of the paper: the mean of the loss is the same. A text with m different
-    emoji is m records. U is kept as the model's classifier; the attention stays. When to use it: tweets or chats with emoji, for
-    tasks on feelings. What goes wrong: emoji of equal use are confused, and an encoder of feelings is a poor one of
-    topics. Siblings: ``fine-tune`` has labels that a person gave, ``supcon`` contrasts them.
+    emoji is m records. U is kept as the model's classifier; the attention stays. When to use it: tweets or chats with
+    emoji, for tasks on feelings. What goes wrong: emoji of equal use are confused, and an encoder of feelings is a poor
+    one of topics. Siblings: ``fine-tune`` has labels that a person gave, ``supcon`` contrasts them.
     """
 
     card = Card(

@@ -136,7 +136,8 @@ class FineTune(Method[FineTuneSettings], OwnTask, Classifying):
         return {"regression": mse_loss(outputs[:, 0], targets)}
 
     def classifier(self) -> Classifier:
-        hidden, _, last = self.tower["head"].module
+        head: Any = self.tower["head"].module
+        hidden, _, last = head
         layers, inputs = (layer_of(hidden.linear, "tanh"), layer_of(last)), 2 if self.pairs else 1
         if isinstance(self.targets, Scores):
             return Classifier(layers, (), "score", inputs, mean=self.targets.mean, deviation=self.targets.deviation)

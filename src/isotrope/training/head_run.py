@@ -92,9 +92,7 @@ def _opened(model: Place | Encoder, pooling: str | None) -> Encoder:
     return load(model, pooling)
 
 
-def _corpus(
-    data: Place | Sequence[Any], encoder: Encoder, columns: Sequence[str] | None, multi_label: bool
-) -> Corpus:
+def _corpus(data: Place | Sequence[Any], encoder: Encoder, columns: Sequence[str] | None, multi_label: bool) -> Corpus:
     """Labelled texts; where several labels are allowed, a text may have none."""
     if not multi_label:
         return open_corpus(data, ["labelled"], encoder.text_tokenizer, columns)
