@@ -22,8 +22,8 @@ from isotrope.methods.frame.classifying import Classifying
 from isotrope.training.building import Built
 
 FEWEST = 20  # held-out records that a temperature is fitted to
-MOST = 2000
-FITTED = 4000  # training texts that a classifier is fitted to, where the method has none of its own
+MOST = 1000
+FITTED = 2000  # training texts that a classifier is fitted to, where the method has none of its own
 STRENGTH = 0.1  # C there: classes of vectors that were trained to part need no search
 
 
