@@ -75,7 +75,11 @@ def test_the_folder_of_somebody_else_keeps_its_prompts(tiny: Path, tmp_path: Pat
     """A default prompt, and prompts that only config_sentence_transformers.json names."""
     isotrope.load(tiny).save(tmp_path / "m")
     file = tmp_path / "m" / "config_sentence_transformers.json"
-    facts = {**json.loads(file.read_text()), "prompts": {"query": "q: ", "passage": "p: "}, "default_prompt_name": "query"}
+    facts = {
+        **json.loads(file.read_text()),
+        "prompts": {"query": "q: ", "passage": "p: "},
+        "default_prompt_name": "query",
+    }
     file.write_text(json.dumps(facts))
     encoder = isotrope.load(tmp_path / "m")
     assert (encoder.prompt, encoder.prompts) == ("q: ", {"query": "q: ", "passage": "p: "})

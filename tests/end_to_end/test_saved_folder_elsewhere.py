@@ -74,10 +74,12 @@ def test_langchain_huggingface_asks_with_the_named_prompts(tiny: Path, tmp_path:
 
 def test_mteb(model: Path) -> None:
     mteb = pytest.importorskip("mteb", reason="the extra mteb is not installed")
+    from datasets import Dataset
     from sentence_transformers import SentenceTransformer
+    from torch.utils.data import DataLoader
 
     wrapped = mteb.models.SentenceTransformerEncoderWrapper(SentenceTransformer(str(model), device="cpu"))
-    rows = [{"text": TEXTS[:2]}, {"text": TEXTS[2:]}]
+    rows = DataLoader(Dataset.from_dict({"text": TEXTS}), batch_size=2)
     metadata = mteb.get_task("STS12").metadata
     found = wrapped.encode(rows, task_metadata=metadata, hf_split="test", hf_subset="default")
     same(found, model)

@@ -1,4 +1,4 @@
-"""A model keeps its classifier: through training, saving, loading, sentence-transformers, and not through a new space."""
+"""A model keeps its classifier through training, saving, loading and sentence-transformers, but not in a new space."""
 
 from __future__ import annotations
 
@@ -114,9 +114,7 @@ def test_fine_tunes_own_head_is_what_is_kept(tiny: Path, samples: dict[str, Path
         encoder.predict(["one text"])
 
 
-def test_a_regression_predicts_scores_on_their_own_scale(
-    tiny: Path, samples: dict[str, Path], tmp_path: Path
-) -> None:
+def test_a_regression_predicts_scores_on_their_own_scale(tiny: Path, samples: dict[str, Path], tmp_path: Path) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         run = isotrope.train("fine-tune", samples["scored-pairs"], model=tiny, output=tmp_path / "run", **QUICK)

@@ -1,4 +1,4 @@
-"""The head on frozen vectors: what it learns, how its folds are drawn, and that its probabilities mean what they say."""
+"""The head on frozen vectors: what it learns, how its folds are drawn, that its probabilities mean what they say."""
 
 from __future__ import annotations
 

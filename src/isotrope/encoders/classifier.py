@@ -28,7 +28,11 @@ from isotrope.files import write_json
 FOLDER = "classifier"  # inside the model's folder; readers of sentence-transformers pass it over
 FILE = "classifier.json"
 TASKS = ("classes", "labels", "score")
-ACTIVATIONS: dict[str, Callable[[Any], Any]] = {"none": lambda x: x, "tanh": np.tanh, "relu": lambda x: np.maximum(x, 0.0)}
+ACTIVATIONS: dict[str, Callable[[Any], Any]] = {
+    "none": lambda x: x,
+    "tanh": np.tanh,
+    "relu": lambda x: np.maximum(x, 0.0),
+}
 THRESHOLD = 0.5  # a label is given to a text from this probability on
 Floats = npt.NDArray[np.float64]
 

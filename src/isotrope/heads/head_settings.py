@@ -25,8 +25,6 @@ class HeadSettings(Settings):
     """None of them is a paper's."""
 
     multi_label: Annotated[bool, "A text may have several labels, joined by a bar: sport|music; or none"] = False
-    strength: Annotated[float | None, above(0), "C, the inverse of the penalty; none: by cross-validation"] = (
-        None
-    )
+    strength: Annotated[float | None, above(0), "C, the inverse of the penalty; none: by cross-validation"] = None
     balanced: Annotated[bool, "Count each class the same, however many texts it has"] = False
     seed: Annotated[int, at_least(0, most=(1 << 32) - 1), "Random seed for the folds"] = 42

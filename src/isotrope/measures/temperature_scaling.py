@@ -18,13 +18,18 @@ PSEUDO = 2.0  # rows whose worth of evidence says T = 1
 Floats = npt.NDArray[np.float64]
 
 
-def log_loss(scores: Floats, wanted: npt.NDArray[np.int64]) -> float:
-    """Mean of −log p. ``scores`` [n, c]; ``wanted`` [n] classes, or [n, c] of 0 and 1 for labels."""
+def row_losses(scores: Floats, wanted: npt.NDArray[np.int64]) -> Floats:
+    """[n]: −log p. ``scores`` [n, c]; ``wanted`` [n] classes, or [n, c] of 0 and 1 for labels."""
     if wanted.ndim == 2:
-        return float((np.logaddexp(0.0, scores) - wanted * scores).sum(axis=1).mean())
+        return np.asarray((np.logaddexp(0.0, scores) - wanted * scores).sum(axis=1))
     highest = scores.max(axis=1)
     total = highest + np.log(np.exp(scores - highest[:, None]).sum(axis=1))
-    return float((total - scores[np.arange(len(scores)), wanted]).mean())
+    return np.asarray(total - scores[np.arange(len(scores)), wanted])
+
+
+def log_loss(scores: Floats, wanted: npt.NDArray[np.int64]) -> float:
+    """The mean of ``row_losses``."""
+    return float(row_losses(scores, wanted).mean())
 
 
 def fit_temperature(scores: Floats, wanted: npt.NDArray[np.int64], pseudo: float = PSEUDO) -> float:
