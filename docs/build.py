@@ -15,6 +15,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from isotrope.heads.head_settings import HeadSettings
 from isotrope.methods.frame.method_registry import auxiliaries, registry
 from isotrope.methods.frame.settings import Settings, describe
 from isotrope.spaces.space_registry import registry as spaces
@@ -81,6 +82,8 @@ def settings_page() -> str:
     parts.append(_section("Pre-training", _first_line(PretrainSettings), table(PretrainSettings)))
     about = "The student of [`isotrope distil`](../guides/static.md)."
     parts.append(_section("Static student", about, table(StaticSettings)))
+    about = "The classifier of [`isotrope train head`](../guides/predict.md)."
+    parts.append(_section("Head", about, table(HeadSettings)))
     for name, method in registry().items():
         changed = ", ".join(f"`{setting}` {value}" for setting, value in method.defaults.items())
         page = f"[{method.card.title}](../methods/{method_page(method).name})"

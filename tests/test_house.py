@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from isotrope.heads.head_settings import HeadSettings
 from isotrope.methods.frame.method_registry import auxiliaries, registry
 from isotrope.methods.frame.settings import Described, Settings, describe
 from isotrope.spaces.space_registry import registry as spaces
@@ -167,6 +168,7 @@ def settings_classes() -> dict[str, type[Settings]]:
         "the loop": LoopSettings,
         "pretrain": PretrainSettings,
         "static student": StaticSettings,
+        "head": HeadSettings,
     }
 
 

@@ -40,7 +40,7 @@ def parameters(function: Any) -> dict[str, inspect.Parameter]:
 def test_the_commands_of_the_contract_are_there() -> None:
     expected = (
         "methods train evaluate check leaks encode compare fit-space pretrain search report mine paraphrase links "
-        "complete distil doctor index serve"
+        "complete distil doctor index serve predict push"
     )
     assert set(COMMANDS) == set(expected.split())
 
@@ -113,7 +113,7 @@ def test_a_room_that_shares_its_name_with_a_verb_is_both(name: str) -> None:
 
 def test_cards_of_methods_spaces_and_tactics_and_their_filters() -> None:
     cards = isotrope.methods()
-    assert {card.kind for card in cards} == {"training", "space", "optimiser"}
+    assert {card.kind for card in cards} == {"training", "space", "optimiser", "head"}
     assert len({card.name for card in cards}) == len(cards)
     wanted = [card.name for card in cards if card.needs == "pairs"]
     assert [card.name for card in isotrope.methods(needs="pairs")] == wanted

@@ -31,7 +31,9 @@ _VERBS = (
     "mine",
     "open_index",
     "paraphrase",
+    "predict",
     "pretrain",
+    "push",
     "serve",
     "train",
 )
@@ -45,7 +47,7 @@ _TYPES = {
 _PLACES = {**dict.fromkeys(_VERBS, "isotrope.api"), **_TYPES}
 _ROOMS = (
     *("data", "tokens", "lexicon", "views", "encoders", "towers", "objectives", "measures"),
-    *("training", "spaces", "evaluation", "comparison", "serving", *_CALLABLE_ROOMS),
+    *("heads", "training", "spaces", "evaluation", "comparison", "serving", *_CALLABLE_ROOMS),
 )
 __all__ = ["__version__", *_VERBS, *_CALLABLE_ROOMS, *_TYPES]
 
@@ -66,7 +68,9 @@ if TYPE_CHECKING:
     from isotrope.api import mine as mine
     from isotrope.api import open_index as open_index
     from isotrope.api import paraphrase as paraphrase
+    from isotrope.api import predict as predict
     from isotrope.api import pretrain as pretrain
+    from isotrope.api import push as push
     from isotrope.api import report as report
     from isotrope.api import search as search
     from isotrope.api import serve as serve

@@ -36,7 +36,9 @@ if TYPE_CHECKING:
     from isotrope.data.link_extraction import ExtractedLinks
     from isotrope.encoders.completion import Completion
     from isotrope.encoders.encoder import Encoder
+    from isotrope.encoders.hub_upload import PushedModel
     from isotrope.evaluation.results import Results
+    from isotrope.heads.predictions import Predictions
     from isotrope.machine import Machine
     from isotrope.methods.frame.method import Card
     from isotrope.report.build import Report
@@ -128,6 +130,9 @@ def train(
         check_file(data)
     _check_files(eval_data)
     _check_output(output, resume)
+    if method == "head":
+        _refuse_loop(split, eval_data, resume)
+        return _train_head(data, model, output, pooling, columns, settings)
     check_trainable(method)
     from isotrope.evaluation.checkpoint_judge import make_judge
     from isotrope.evaluation.worth import with_worth
@@ -148,6 +153,31 @@ def train(
         **settings,
     )
     return with_worth(plan, run_plan(plan, make_judge))
+
+
+def _refuse_loop(split: bool, eval_data: Any, resume: bool) -> None:
+    """What only a run with updates takes."""
+    named = [name for name, given in (("split", split), ("eval_data", eval_data), ("resume", resume)) if given]
+    if named:
+        raise InputError(f"A head is fitted at once, without updates; leave {named[0]} out.", setting=named[0])
+
+
+def _train_head(
+    data: Place | Sequence[Any],
+    model: Place | Encoder,
+    output: Place | None,
+    pooling: str | None,
+    columns: Sequence[str] | None,
+    given: Mapping[str, Any],
+) -> Run:
+    """``train`` of a classifier on frozen vectors; from the default model, builtin is taken."""
+    from isotrope.heads.head_settings import HeadSettings
+    from isotrope.methods.frame.settings import check, resolve
+    from isotrope.training.head_run import run_head
+
+    (chosen,) = resolve(given, HeadSettings)
+    check(chosen)
+    return run_head(data, model, output, chosen, pooling, columns)
 
 
 def _refuse_one_source(method: str | None, data: Any, columns: Sequence[str] | None, split: bool) -> None:
@@ -606,6 +636,66 @@ def serve(
         service = open_service(given, index, batch_tokens, limits)
         warn_open(host, key)
         run(service, listening, key, host)
+
+
+# ---- predicting and sharing
+
+
+def predict(
+    encoder: Encoder | Place,
+    text: Place,
+    columns: Sequence[str] | None = None,
+    top: int = 1,
+    output: Place | None = None,
+) -> Predictions:
+    """The class and its probability of each text of a file, by the classifier that the model keeps.
+
+    A ``text`` of several words that is no file is classified itself. ``top`` classes of each text are named. All
+    predictions are written to ``output``, a .tsv or .jsonl file. For texts in memory use ``Encoder.predict``.
+    """
+    alone = isinstance(text, str) and " " in text.strip() and not Path(text).exists()
+    if not alone:
+        check_file(text)
+    from dataclasses import replace
+
+    from isotrope.encoders.cut_texts import CutTexts
+    from isotrope.encoders.prediction import classifier_of
+    from isotrope.heads.predictions import check_written, predict_rows
+
+    target = None if output is None else check_written(Path(output))
+    check_overwrite(target, text, encoder)
+    subject = _loaded(encoder)
+    pairs = classifier_of(subject).inputs == 2
+    if alone and pairs:
+        raise InputError("This model classifies pairs; give a file with two columns.", setting="text")
+    records = [] if alone else list(read(text, record_type_named("pairs" if pairs else "sentences"), columns))
+    full = [record for record in records if all(record.texts)]
+    rows, lines = ([(str(text),)], [1]) if alone else ([one.texts for one in full], [one.line for one in full])
+    if not rows:
+        raise InputError(f"{text}: no sentences found.")
+    found = predict_rows(subject, rows, lines, top)
+    found = replace(found, empty_left_out=len(records) - len(full))
+    CutTexts(len(rows), found.cut, subject.max_length).say()
+    if target is not None:
+        found.write(target)
+    return found
+
+
+def push(
+    folder: Place,
+    repo: str,
+    private: bool = True,
+    license: str | None = None,
+    revision: str | None = None,
+    message: str = "Upload a sentence encoder",
+) -> PushedModel:
+    """Send a saved model (or a run's) with its card to ``repo`` on a hub, in one commit; no other file travels.
+
+    The token is huggingface_hub's own: `hf auth login`, or HF_TOKEN. ``license`` is written into the card's header.
+    """
+    from isotrope.encoders.hub_upload import push_folder
+
+    return push_folder(folder, repo, private, license, revision, message)
 
 
 # ---- judging

@@ -21,12 +21,14 @@ LOOP = "the loop"
 
 def all_cards() -> list[Card]:
     """The cards of the methods, then of the spaces, then of the tactics."""
+    from isotrope.heads.head_settings import CARD as HEAD_CARD
     from isotrope.methods.frame.method_registry import registry
     from isotrope.spaces.space_registry import cards as space_cards
     from isotrope.training.tactics.tactic import tactics
 
     return [
         *(method.card for method in registry().values()),
+        HEAD_CARD,
         *space_cards(),
         *(tactic.card for tactic in tactics().values()),
     ]
@@ -41,11 +43,14 @@ def usable_record_types() -> dict[str, tuple[str, ...]]:
 
 def describe_settings(name: str) -> list[SettingDescription]:
     """The settings that a method takes, its own first; it may change defaults of the loop and of auxiliary losses."""
+    from isotrope.heads.head_settings import HEAD, HeadSettings
     from isotrope.methods.frame.method_registry import auxiliaries, find
     from isotrope.spaces.space_registry import registry as spaces
     from isotrope.training.loop_settings import LoopSettings
     from isotrope.training.tactics.tactic import tactics
 
+    if name == HEAD:
+        return _described(HeadSettings, name)
     if name in tactics():
         return _described(tactics()[name].Settings, name)
     if name in spaces():

@@ -18,6 +18,7 @@ from isotrope.cli import evaluation_commands  # isort: skip  # noqa: F401
 from isotrope.cli import encoder_commands  # isort: skip  # noqa: F401
 from isotrope.cli import search_commands  # isort: skip  # noqa: F401
 from isotrope.cli import serving_commands  # isort: skip  # noqa: F401
+from isotrope.cli import prediction_commands  # isort: skip  # noqa: F401
 from isotrope.cli import data_commands  # isort: skip  # noqa: F401
 from isotrope.cli.application import Stopped, UsageProblem, app
 from isotrope.errors import InputError
@@ -31,6 +32,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     _show_log()
     if hasattr(sys.stdout, "reconfigure"):
         sys.stdout.reconfigure(errors="backslashreplace")  # a terminal without Chinese shows its numbers, no traceback
+    warnings.filterwarnings("ignore", message=r"[\d,]+ of [\d,]+ texts are longer")  # commands count and say it
     warnings.showwarning = lambda message, *rest, **named: show(f"warning: {message}", error=True)
     warnings.filterwarnings("ignore", module=r"(torch|transformers|accelerate|huggingface_hub)\b")
     if threading.current_thread() is threading.main_thread():

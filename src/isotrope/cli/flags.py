@@ -74,7 +74,8 @@ def _described(command: str) -> frozenset[str]:
     own_settings = {"pretrain": describe_pretraining, "distil": describe_distillation}
     if command in own_settings:
         return frozenset(setting.name for setting in own_settings[command]())
-    cards = [card for card in all_cards() if card.kind == KINDS.get(command)]
+    kinds = {KINDS.get(command), *(["head"] if command == "train" else [])}
+    cards = [card for card in all_cards() if card.kind in kinds]
     settings = [setting for card in cards for setting in describe_settings(card.name)]
     own = {card.name for card in cards}
     return frozenset(setting.name for setting in settings if command != "compare" or setting.owner not in own)

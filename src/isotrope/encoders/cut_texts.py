@@ -2,12 +2,14 @@
 
     cut = |{t : tokens of t, special tokens counted > max_length}|
 
-``Encoder.encode`` counts into the block that is open; ``count_cut`` counts texts whose vectors come from a cache. How
+``Encoder.encode`` counts into the block that is open, and warns where none is; ``count_cut`` counts texts whose vectors
+come from a cache. How
 many records training cuts is read off the corpus (training/record_lengths.py).
 """
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -18,6 +20,10 @@ from isotrope.progress import say
 
 if TYPE_CHECKING:
     from isotrope.encoders.encoder import Encoder
+
+
+class CutTextWarning(UserWarning):
+    """Texts were cut, and nobody had asked for their number."""
 
 
 @dataclass
@@ -31,13 +37,16 @@ class CutTexts:
     def add(self, texts: int, cut: int, max_length: int) -> None:
         self.texts, self.cut, self.max_length = self.texts + texts, self.cut + cut, max_length
 
+    def __str__(self) -> str:
+        return (
+            f"{self.cut:,} of {self.texts:,} texts are longer than the model reads ({self.max_length:,} tokens) "
+            "and were cut; split them into sentences to keep their ends."
+        )
+
     def say(self) -> None:
         """One line of the log where some were cut."""
         if self.cut:
-            say(
-                f"{self.cut:,} of {self.texts:,} texts are longer than the model reads ({self.max_length:,} tokens) "
-                "and were cut; split them into sentences to keep their ends."
-            )
+            say(str(self))
 
 
 _open: ContextVar[CutTexts | None] = ContextVar("cut texts", default=None)
@@ -55,10 +64,12 @@ def counting_cut() -> Iterator[CutTexts]:
 
 
 def note_cut(texts: int, cut: int, max_length: int) -> None:
-    """Add to the block that is open, if one is."""
+    """Add to the block that is open; where none is, warn the caller of ``encode``."""
     counted = _open.get()
     if counted is not None:
         counted.add(texts, cut, max_length)
+    elif cut:
+        warnings.warn(str(CutTexts(texts, cut, max_length)), CutTextWarning, stacklevel=3)
 
 
 def count_cut(encoder: Encoder, texts: Sequence[str]) -> int:

@@ -16,6 +16,7 @@ import torch
 from torch import nn
 
 from isotrope.encoders.cut_texts import note_cut
+from isotrope.encoders.encoder_uses import EncoderUses
 from isotrope.encoders.finite_vectors import check_finite, check_given
 from isotrope.encoders.first_token import check_first_token
 from isotrope.encoders.modes import evaluating
@@ -71,7 +72,7 @@ def _inputs(tokens: Tokens) -> dict[str, torch.Tensor]:
     return inputs if tokens.segments is None else {**inputs, "token_type_ids": tokens.segments}
 
 
-class Encoder(nn.Module):
+class Encoder(EncoderUses, nn.Module):
     """A backbone, a pooling and the parts after it: text → token states → one vector a text.
 
         v = part_n(… part_1(pooling(backbone(tokens))))
@@ -260,16 +261,31 @@ class Encoder(nn.Module):
         convert_to_numpy: bool = True,
         convert_to_tensor: bool = False,
         truncate_dim: int | None = None,
+        prompt_name: str | None = None,
+        prompt: str | None = None,
+        processes: int = 1,
     ) -> Any:
         """Vectors of ``texts``, float32, in the order given; one text gives one vector.
 
         Everything is tokenized first, sorted by true length and cut into batches of about equal work; ``batch_size``
         only caps the rows of one. The result does not depend on batch or order beyond rounding (1e-5). A model whose
         vectors are NaN or infinite is refused at the first batch that has one. ``truncate_dim`` keeps the leading
-        dimensions, before a vector is normalized.
+        dimensions, before a vector is normalized. ``prompt``, or one of ``prompts`` by its name, takes the place of the
+        model's own. ``processes`` share the texts, on a CPU; see ``isotrope.encoders.process_pool``.
         """
+        if prompt_name is not None or prompt is not None:
+            wanted = self.prompt_named(prompt_name) if prompt is None and prompt_name is not None else str(prompt)
+            options = (batch_size, normalize_embeddings, show_progress_bar, convert_to_numpy, convert_to_tensor)
+            return self.with_prompt(wanted).encode(texts, *options, truncate_dim, processes=processes)
         single = isinstance(texts, str)
         rows = _checked(texts)
+        if processes != 1 and not single:
+            from isotrope.encoders.process_pool import encode_in_processes
+
+            found = encode_in_processes(
+                self, rows, processes, batch_size, normalize_embeddings, show_progress_bar, truncate_dim
+            )
+            return torch.from_numpy(found) if convert_to_tensor or not convert_to_numpy else found
         if batch_size is not None and batch_size < 1:
             raise InputError(f"batch_size must be at least 1, not {batch_size}.")
         width = self.dimension if truncate_dim is None else check_width(truncate_dim, self.dimension)

@@ -11,7 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from isotrope.encoders.assembly import Assembly
+from isotrope.encoders.classifier import FOLDER, Classifier
 from isotrope.encoders.encoder import Encoder
+from isotrope.encoders.encoder_uses import PROMPTS
 from isotrope.encoders.parts.part import STOCK, Backbone, Part, Stage
 from isotrope.encoders.parts.part_registry import known_parts
 from isotrope.encoders.parts.transformer import Transformer
@@ -33,7 +35,8 @@ def read_folder(folder: Path, pooling: str | None, language_head: bool) -> Encod
         raise InputError(f"{folder}: modules.json lists a {names}; isotrope knows models of one backbone.")
     backbone, inner = backbones[0]
     first = backbone.open(inner, pooling, language_head)
-    assembly = Assembly(folder, first, prompt_of(folder), own_facts(folder))
+    prompt, prompts = prompts_of(folder)
+    assembly = Assembly(folder, first, prompt, {**own_facts(folder), **({PROMPTS: prompts} if prompts else {})})
     _check_order(folder, [part for part, _ in listed])
     for part, place in listed:
         if issubclass(part, Backbone):
@@ -46,7 +49,10 @@ def read_folder(folder: Path, pooling: str | None, language_head: bool) -> Encod
         if part.needs_config and not (place / "config.json").is_file():
             raise InputError(f"{place / 'config.json'}: the file is missing; copy the model's folder again.")
         part.read(place, read_facts(place / "config.json")).join(assembly, place)
-    return assembly.encoder(pooling)
+    encoder = assembly.encoder(pooling)
+    if (folder / FOLDER).is_dir() and (pooling is None or pooling == own_facts(folder).get("pooling")):
+        encoder.classifier = Classifier.read(folder / FOLDER, encoder.dimension)
+    return encoder
 
 
 def listed_parts(folder: Path) -> list[tuple[type[Part], Path]]:
@@ -111,15 +117,16 @@ def own_facts(folder: Path) -> dict[str, Any]:
     return facts
 
 
-def prompt_of(folder: Path) -> str:
-    """The prompt that is put before each text unless another is named; empty where there is none."""
+def prompts_of(folder: Path) -> tuple[str, dict[str, str]]:
+    """The prompt that is put before each text unless another is named, and the others by name; empty where there is
+    none."""
     file = folder / "config_sentence_transformers.json"
     facts = read_facts(file)
     prompts, default = facts.get("prompts") or {}, facts.get("default_prompt_name")
     if not isinstance(prompts, dict) or not all(isinstance(prompt, str) for prompt in prompts.values()):
         raise Fields(file, facts).refusal("prompts", "a mapping from names to texts")
     if default is None:
-        return ""
+        return "", prompts
     if not isinstance(default, str) or default not in prompts:
         raise Fields(file, facts).refusal("default_prompt_name", "one of the names in prompts")
-    return str(prompts[default])
+    return prompts[default], {name: text for name, text in prompts.items() if name != "default"}

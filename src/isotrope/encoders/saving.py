@@ -12,19 +12,21 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from isotrope.encoders.classifier import FOLDER
 from isotrope.encoders.encoder import Encoder
+from isotrope.encoders.encoder_uses import PROMPTS
+from isotrope.encoders.model_card import write_card
 from isotrope.encoders.parts.part import Backbone, Part, Stage
 from isotrope.encoders.parts.part_registry import known_parts
 from isotrope.errors import InputError
 from isotrope.files import write_json, written_folder
 from isotrope.version import __version__
 
-PROMPTS = "prompts"  # the fact that names prompts besides the model's own, one for each kind of text
 # The names in a model's folder; one that holds anything else is never replaced.
 OURS = re.compile(
     r"(config|modules|isotrope|generation_config|sentence_\w+_config|config_sentence_transformers|tokenizer\w*"
     r"|special_tokens_map|added_tokens|vocab|model\.safetensors\.index)\.json"
-    r"|model[\w-]*\.safetensors|vocab\.txt|merges\.txt|\w+\.model|README\.md|\d+_\w+|second"
+    r"|model[\w-]*\.safetensors|vocab\.txt|merges\.txt|\w+\.model|README\.md|\d+_\w+|second|classifier"
 )
 
 
@@ -34,6 +36,7 @@ def save(encoder: Encoder, folder: str | os.PathLike[str]) -> None:
     parts = saved_parts(encoder)
     with written_folder(target) as temporary:
         _write(encoder, parts, temporary)
+        write_card(encoder, parts, temporary, target)
 
 
 def check_target(folder: str | os.PathLike[str]) -> Path:
@@ -106,3 +109,5 @@ def _write(encoder: Encoder, parts: list[Part], folder: Path) -> None:
     }
     facts |= {"causal": True} if encoder.causal else {}  # config.json has it as is_decoder; here it is said to a person
     write_json(folder / "isotrope.json", facts)
+    if encoder.classifier is not None:
+        encoder.classifier.write(folder / FOLDER)

@@ -12,11 +12,13 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from isotrope.data.corpus import Corpus, Records
+from isotrope.encoders.classifier import Classifier, layer_of
 from isotrope.encoders.encoder import Encoder
 from isotrope.encoders.parts.attention import attend
 from isotrope.errors import InputError
 from isotrope.measures.classification import macro_f1, top_accuracy
 from isotrope.methods.frame.batch import Batch, View
+from isotrope.methods.frame.classifying import Classifying
 from isotrope.methods.frame.method import Card, Method, Prepared
 from isotrope.methods.frame.own_task import OwnTask
 from isotrope.methods.frame.settings import OneOf, Settings, at_least
@@ -35,15 +37,15 @@ class DeepMojiSettings(Settings):
     ] = "attention"
 
 
-class DeepMoji(Method[DeepMojiSettings], OwnTask):
+class DeepMoji(Method[DeepMojiSettings], OwnTask, Classifying):
     """ℓ = −(1/n) Σ_i w_{y_i} log softmax(U v_i + b)_{y_i}
 
         v = Σ_t a_t h_t,   a = softmax_t(w · h_t)        w_c = n / (classes · n_c)
 
     The weights w_c stand for the up-sampling of the paper: the mean of the loss is the same. A text with m different
-    emoji is m records. U is dropped afterwards; the attention stays. When to use it: tweets or chats with emoji, for
-    tasks on feelings. What goes wrong: emoji of equal use are confused, and an encoder of feelings is a poor one of
-    topics. Siblings: ``fine-tune`` has labels that a person gave, ``supcon`` contrasts them.
+    emoji is m records. U is kept as the model's classifier; the attention stays. When to use it: tweets or chats with
+    emoji, for tasks on feelings. What goes wrong: emoji of equal use are confused, and an encoder of feelings is a poor
+    one of topics. Siblings: ``fine-tune`` has labels that a person gave, ``supcon`` contrasts them.
     """
 
     card = Card(
@@ -95,6 +97,12 @@ class DeepMoji(Method[DeepMojiSettings], OwnTask):
     def loss(self, representations: dict[str, Tensor], generator: torch.Generator) -> dict[str, Tensor]:
         scores, labels = representations["scores"], representations["labels"]
         return {"emoji": cross_entropy(scores, labels, self.class_weights, reduction="none").mean()}
+
+    def classifier(self) -> Classifier | None:
+        if self.corpus is None:
+            return None
+        kept = [name for name, number in zip(self.corpus.classes, self.classes, strict=True) if number >= 0]
+        return Classifier((layer_of(self.tower["head"].module),), tuple(kept))
 
     def on_held_out(self, representations: dict[str, Tensor]) -> dict[str, Tensor]:
         scores, labels = representations["scores"], representations["labels"].long()

@@ -13,11 +13,13 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, mse_loss
 
 from isotrope.data.corpus import Corpus, Records
+from isotrope.encoders.classifier import Classifier, layer_of
 from isotrope.encoders.encoder import Encoder
 from isotrope.errors import InputError
 from isotrope.measures.classification import agreement
 from isotrope.measures.correlation import correlations
 from isotrope.methods.frame.batch import Batch, View
+from isotrope.methods.frame.classifying import Classifying
 from isotrope.methods.frame.label_targets import Classes, Scores
 from isotrope.methods.frame.method import Card, Method, Prepared
 from isotrope.methods.frame.own_task import OwnTask
@@ -43,14 +45,14 @@ class FineTuneSettings(Settings):
     positive: Annotated[str | None, "Of two classes, the one that F1 is about; none: the last by name"] = None
 
 
-class FineTune(Method[FineTuneSettings], OwnTask):
+class FineTune(Method[FineTuneSettings], OwnTask, Classifying):
     """v = the encoder's vector of [CLS] A [SEP], or of [CLS] A [SEP] B [SEP]; s = U·dropout(tanh(W·v))
 
     classification   −log softmax(s)_label
     regression       (s − (score − mean) / deviation)²
 
     Both texts of a pair are read together, each in the light of the other. The last weights are kept: nothing is chosen
-    by the records that the task is measured on. W and U are dropped after training.
+    by the records that the task is measured on. W and U are kept as the model's classifier.
 
     When to use it: a labelled task that is to be measured or learned first, with the encoder as its by-product. What
     goes wrong: a vector tuned for one task is a worse one for others, and the vector of a pair stands for neither
@@ -132,6 +134,14 @@ class FineTune(Method[FineTuneSettings], OwnTask):
         if isinstance(self.targets, Classes):
             return {"classification": cross_entropy(outputs, targets)}
         return {"regression": mse_loss(outputs[:, 0], targets)}
+
+    def classifier(self) -> Classifier:
+        head: Any = self.tower["head"].module
+        hidden, _, last = head
+        layers, inputs = (layer_of(hidden.linear, "tanh"), layer_of(last)), 2 if self.pairs else 1
+        if isinstance(self.targets, Scores):
+            return Classifier(layers, (), "score", inputs, mean=self.targets.mean, deviation=self.targets.deviation)
+        return Classifier(layers, self.targets.names, inputs=inputs)
 
     def on_held_out(self, representations: dict[str, Tensor]) -> dict[str, Tensor]:
         outputs, targets = representations["outputs"], representations["targets"]

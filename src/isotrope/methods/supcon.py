@@ -12,10 +12,12 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from isotrope.data.corpus import Corpus, Records
+from isotrope.encoders.classifier import Classifier, layer_of
 from isotrope.encoders.encoder import Encoder
 from isotrope.encoders.modes import set_dropout
 from isotrope.errors import InputError
 from isotrope.methods.frame.batch import Batch, View
+from isotrope.methods.frame.classifying import Classifying
 from isotrope.methods.frame.method import Card, Method, Prepared
 from isotrope.methods.frame.settings import DropoutSetting, OneOf, Settings, TemperatureSetting, at_least
 from isotrope.objectives import supervised_contrast
@@ -48,13 +50,14 @@ class SupConSettings(Settings):
         parse_two_views(self.edits, self.second_edits)
 
 
-class SupCon(Method[SupConSettings]):
+class SupCon(Method[SupConSettings], Classifying):
     """L = (1 − c)·contrast + c·CE(softmax(W·h), label);  z = g(h), h the text's vector
 
     contrast, form out:   ℓ_i = −1/|P_i| Σ_{p∈P_i} log [ exp(cos(z_i, z_p)/τ) / Σ_{a≠i} exp(cos(z_i, z_a)/τ) ]
 
-    Each text has two edited views, and P_i are the views of i's class, without i itself. The head g and the
-    classifier W are dropped after training.
+    Each text has two edited views, and P_i are the views of i's class, without i itself. The head g is dropped after
+    training. The classifier W is kept with the model; where c is 0, a logistic regression on the final vectors is,
+    which is the second stage of the paper.
 
     When to use it: texts with a class each, where a classifier or a search by class follows. What goes wrong: a class
     with one text has positives among that text's own views only; what the classes ignore is lost, so similarity within
@@ -132,6 +135,11 @@ class SupCon(Method[SupConSettings]):
     def weights(self) -> dict[str, float]:
         share = self.settings.cross_entropy_weight
         return {"contrastive": 1 - share, "classification": share} if share else {}
+
+    def classifier(self) -> Classifier | None:
+        if "classifier" not in self.tower or self.corpus is None:
+            return None
+        return Classifier((layer_of(self.tower["classifier"].module),), tuple(self.corpus.classes))
 
     def candidates(self, representations: dict[str, Tensor]) -> int:
         return representations["vectors"].shape[:2].numel() - 1

@@ -61,6 +61,7 @@ class Space(Generic[S]):
         self._check_place(encoder)
         check_texts(texts)
         mapped = copy.deepcopy(encoder).eval()
+        mapped.classifier = None  # it was learned from other vectors
         self.change(mapped, texts)
         own = {
             "name": self.card.name,

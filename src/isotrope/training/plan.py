@@ -122,7 +122,7 @@ def make_plan(
     others = [each for each in rest if isinstance(each, TacticSettings)]
     kept = tuple(zip(tactics().values(), others, strict=True))
     given = frozenset(name.replace("-", "_") for name in settings)
-    folder = RunFolder(Path(output) if output is not None else _new_folder(method))
+    folder = RunFolder(Path(output) if output is not None else new_folder(method))
     plan = Plan(
         found,
         own,
@@ -188,5 +188,6 @@ def files_of(given: Files | None) -> tuple[Place, ...]:
     return () if given is None else (given,) if isinstance(given, str | os.PathLike) else tuple(given)
 
 
-def _new_folder(method: str) -> Path:
+def new_folder(method: str) -> Path:
+    """Where a run without an output goes."""
     return Path("runs") / f"{method}-{time.strftime('%Y%m%d-%H%M%S')}"

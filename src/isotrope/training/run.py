@@ -16,14 +16,19 @@ from typing import TYPE_CHECKING, Any
 
 from isotrope.data.batches import Rows
 from isotrope.data.corpus import Corpus
+from isotrope.encoders.classifier import Classifier
 from isotrope.encoders.encoder import Encoder
+from isotrope.encoders.encoder_uses import PROMPTS
+from isotrope.encoders.model_card import COMMAND, EVALUATION
 from isotrope.encoders.read_out import RAW, ReadOut, is_raw
 from isotrope.encoders.saving import check_target
 from isotrope.files import file_digest, written_folder
 from isotrope.methods.frame.learner import Learner
 from isotrope.progress import say
 from isotrope.training.building import Built, build
+from isotrope.training.command_words import card_command
 from isotrope.training.held_out_task import chooses_itself, with_own_task
+from isotrope.training.kept_classifier import kept_classifier
 from isotrope.training.loop import Job, make_accelerator, train_loop
 from isotrope.training.loop_settings import LoopSettings
 from isotrope.training.opening import Opened, open_plan
@@ -208,7 +213,8 @@ def _export(
     plan: Plan, opened: Opened, built: Built, facts: dict[str, Any], finished: Finished, accelerator: Accelerator
 ) -> Run:
     kept = _facts_kept(plan, opened, facts, finished.selected_step)
-    encoder, selected_by = keep(built.combined, plan.folder, kept, finished, accelerator)
+    classify = partial(kept_classifier, built)
+    encoder, selected_by = keep(built.combined, plan.folder, kept, finished, accelerator, classify)
     return Run(
         encoder,
         finished.history,
@@ -222,23 +228,44 @@ def _export(
 
 
 def keep(
-    learner: Learner, folder: RunFolder, facts: dict[str, Any], finished: Finished, accelerator: Accelerator
+    learner: Learner,
+    folder: RunFolder,
+    facts: dict[str, Any],
+    finished: Finished,
+    accelerator: Accelerator,
+    classify: Callable[[Encoder], Classifier | None] | None = None,
 ) -> tuple[Encoder, str]:
-    """Save what inference keeps, with ``facts`` of it; gives it, and in words how its step was selected."""
+    """Save what inference keeps, with ``facts`` of it; gives it, and in words how its step was selected.
+
+    ``classify`` makes the classifier that is saved with it.
+    """
     encoder = learner.export().eval().requires_grad_()  # what a method kept still may learn in the next run
-    encoder.facts = facts
+    encoder.facts = {**_known_of(encoder, finished), **facts}
+    encoder.classifier = None  # that of the start was learned from other vectors
     if accelerator.is_main_process:
+        encoder.classifier = None if classify is None else classify(encoder)
         check_target(folder.model)
         with written_folder(folder.model) as whole:
             encoder.save(whole)
             for name, other in learner.further().items():
-                other.facts = encoder.facts
+                other.facts, other.classifier = encoder.facts, None
                 other.eval().save(whole / name)
         if learner.keeps == "best":
             _say_if_no_better(finished.history)
     accelerator.wait_for_everyone()
     chosen_by = next((line["chosen_by"] for line in finished.history if "chosen_by" in line), "the score")
     return encoder, f"the best by {chosen_by}" if learner.keeps == "best" else "the last"
+
+
+def _known_of(encoder: Encoder, finished: Finished) -> dict[str, Any]:
+    """For the model's card: its prompts, the command, and the scores of the step that was kept."""
+    last = [line for line in finished.history if "evaluation" in line and line["step"] <= finished.selected_step]
+    found = {
+        PROMPTS: encoder.facts.get(PROMPTS),
+        COMMAND: card_command(),
+        EVALUATION: dict(last[-1]["evaluation"]) if last else None,
+    }
+    return {name: value for name, value in found.items() if value}
 
 
 def _say_if_no_better(history: Sequence[Mapping[str, Any]]) -> None:

@@ -9,9 +9,11 @@ from dataclasses import asdict, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from isotrope.encoders.encoder_uses import PROMPTS
 from isotrope.encoders.read_out import RAW, is_raw
-from isotrope.encoders.saving import PROMPTS
 from isotrope.files import digest, file_digest
+from isotrope.methods.frame.classifying import Classifying
+from isotrope.training.kept_classifier import kept_classifier
 from isotrope.training.loop import Job, make_accelerator, train_loop
 from isotrope.training.prerequisite import with_needed_run
 from isotrope.training.run import (
@@ -139,7 +141,9 @@ def _export(
     own = {name: prompt for name, prompt in prompts.items() if prompt != found.mixture.encoder.prompt}
     kept |= {PROMPTS: own} if own else {}
     kept |= {"selected_step": finished.selected_step, **({RAW: True} if still_raw else {})}
-    encoder, selected_by = keep(found.mixture, plan.first.folder, kept, finished, accelerator)
+    classifying = [built for built in found.built if isinstance(built.combined.method, Classifying)]
+    classify = partial(kept_classifier, classifying[0]) if len(classifying) == 1 else None
+    encoder, selected_by = keep(found.mixture, plan.first.folder, kept, finished, accelerator, classify)
     sources = tuple(_run_sources(plan, found))
     largest = sources[found.largest]
     return Run(

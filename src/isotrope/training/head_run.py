@@ -1,0 +1,101 @@
+"""`isotrope train head`: encode labelled texts once, fit a calibrated classifier, save it with the encoder.
+
+The encoder stays as it is: the run has no updates, takes seconds, and its model gives the same vectors as before.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from isotrope.data.corpus import Corpus, Records, open_corpus
+from isotrope.data.sentence_files import records_of
+from isotrope.encoders.cut_texts import counting_cut
+from isotrope.encoders.encoder import Encoder
+from isotrope.encoders.loading import load
+from isotrope.encoders.model_card import COMMAND
+from isotrope.encoders.read_out import ReadOut, named
+from isotrope.encoders.saving import check_target
+from isotrope.errors import InputError
+from isotrope.files import written_folder
+from isotrope.heads.head_settings import HEAD, HeadSettings
+from isotrope.heads.label_sets import NOTHING, LabelSets
+from isotrope.heads.logistic_head import fit_head
+from isotrope.progress import say
+from isotrope.training.command_words import card_command
+from isotrope.training.plan import DEFAULT_MODEL, Place, new_folder
+from isotrope.training.run import Run, surroundings
+from isotrope.training.run_folder import RunFolder
+
+INSTEAD = "builtin"  # of the default model: a language model that is not trained further has poor vectors
+
+
+def run_head(
+    data: Place | Sequence[Any],
+    model: Place | Encoder,
+    output: Place | None,
+    settings: HeadSettings,
+    pooling: str | None = None,
+    columns: Sequence[str] | None = None,
+) -> Run:
+    """Fit the classifier and write the run folder: run.json, metrics.jsonl, model/."""
+    start = INSTEAD if model == DEFAULT_MODEL else model
+    encoder = _opened(start, pooling)
+    corpus = _corpus(data, encoder, columns, settings.multi_label)
+    labels = LabelSets.of(Records(corpus, range(len(corpus))).values(), settings.multi_label)
+    folder = RunFolder(Path(output) if output is not None else new_folder(HEAD))
+    facts = {
+        "method": HEAD,
+        "data": {"fingerprint": corpus.fingerprint, "record_type": corpus.record_type.name, **asdict(corpus.counts)},
+        "model": {
+            "name": "an encoder in memory" if isinstance(start, Encoder) else str(start),
+            "fingerprint": encoder.fingerprint(),
+            "pooling": encoder.pooling.name,
+        },
+        "settings": asdict(settings),
+        "source": str(data) if isinstance(data, str | os.PathLike) else "a list in memory",
+        "seed": settings.seed,
+        **surroundings(str(encoder.device)),
+    }
+    with counting_cut() as counted:
+        vectors = np.asarray(encoder.encode(Records(corpus, range(len(corpus))).texts()))
+    counted.say()
+    fitted = fit_head(vectors, labels, settings.strength, settings.balanced, settings.seed)
+    encoder.classifier = fitted.classifier
+    if command := card_command():
+        encoder.facts = {**encoder.facts, COMMAND: command}
+    line = {"step": 0, "evaluation": fitted.measures}
+    with folder.alone(resume=False, main=True):
+        folder.begin(facts, resume=False)
+        folder.log(line)
+        check_target(folder.model)
+        with written_folder(folder.model) as whole:
+            encoder.save(whole)
+    if not fitted.measures:
+        say("Nothing could be held out, so the probabilities are not calibrated; bring two texts of a class.")
+    read_out = ReadOut(encoder.pooling.name, "as given" if named(pooling) else "the model's own: it is not trained")
+    chosen = f"strength {fitted.strength:g}, temperature {fitted.classifier.temperature:.3f}"
+    return Run(encoder, [line], 0, chosen, folder.folder, corpus, read_out, np.arange(0))
+
+
+def _opened(model: Place | Encoder, pooling: str | None) -> Encoder:
+    """An encoder of the run's own over the same modules."""
+    if isinstance(model, Encoder):
+        if named(pooling):
+            raise InputError("The pooling of an encoder in memory is fixed; load it with the pooling you want.")
+        return model.with_parts(list(model.parts)).train(model.training)
+    return load(model, pooling)
+
+
+def _corpus(data: Place | Sequence[Any], encoder: Encoder, columns: Sequence[str] | None, multi_label: bool) -> Corpus:
+    """Labelled texts; where several labels are allowed, a text may have none."""
+    if not multi_label:
+        return open_corpus(data, ["labelled"], encoder.text_tokenizer, columns)
+    _, records = records_of(data, "labelled", columns)
+    rows = [(record.texts[0], record.value or NOTHING) for record in records]
+    return open_corpus(rows, ["labelled"], encoder.text_tokenizer)
