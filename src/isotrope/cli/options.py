@@ -36,6 +36,18 @@ def parse_settings(words: Sequence[str]) -> dict[str, str]:
     return settings
 
 
+def parse_train_words(words: Sequence[str], rest: Sequence[str]) -> tuple[str | None, list[str], dict[str, str]]:
+    """METHOD where it is given, the files of DATA, and the settings: the first words may be settings already.
+
+    A name of a method has neither a dot nor a slash; a file of data has an ending, and ``-`` is standard input.
+    """
+    plain, settings = split_settings([*words, *rest])
+    if not plain:
+        return None, [], settings
+    without_method = plain[0] == "-" or any(mark in plain[0] for mark in "./\\")
+    return (None, plain, settings) if without_method else (plain[0], plain[1:], settings)
+
+
 def parse_own_settings(given: Sequence[str]) -> dict[str, dict[str, str]]:
     """METHOD.SETTING=VALUE, as settings by method."""
     settings: dict[str, dict[str, str]] = {}

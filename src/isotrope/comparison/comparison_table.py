@@ -11,6 +11,7 @@ from typing import Any
 
 from isotrope.comparison.footing import Footing
 from isotrope.comparison.judgement import Failure, Judgement, Outcome
+from isotrope.comparison.judges import DEV
 from isotrope.comparison.line_up import FILE as FILE
 from isotrope.comparison.spread import FEWEST, Spread
 from isotrope.comparison.table_rows import START, Row, head_of, in_order, is_ranked, shown
@@ -86,9 +87,9 @@ class Comparison:
         return found
 
     def _dev_before(self, run: Judgement) -> dict[str, float]:
-        """Spearman on the eval data before the first step, where there are eval data."""
-        known = self.terms.eval_data and "spearman" in run.before
-        return {"dev_spearman": run.before["spearman"]} if known else {}
+        """What the eval data say before the first step, where there are eval data."""
+        known = DEV.items() if self.terms.eval_data else ()
+        return {name: run.before[own] for own, name in known if own in run.before}
 
     def _rows_of(self, runs: Sequence[Judgement], before: Mapping[int, Mapping[str, float]]) -> list[Row]:
         of = {name: [run for run in runs if run.name == name] for name in self.names}

@@ -16,6 +16,7 @@ import torch
 
 from isotrope.comparison.judgement import Failure, Judgement, Outcome, TrainedOn, kept_judgement
 from isotrope.comparison.judges import judge
+from isotrope.comparison.method_terms import COMPARED
 from isotrope.comparison.terms import Task
 from isotrope.encoders.loading import load
 from isotrope.errors import InputError
@@ -80,7 +81,8 @@ def _train(task: Task) -> Judgement:
             pooling=None if scratch else task.pooling,
             eval_data=terms.eval_data or None,
             resume=RunFolder(task.folder).begun(),
-            **task.settings,
+            adapts=False,  # the same loop for every method
+            **{**COMPARED, **task.settings},
         )
         run = run_plan(plan, make_judge)
         measures = judge(run.encoder, terms, _measured(run.history, run.selected_step))

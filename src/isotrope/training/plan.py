@@ -22,6 +22,7 @@ from isotrope.methods.frame.method import Method
 from isotrope.methods.frame.method_registry import auxiliaries, find
 from isotrope.methods.frame.own_task import OwnTask
 from isotrope.methods.frame.settings import Settings, check, resolve
+from isotrope.training.adapting import adapting_defaults
 from isotrope.training.half_precision import check_optimiser
 from isotrope.training.loop_settings import LoopSettings
 from isotrope.training.run_folder import RunFolder
@@ -108,10 +109,14 @@ def make_plan(
     eval_data: Files | None = None,
     resume: bool = False,
     final_table: bool = True,
+    adapts: bool = True,
     **settings: Any,
 ) -> Plan:
+    """``adapts``: where ``model`` is a finished sentence encoder, the defaults are those of adapting one."""
     found = find(method)
-    own, loop, *rest = resolve({**found.defaults, **settings}, *setting_classes(found))
+    named_by_user = {name.replace("-", "_") for name in settings}
+    adapting = adapting_defaults(found, model, named_by_user) if adapts else {}
+    own, loop, *rest = resolve({**found.defaults, **adapting, **settings}, *setting_classes(found))
     for each in (own, loop, *rest):
         check(each)
     assert isinstance(loop, LoopSettings)
