@@ -102,8 +102,9 @@ def train(
     or triples where there are some, else by plain sentences. That is the advised way to begin.
 
     ``settings`` are those of the method and of the loop, by name; ``isotrope.methods(method)`` lists them. A checkpoint
-    is selected by its Spearman correlation on ``eval_data`` (a file of scored pairs, or the mean over several) or by its
-    MRR (a file of queries and passages) where that is given, otherwise without labels: by how well held-out texts retrieve their natural partner.
+    is selected by its Spearman correlation on ``eval_data`` (a file of scored pairs, or the mean over several), by its
+    MRR where ``eval_data`` has queries and passages, otherwise without labels: by how well held-out texts retrieve
+    their natural partner. The start is a candidate too: where nothing is better, it is kept, and that is said.
     ``final_table`` measures at the end, on held-out text, the run next to its start, builtin as it is and TF-IDF, and
     warns where training did not pay: ``Run.worth``.
 
@@ -344,11 +345,9 @@ def encode(
 
     check_precision(precision)
     known = None if ranges is None else _ranges(ranges, precision)
-    records = [
-        (record.line, record.texts[0]) for record in read(check_file(text), record_type_named("sentences"), columns)
-    ]
-    sentences = [sentence for _, sentence in records if sentence]
-    empty = [line for line, sentence in records if not sentence]
+    records = list(read(check_file(text), record_type_named("sentences"), columns))
+    sentences = [record.texts[0] for record in records if record.texts[0]]
+    empty = [record.line for record in records if not record.texts[0]]
     if not sentences:
         raise InputError(f"{text}: no sentences found.")
     import numpy as np

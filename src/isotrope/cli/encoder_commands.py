@@ -77,7 +77,7 @@ def fit_space(
     encoder: Model,
     texts: Annotated[
         list[str],
-        typer.Argument(metavar="TEXT…", help="Files of sentences, or - for standard input; no labels are used."),
+        typer.Argument(metavar="TEXT…", help="Files of sentences, or - for standard input; no labels."),
     ],
     output: Annotated[
         Path, typer.Option(help="A new folder for the mapped model; for sne and t-sne a .tsv for the points.")
@@ -101,7 +101,7 @@ def distil(
     encoder: Model,
     texts: Annotated[
         list[str],
-        typer.Argument(metavar="TEXT…", help="Files of sentences, or - for standard input; no labels are used."),
+        typer.Argument(metavar="TEXT…", help="Files of sentences, or - for standard input; no labels."),
     ],
     output: Annotated[Path, typer.Option(help="A new folder for the student.")],
     to: Annotated[str, typer.Option(help="static: a table of token vectors, read out by its mean.")] = "static",

@@ -62,15 +62,15 @@ def train(
     method: Annotated[
         str | None,
         typer.Argument(
-            help="A name that `isotrope methods` lists. Without it builtin is adapted to DATA, the advised way to begin.",
+            help="A name that `isotrope methods` lists; without it builtin is adapted to DATA, the advised way.",
             autocompletion=complete_method,
         ),
     ] = None,
     data: Annotated[
         str | None,
         typer.Argument(
-            help="A .txt, .tsv, .csv, .jsonl or .parquet file, or one of these with .gz or .xz; several are read as one; "
-            "- is standard input. A recipe that lists sources takes the place of METHOD and DATA."
+            help="A .txt, .tsv, .csv, .jsonl or .parquet file, or one of these with .gz or .xz; several are read as "
+            "one, and - is standard input. A recipe that lists sources takes the place of METHOD and DATA."
         ),
     ] = None,
     model: Annotated[

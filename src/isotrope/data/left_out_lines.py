@@ -11,7 +11,7 @@ SUFFIX = ".left_out.txt"
 
 
 def write_left_out(vectors: Path, lines: Sequence[int]) -> Path | None:
-    """Write the numbers of the lines, from 1, next to ``vectors``; where there are none, a list of before is removed."""
+    """Write the numbers of the lines, from 1, next to ``vectors``; where there are none, an old list is removed."""
     target = vectors.with_suffix(SUFFIX)
     if not lines:
         target.unlink(missing_ok=True)

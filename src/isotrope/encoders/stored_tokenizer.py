@@ -46,7 +46,7 @@ def read_tokenizer(folder: Path) -> Any:
         tokenizer("a")  # one that loads and cannot cut a text is no tokenizer
     if tokenizer.pad_token is None:
         raise InputError(
-            f"{folder / CONFIG}: the tokenizer has no padding token, and no other special token that could serve as one; "
+            f"{folder / CONFIG}: the tokenizer has no padding token, and no special token that could serve as one; "
             "name one as pad_token."
         )
     return tokenizer

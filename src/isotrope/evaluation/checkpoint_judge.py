@@ -35,8 +35,8 @@ def make_judge(corpus: Corpus, held_rows: Rows, eval_data: Sequence[str | os.Pat
     pairs, halves = natural_pairs(corpus, held_rows), draw_halves(corpus, held_rows)
     if len(pairs[1]) < 2 and not eval_data:
         raise InputError(
-            "The texts are too short to hold anything out for choosing a checkpoint; give eval_data with scored pairs or with "
-            "queries and passages."
+            "The texts are too short to hold anything out for choosing a checkpoint; give eval_data with scored pairs, "
+            "or with queries and passages."
         )
 
     def judge(encoder: Encoder) -> Judgement:

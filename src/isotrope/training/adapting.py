@@ -50,7 +50,8 @@ def is_finished(model: str | os.PathLike[str] | Encoder) -> bool:
         facts = read_facts(folder / "isotrope.json")
     except InputError:
         return False
-    return not is_raw(facts) if facts else (folder / "modules.json").is_file()
+    known = bool(facts.get("method")) and not is_raw(facts)
+    return known if facts else (folder / "modules.json").is_file()
 
 
 def advised_method(record_types: Collection[str]) -> str:
@@ -58,9 +59,7 @@ def advised_method(record_types: Collection[str]) -> str:
     advised = {record_type: name for name, one in registry().items() for record_type in one.advised_for}
     found = next((advised[name] for name in ORDER if name in record_types and name in advised), None)
     if found is None:
-        raise InputError(
-            "The data fit no method that is advised without a name; name one that `isotrope methods` lists."
-        )
+        raise InputError("No method is advised for such data; name one that `isotrope methods` lists.")
     return found
 
 

@@ -172,10 +172,11 @@ def _check_parts(plan: Plan) -> None:
             f"`isotrope methods {plan.name}` says how to give a test."
         )
     for tactic, chosen in plan.tactics:
-        if chosen.active and tactic.counts_steps and plan.loop.max_seconds is not None:
+        clock = "max_seconds" if plan.loop.max_seconds is not None else "time_limit"
+        if chosen.active and tactic.counts_steps and getattr(plan.loop, clock) is not None:
             raise InputError(
-                f"{tactic.card.name} shares out the steps of a run, and how many fit into max_seconds is not known "
-                "before; give max_steps or epochs."
+                f"{tactic.card.name} shares out the steps of a run, and how many fit into {clock} is not known before; "
+                "give max_steps or epochs."
             )
     check_machine(plan.loop)
 

@@ -108,7 +108,7 @@ class RunFolder:
             free = FREE | (ADVISED if STOPPED in before else set())
             settings = {name: value for name, value in facts["settings"].items() if name in free}
             # One that an earlier version did not know is as it is now.
-            known = {**{name: value for name, value in facts["settings"].items()}, **before["settings"]}
+            known = {**facts["settings"], **before["settings"]}
             before = {**before, "settings": {**known, **settings}}
         for part in SAME:
             then, now = before.get(part), facts.get(part)

@@ -80,14 +80,8 @@ class Selection:
         """One line for the person who watches."""
         where = "the start" if state.step == 0 else f"step {state.step}"
         best = state.step == state.best_step and self.combined.keeps == "best"
-        mark = (
-            ""
-            if state.step == 0
-            else ", the best so far"
-            if best
-            else f", evaluations without a better one: {state.stale}"
-        )
-        say(f"{where}: {judgement.said}{mark if self.combined.keeps == 'best' else ''}")
+        mark = ", the best so far" if best else f", no better than step {state.best_step}"
+        say(f"{where}: {judgement.said}{mark if state.step and self.combined.keeps == 'best' else ''}")
 
 
 def has_start(state: TrainingState) -> bool:
