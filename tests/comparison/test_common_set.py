@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 import isotrope
-from isotrope.comparison.common_set import COMMON, HIGH, LOW, CommonSet, spoken_gain
-from isotrope.progress import spoken_time
+from isotrope.comparison.common_set import COMMON, HIGH, LOW, CommonSet, reciprocal_ranks, spoken_gain
 
 
 class Planted:
@@ -30,9 +29,8 @@ def test_the_gain_is_paired_record_by_record() -> None:
     texts = [str(row) for row in range(40)]
     some: Any = Planted([row % 2 == 0 for row in range(40)])
     every: Any = Planted([True] * 40)
-    unknown = CommonSet("pairs", texts, texts, [0.0] * 40)
-    before = unknown.measures(some)[COMMON]
-    start = [1.0 if row % 2 == 0 else (before / 100 - 0.5) * 2 for row in range(40)]
+    start = reciprocal_ranks(some, texts, texts).tolist()
+    before = 100 * float(np.mean(start))
     common = CommonSet("pairs", texts, texts, start)
     same, better = common.measures(some), common.measures(every)
     assert (same[LOW], same[HIGH]) == pytest.approx((0.0, 0.0))  # the same ranks: no draw of records can differ
@@ -43,20 +41,34 @@ def test_the_gain_is_paired_record_by_record() -> None:
     assert spoken_gain("a", 1, {}, {}) is None
 
 
-def test_rows_on_different_texts_share_one_set_that_nobody_trains_on(
-    tiny: Path, sentences: Path, triples: Path, tmp_path: Path
+@pytest.fixture
+def pairs(tmp_path: Path) -> Path:
+    """Pairs of other texts than the sentences."""
+    rows = "".join(f"order {row} was sent\tthe parcel of order {row} left the house\n" for row in range(200))
+    (tmp_path / "pairs.tsv").write_text(f"query\tpassage\n{rows}", encoding="utf-8")
+    return tmp_path / "pairs.tsv"
+
+
+def test_rows_on_different_texts_share_one_set(
+    short: dict[str, Any], sentences: Path, pairs: Path, tmp_path: Path
 ) -> None:
-    settings = {"max_steps": 2, "eval_steps": 2, "batch_size": 8, "max_length": 32, "held_out": 60, "seeds": 1}
-    found = isotrope.compare([sentences, triples], "simcse,simcse-supervised", tmp_path / "all", model=tiny, **settings)
+    methods = "simcse,simcse-supervised"
+    found = isotrope.compare([sentences, pairs], methods, tmp_path / "all", **{**short, "seeds": 1, "max_steps": 2})
     common = CommonSet.read(tmp_path / "all")
     assert common is not None
     assert len({*common.first}) == len(common.first) >= 20
-    assert {run.before[COMMON] for run in found.runs} == {100 * pytest.approx(float(np.mean(common.start)))}
-    head = found.table().splitlines()
-    assert any("MRR of all rows" in line for line in head)
-    assert not any("common" in line for line in head)
+    assert [run.before[COMMON] for run in found.runs] == pytest.approx([100 * float(np.mean(common.start))] * 2)
+    assert "MRR of all rows" in found.table()
+    assert "common" not in found.table()
     for run in found.runs:
         row = next(row for row in found.rows() if row.name == run.name)
         assert row.gains[COMMON] == pytest.approx([run.measures[COMMON] - run.before[COMMON]])
         assert any(note.startswith(f"{run.name}, seed {run.seed}: ") for note in found.notes())
-    assert spoken_time(30) == "30 s"
+
+
+def test_what_another_run_trains_on_is_not_in_the_set(
+    short: dict[str, Any], sentences: Path, triples: Path, tmp_path: Path
+) -> None:
+    """The triples are made of the sentences, so nothing is left."""
+    isotrope.compare([sentences, triples], "simcse,simcse-supervised", tmp_path / "all", **{**short, "seeds": 1})
+    assert CommonSet.read(tmp_path / "all") is None

@@ -15,7 +15,7 @@ from isotrope.encoders.encoder import Encoder
 from isotrope.errors import InputError
 from isotrope.evaluation import checkpoint_judge
 from isotrope.methods.frame.combined import Combined
-from isotrope.training.adapting import LOOP, adapting_defaults, advised_method, is_finished
+from isotrope.training.adapting import LOOP, adapting_defaults, advised_method, is_finished, is_static
 from isotrope.training.advice import advise
 from isotrope.training.loop_settings import LoopSettings
 from isotrope.training.plan import make_plan
@@ -69,6 +69,14 @@ def test_a_raw_start_keeps_the_published_defaults_and_a_finished_one_is_adapted(
     assert adapted.settings.temperature < 0.05  # type: ignore[attr-defined]
     assert make_plan("simcse-supervised", [("a", "b")], finished, temperature=0.1).settings.temperature == 0.1  # type: ignore[attr-defined]
     assert make_plan("simcse-supervised", [("a", "b")], finished, adapts=False).loop == LoopSettings()
+
+
+def test_a_table_of_token_vectors_takes_larger_steps() -> None:
+    method = make_plan("simcse-supervised", [("a", "b")]).method
+    static, layered = (adapting_defaults(method, name, set()) for name in ("builtin-static", "builtin"))
+    assert static["learning_rate"] > 10 * layered["learning_rate"]
+    assert is_static(isotrope.load("builtin-static", device="cpu"))
+    assert not is_static("builtin")
 
 
 @pytest.mark.parametrize("length", ["max_steps", "epochs", "max_seconds"])

@@ -9,7 +9,7 @@ import typer
 
 from isotrope.cli.answer_output import print_answer, print_rows
 from isotrope.cli.application import FREE, Columns, Command, Json, Model, Pooling, TruncateDim, app
-from isotrope.cli.options import parse_settings, split_names
+from isotrope.cli.options import split_names, split_settings
 from isotrope.data.joined_files import one_file
 
 Top = Annotated[int, typer.Option(help="How many are shown.")]
@@ -89,8 +89,8 @@ def fit_space(
     """Fit a map that follows an encoder. Any setting of the space can be given as --SETTING VALUE."""
     import isotrope
 
-    settings = parse_settings(context.args)
-    file = one_file(texts)
+    files, settings = split_settings([*texts, *context.args])
+    file = one_file(files)
     fitted = isotrope.fit_space(name, encoder, file, output, pooling=pooling, columns=split_names(columns), **settings)
     print_answer(fitted, as_json)
 
@@ -111,6 +111,6 @@ def distil(
     """Make a small, fast student of an encoder. Any setting of the student can be given as --SETTING VALUE."""
     import isotrope
 
-    settings = parse_settings(context.args)
-    student = isotrope.distil(encoder, one_file(texts), output, to, columns=split_names(columns), **settings)
+    files, settings = split_settings([*texts, *context.args])
+    student = isotrope.distil(encoder, one_file(files), output, to, columns=split_names(columns), **settings)
     print_answer(student, as_json)

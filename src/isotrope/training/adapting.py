@@ -24,7 +24,8 @@ from isotrope.methods.frame.own_task import OwnTask
 
 LOOP = {"first_eval": 10, "eval_steps": 40, "patience": 5, "time_limit": 900.0}
 LENGTHS = {"max_steps", "epochs", "max_seconds", "time_limit"}  # whoever names one of these says how long the run is
-RAW_BUILTIN = "builtin-base"
+STATIC = {"learning_rate": 0.01, "batch_size": 256, "eval_steps": 100}  # a table of token vectors takes large steps
+RAW_BUILTIN, STATIC_BUILTIN = "builtin-base", "builtin-static"
 
 
 def adapting_defaults(
@@ -35,7 +36,7 @@ def adapting_defaults(
     if method.keeps != "best" or issubclass(method, FromScratch) or chooses or not is_finished(model):
         return {}
     loop = {name: value for name, value in LOOP.items() if name != "time_limit" or not LENGTHS & set(given)}
-    return {**loop, **method.adapting}
+    return {**loop, **method.adapting, **(STATIC if is_static(model) else {})}
 
 
 def is_finished(model: str | os.PathLike[str] | Encoder) -> bool:
@@ -44,14 +45,28 @@ def is_finished(model: str | os.PathLike[str] | Encoder) -> bool:
         return bool(model.facts.get("method")) and not is_raw(model.facts)
     if str(model) in BUILTIN:
         return str(model) != RAW_BUILTIN
-    folder = Path(model).expanduser()
-    folder = folder / "model" if (folder / "run.json").is_file() else folder
+    folder = _model_folder(model)
     try:
         facts = read_facts(folder / "isotrope.json")
     except InputError:
         return False
     known = bool(facts.get("method")) and not is_raw(facts)
     return known if facts else (folder / "modules.json").is_file()
+
+
+def is_static(model: str | os.PathLike[str] | Encoder) -> bool:
+    """Whether a model is a table of token vectors, as far as its name or its folder's small files say."""
+    if isinstance(model, Encoder):
+        return model.backbone.config.num_hidden_layers == 0
+    if str(model) in BUILTIN:
+        return str(model) == STATIC_BUILTIN
+    modules = _model_folder(model) / "modules.json"
+    return modules.is_file() and "StaticEmbedding" in modules.read_text(encoding="utf-8", errors="replace")
+
+
+def _model_folder(model: str | os.PathLike[str]) -> Path:
+    folder = Path(model).expanduser()
+    return folder / "model" if (folder / "run.json").is_file() else folder
 
 
 def advised_method(record_types: Collection[str]) -> str:
