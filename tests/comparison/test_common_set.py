@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import isotrope
-from isotrope.comparison.common_set import COMMON, HIGH, LOW, CommonSet, reciprocal_ranks, spoken_gain
+from isotrope.comparison.common_set import COMMON, FEWEST, HIGH, LOW, CommonSet, reciprocal_ranks, spoken_gain
 
 
 class Planted:
@@ -56,7 +56,7 @@ def test_rows_on_different_texts_share_one_set(
     found = isotrope.compare([sentences, pairs], methods, tmp_path / "all", **{**short, "seeds": 1, "max_steps": 2})
     common = CommonSet.read(tmp_path / "all")
     assert common is not None
-    assert len({*common.first}) == len(common.first) >= 20
+    assert len({*common.first}) == len(common.first) >= FEWEST
     assert [run.before[COMMON] for run in found.runs] == pytest.approx([100 * float(np.mean(common.start))] * 2)
     assert "MRR of all rows" in found.table()
     assert "common" not in found.table()
@@ -67,8 +67,11 @@ def test_rows_on_different_texts_share_one_set(
 
 
 def test_what_another_run_trains_on_is_not_in_the_set(
-    short: dict[str, Any], sentences: Path, triples: Path, tmp_path: Path
+    short: dict[str, Any], sentences: Path, topics: list[str], tmp_path: Path
 ) -> None:
-    """The triples are made of the sentences, so nothing is left."""
-    isotrope.compare([sentences, triples], "simcse,simcse-supervised", tmp_path / "all", **{**short, "seeds": 1})
+    """The pairs are made of the sentences, so nothing is left."""
+    rows = "".join(f"{text}\t{text} again\n" for text in topics)
+    (tmp_path / "pairs.tsv").write_text(f"query\tpassage\n{rows}", encoding="utf-8")
+    texts, terms = [sentences, tmp_path / "pairs.tsv"], {**short, "seeds": 1, "max_steps": 1}
+    isotrope.compare(texts, "simcse,simcse-supervised", tmp_path / "all", **terms)
     assert CommonSet.read(tmp_path / "all") is None

@@ -28,7 +28,7 @@ from isotrope.measures.intervals import percentile_interval
 
 FILE = "held_out.json"  # in the folder of the comparison
 COMMON, LOW, HIGH = "common_mrr", "common_gain_low", "common_gain_high"
-FEWEST = 20  # records; fewer say nothing
+FEWEST = 10  # records; fewer say nothing
 RESAMPLES = 1000
 
 
@@ -63,7 +63,7 @@ class CommonSet:
 
 
 def make_common_set(contestants: Sequence[Contestant], terms: Terms, start: Encoder) -> CommonSet | None:
-    """None where fewer than 20 records are left, or the first text holds names and no sentences."""
+    """None where fewer than ten records are left, or the first text holds names and no sentences."""
     texts = dict.fromkeys((one.data, one.method.record_types) for one in contestants)
     count, seed = terms.loop["held_out"], terms.loop["held_out_seed"]
     corpora = [open_corpus(data, record_types, start.text_tokenizer) for data, record_types in texts]
