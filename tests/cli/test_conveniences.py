@@ -34,7 +34,8 @@ def test_the_words_of_train() -> None:
     )
     assert parse_train_words(["a.tsv"], []) == (None, ["a.tsv"], {})
     assert parse_train_words(["-"], []) == (None, ["-"], {})
-    assert parse_train_words(["runs/a", "b"], []) == (None, ["runs/a", "b"], {})
+    with pytest.raises(InputError, match="'more' was not understood"):
+        parse_train_words(["simcse", "a.txt"], ["more"])
     assert parse_train_words(["--seed", "1"], ["simcse"]) == ("simcse", [], {"seed": "1"})
     assert parse_train_words([], []) == (None, [], {})
 

@@ -44,8 +44,15 @@ def parse_train_words(words: Sequence[str], rest: Sequence[str]) -> tuple[str | 
     plain, settings = split_settings([*words, *rest])
     if not plain:
         return None, [], settings
-    without_method = plain[0] == "-" or any(mark in plain[0] for mark in "./\\")
-    return (None, plain, settings) if without_method else (plain[0], plain[1:], settings)
+    files = plain if _names_data(plain[0]) else plain[1:]
+    strange = next((word for word in files[1:] if not _names_data(word)), None)
+    if strange is not None:
+        raise InputError(f"'{strange}' was not understood; settings are given as --name value.")
+    return None if files is plain else plain[0], files, settings
+
+
+def _names_data(word: str) -> bool:
+    return word == "-" or any(mark in word for mark in "./\\")
 
 
 def parse_own_settings(given: Sequence[str]) -> dict[str, dict[str, str]]:
