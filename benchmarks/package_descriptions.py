@@ -5,8 +5,8 @@
 The set is made of the package lists of apt on this machine: one package a source package, its short description and its
 long one. A fifth of the source packages is held out. MRR × 100 of the short descriptions of held-out packages among the
 long ones of all packages (with --test N among those of N held-out packages). A ROW is one of those below, or a model: a
-folder, a run, a hub id. Each row is printed with the command that made it; a model that is there already is taken as it
-is.
+folder, a run, a hub id; "TF-IDF + ROW" adds the scores of both. Each row is printed with the command that made it; a
+model that is there already is taken as it is.
 
 The long descriptions are in apt's translation lists, which many small systems leave out. They are fetched by
 
@@ -26,7 +26,8 @@ from typing import NamedTuple
 import numpy as np
 
 APT_HELPER = "/usr/lib/apt/apt-helper"
-TF_IDF, HYBRID = "TF-IDF", "TF-IDF + adapted"
+TF_IDF, PLUS = "TF-IDF", "TF-IDF + "
+HYBRID = f"{PLUS}adapted"
 COMMANDS = {  # by row, in the order of the table; {data} and {out} are folders
     "builtin": "",
     "static": "",
@@ -138,11 +139,13 @@ def write(folder: Path, train: list[Package]) -> None:
 
 def judge(row: str, queries: list[str], texts: list[str], train: list[Package], folder: Path, options: str) -> None:
     """Make the row's model where it is not there yet, and print its line."""
-    if row in (TF_IDF, HYBRID):
-        scores = tf_idf(queries, texts, train)
-        if row == HYBRID:
-            scores = standard(scores) + standard(dense(str(folder / "adapted" / "model"), queries, texts))
-        show(row, scores, 0.0, "the two scores of a query, each over its deviation, added" if row == HYBRID else "")
+    if row == TF_IDF or row.startswith(PLUS):
+        scores, how = tf_idf(queries, texts, train), "scikit-learn, sublinear, English stop words"
+        if row != TF_IDF:
+            name = row.removeprefix(PLUS)
+            place = PLAIN.get(name, str(folder / name) if name in COMMANDS else name)
+            scores, how = standard(scores) + standard(dense(place, queries, texts)), "both scores, standardised, added"
+        show(row, scores, 0.0, how)
         return
     command = COMMANDS.get(row, "").format(data=folder, out=folder)
     if row.startswith(("simcse", "adapted")) and command:
@@ -152,7 +155,8 @@ def judge(row: str, queries: list[str], texts: list[str], train: list[Package], 
         began = time.perf_counter()
         subprocess.run([sys.executable, "-m", "isotrope", *command.split()], check=True, stdout=sys.stderr)
         seconds = time.perf_counter() - began
-    show(row, dense(str(place) if command else PLAIN.get(row, row), queries, texts), seconds, f"isotrope {command}")
+    scores = dense(str(place) if command else PLAIN.get(row, row), queries, texts)
+    show(row, scores, seconds, f"isotrope {command}" if command else "as it is")
 
 
 def tf_idf(queries: list[str], texts: list[str], train: list[Package]) -> np.ndarray:
