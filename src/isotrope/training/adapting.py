@@ -24,7 +24,8 @@ from isotrope.methods.frame.own_task import OwnTask
 
 LOOP = {"first_eval": 10, "eval_steps": 40, "patience": 5, "time_limit": 900.0}
 LENGTHS = {"max_steps", "epochs", "max_seconds", "time_limit"}  # whoever names one of these says how long the run is
-STATIC = {"learning_rate": 0.01, "batch_size": 256, "eval_steps": 100}  # a table of token vectors takes large steps
+# A table of token vectors takes large steps, and a pass over the data costs it seconds.
+STATIC = {"learning_rate": 0.01, "batch_size": 256, "epochs": 3.0, "eval_steps": 100}
 RAW_BUILTIN, STATIC_BUILTIN = "builtin-base", "builtin-static"
 
 
