@@ -89,7 +89,8 @@ def test_a_verb_that_passes_its_parameters_on_has_those_of_its_room() -> None:
         parameters(plan_comparison)
     )  # methods may be left out to read a file back
     whole, alone = (list(parameters(one)) for one in (api.train, make_plan))
-    assert whole == [*alone, "sources"]  # which take the place of method and data
+    own = [name for name in alone if name != "adapts"]  # which comparisons and sources say, and no user
+    assert whole == [*own, "sources"]  # which take the place of method and data
     shared = [name for name in parameters(plan_sources) if name != "given"]
     assert [name for name in whole if name in shared] == shared
 
@@ -141,6 +142,7 @@ def test_answers_are_dataclasses_with_a_dictionary_and_rows(tiny: Path, sentence
         "rows": 400,
         "dimension": 32,
         "empty_left_out": 49,
+        "left_out": str(tmp_path / "v.left_out.txt"),
         "cut": 0,
     }
     fitted = isotrope.fit_space("standardise", tiny, sentences, tmp_path / "model")

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 class EncodedFile:
     """The vectors that ``encode`` wrote: one row a sentence, in the order of the file, without the empty ones.
 
-    ``cut`` counts the sentences that are longer than the model reads.
+    ``cut`` counts the sentences that are longer than the model reads. ``left_out``: a file with the numbers of the
+    lines that were left out because they are empty, one a line; None where there are none.
     """
 
     output: Path
@@ -27,6 +28,7 @@ class EncodedFile:
     empty_left_out: int
     precision: str = "float32"
     cut: int = 0
+    left_out: Path | None = None
 
     def to_dict(self) -> dict[str, Any]:
         facts = {
@@ -35,6 +37,7 @@ class EncodedFile:
             "dimension": self.dimension,
             "empty_left_out": self.empty_left_out,
             "cut": self.cut,
+            **({} if self.left_out is None else {"left_out": str(self.left_out)}),
         }
         return facts if self.precision == "float32" else {**facts, "precision": self.precision}
 

@@ -102,9 +102,13 @@ def train(
 ) -> Run:
     """Train an encoder with a method on a file of text (or a list of records), or with ``sources`` on several.
 
+    Without a ``method``, ``builtin`` (or another finished encoder, named as ``model``) is adapted to the data: by pairs
+    or triples where there are some, else by plain sentences. That is the advised way to begin.
+
     ``settings`` are those of the method and of the loop, by name; ``isotrope.methods(method)`` lists them. A checkpoint
-    is selected by its Spearman correlation on ``eval_data`` (a file of scored pairs, or the mean over several) where
-    that is given, otherwise without labels: by how well held-out texts retrieve their natural partner.
+    is selected by its Spearman correlation on ``eval_data`` (a file of scored pairs, or the mean over several), by its
+    MRR where ``eval_data`` has queries and passages, otherwise without labels: by how well held-out texts retrieve
+    their natural partner. The start is a candidate too: where nothing is better, it is kept, and that is said.
     ``final_table`` measures at the end, on held-out text, the run next to its start, builtin as it is and TF-IDF, and
     warns where training did not pay: ``Run.worth``.
 
@@ -124,15 +128,19 @@ def train(
             final_table=final_table,
             **settings,
         )
-    if method is None or data is None:
-        raise InputError("train needs a method and data, or sources: a recipe with a list of them.")
+    if data is None:
+        raise InputError("train needs data, or sources: a recipe with a list of them.")
     if isinstance(data, str | os.PathLike):
         check_file(data)
-    _check_files(eval_data)
+    _check_eval_data(eval_data)
     _check_output(output, resume)
     if method == "head":
         _refuse_loop(split, eval_data, resume)
         return _train_head(data, model, output, pooling, columns, settings)
+    if method is None:
+        from isotrope.training.advice import advise
+
+        method, model = advise(data, columns, model)
     check_trainable(method)
     from isotrope.evaluation.checkpoint_judge import make_judge
     from isotrope.evaluation.worth import with_worth
@@ -198,7 +206,7 @@ def _train_sources(
         with about(source.name):
             if isinstance(source.data, str | os.PathLike):
                 check_file(source.data)
-    _check_files(options["eval_data"])
+    _check_eval_data(options["eval_data"])
     _check_output(output, options["resume"])
     for source in read_sources(sources):
         with about(source.name):
@@ -230,18 +238,18 @@ def pretrain(
         check_file(source)
     files = _check_files(eval_data)
     _check_output(output, resume)
-    from isotrope.evaluation.checkpoint_judge import read_scored, scored_measures
+    from isotrope.evaluation.checkpoint_judge import eval_measures, read_eval_data
     from isotrope.methods.frame.settings import check, resolve
     from isotrope.training.pretrain_run import run_pretrain
     from isotrope.training.pretrain_settings import PretrainSettings
 
     (chosen,) = resolve(settings, PretrainSettings)
     check(chosen)
-    scored = read_scored(files)
+    given = read_eval_data(files)
     vocabulary = None if tokenizer is None else load(tokenizer, device="cpu").tokenizer
 
     def measure(encoder: Encoder) -> dict[str, float]:
-        return scored_measures(encoder, scored)
+        return eval_measures(encoder, given)
 
     sources = [Path(source) for source in text]
     return run_pretrain(sources, Path(output), chosen, measure, resume, vocabulary, [Path(file) for file in files])
@@ -353,7 +361,8 @@ def encode(
     ranges: Place | None = None,
     truncate_dim: int | None = None,
 ) -> EncodedFile:
-    """Write the vectors of a file's sentences, one row each, as .npy; empty lines are left out.
+    """Write the vectors of a file's sentences, one row each, as .npy; empty lines are left out, and their numbers are
+    written as ``NAME.left_out.txt``.
 
     ``precision`` is float32, int8, uint8, binary or ubinary. int8 needs the range of each dimension: that of these
     vectors, which is written as ``NAME.ranges.npy``, or the one of such a file, given as ``ranges``. ``truncate_dim``
@@ -368,12 +377,14 @@ def encode(
 
     check_precision(precision)
     known = None if ranges is None else _ranges(ranges, precision)
-    texts = [record.texts[0] for record in read(check_file(text), record_type_named("sentences"), columns)]
-    sentences = [sentence for sentence in texts if sentence]
+    records = list(read(check_file(text), record_type_named("sentences"), columns))
+    sentences = [record.texts[0] for record in records if record.texts[0]]
+    empty = [record.line for record in records if not record.texts[0]]
     if not sentences:
         raise InputError(f"{text}: no sentences found.")
     import numpy as np
 
+    from isotrope.data.left_out_lines import write_left_out
     from isotrope.encoders.cut_texts import counting_cut
     from isotrope.encoders.precision import SCALAR, quantize, ranges_of
 
@@ -387,8 +398,8 @@ def encode(
     for place, array in written.items():
         with written_file(place) as temporary, open(temporary, "wb") as file:
             np.save(file, array)
-    left_out = len(texts) - len(sentences)
-    return EncodedFile(target, len(vectors), vectors.shape[1], left_out, precision, counted.cut)
+    aside = write_left_out(target, empty)
+    return EncodedFile(target, len(vectors), vectors.shape[1], len(empty), precision, counted.cut, aside)
 
 
 def index(
@@ -1008,6 +1019,15 @@ def _check_files(given: Place | Sequence[Place] | None) -> list[Place]:
     for file in files:
         check_file(file)
     return files
+
+
+def _check_eval_data(given: Place | Sequence[Place] | None) -> None:
+    """Read and refuse before a folder is made or a model is loaded."""
+    files = _check_files(given)
+    if files:
+        from isotrope.evaluation.eval_data import read_eval_data
+
+        read_eval_data(files)
 
 
 def _check_output(output: Place | None, resume: bool) -> None:

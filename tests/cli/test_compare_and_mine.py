@@ -50,7 +50,7 @@ def test_a_table_for_people_json_for_programs_and_markdown_for_a_page(
     assert [row["name"] for row in told["rows"]] == ["start", "simcse", "hot", "start", "simcse-supervised"]
     assert told == json.loads((tmp_path / "all" / "comparison.json").read_text(encoding="utf-8"))
     page = (tmp_path / "table.md").read_text(encoding="utf-8")
-    assert page.startswith("| method | text | MRR |")
+    assert page.startswith("| method | text | MRR of all rows |")
     again = run("compare", tmp_path / "all" / "comparison.json", "--markdown", tmp_path / "again.md")
     assert again.splitlines()[:-1] == table.splitlines()[:-1]
     assert (tmp_path / "again.md").read_text(encoding="utf-8") == page

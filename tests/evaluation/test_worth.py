@@ -112,6 +112,7 @@ def test_a_run_that_makes_things_worse_is_told_so(
 ) -> None:
     out = tmp_path / "run"
     settings = [f"--{name.replace('_', '-')}={value}" for name, value in {**SHORT, **WORSE, "max_steps": 2}.items()]
+    settings.append("--keep-start=false")
     with pytest.raises(SystemExit) as stop:
         main(["train", "simcse", str(loose), "--model", "builtin-base", "--output", str(out), *settings])
     said = capsys.readouterr()

@@ -72,7 +72,7 @@ def test_resume_equals_an_uninterrupted_run(tiny: Path, sentences: Path, tmp_pat
     finally:
         Combined.after_update = stops  # type: ignore[method-assign]
     assert (tmp_path / "cut" / "checkpoints" / "step-6").is_dir()
-    assert not (tmp_path / "cut" / "model").exists()
+    assert (tmp_path / "cut" / "model").is_dir()  # a stopped run leaves what it has
     resumed = isotrope.train("simcse", sentences, output=tmp_path / "cut", resume=True, **common)
     first, second = weights(tmp_path / "whole"), weights(tmp_path / "cut")
     assert all(torch.equal(first[name], second[name]) for name in first)

@@ -107,7 +107,7 @@ def test_a_run_cut_into_pieces_equals_a_run_in_one(text: Path, tmp_path: Path, o
     whole = isotrope.pretrain([text], tmp_path / "whole", **settings)
     cut = isotrope.pretrain([text], tmp_path / "cut", **{**settings, "minutes": 1e-9})  # out of time after one step
     assert not cut.finished
-    assert not (tmp_path / "cut" / "model").exists()
+    assert (tmp_path / "cut" / "model").is_dir()  # what it has learned until then can be used
     resumed = isotrope.pretrain([text], tmp_path / "cut", resume=True, **settings)
     assert whole.finished
     assert resumed.finished

@@ -8,6 +8,8 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from isotrope.cli.completion_words import complete_model
+from isotrope.cli.device_option import device_option
 from isotrope.cli.flags import flags_of, with_flags
 from isotrope.errors import InputError
 
@@ -36,13 +38,14 @@ class Commands(TyperGroup):
 class Command(TyperCommand):
     """A command that adds its flags to the library's sentences, and whose ``--json`` may stand alone.
 
-    One that takes a model has ``--trust-remote-code`` too: it holds for every model that the command loads.
+    One that takes a model has ``--trust-remote-code`` and ``--device`` too: they hold for every model that the command
+    loads.
     """
 
     def __init__(self, *arguments: Any, **named: Any) -> None:
         super().__init__(*arguments, **named)
         if {param.name for param in self.params} & MODELS:
-            self.params.append(_trust_option())
+            self.params += [_trust_option(), device_option()]
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         optional = any("--json" in option.opts and not getattr(option, "is_flag", True) for option in self.params)
@@ -97,7 +100,7 @@ app = typer.Typer(
     cls=Commands,
     help="Text in, a sentence encoder out: every contrastive method behind one command.",
     no_args_is_help=True,
-    add_completion=False,
+    add_completion=True,
     pretty_exceptions_enable=False,
 )
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
@@ -111,7 +114,12 @@ Pooling = Annotated[
 ]
 TruncateDim = Annotated[int | None, typer.Option(help="Leading dimensions to keep; default: all of them.")]
 Model = Annotated[
-    str, typer.Argument(metavar="MODEL", help="A folder, a hub id, or builtin, builtin-base, builtin-static.")
+    str,
+    typer.Argument(
+        metavar="MODEL",
+        help="A folder (of a model or of a run), a hub id, or builtin, builtin-base, builtin-static.",
+        autocompletion=complete_model,
+    ),
 ]
 
 

@@ -9,7 +9,8 @@ import typer
 
 from isotrope.cli.answer_output import print_answer, print_rows
 from isotrope.cli.application import FREE, Columns, Command, Json, Model, Pooling, TruncateDim, app
-from isotrope.cli.options import parse_settings, split_names
+from isotrope.cli.options import split_names, split_settings
+from isotrope.data.joined_files import one_file
 
 Top = Annotated[int, typer.Option(help="How many are shown.")]
 
@@ -17,7 +18,7 @@ Top = Annotated[int, typer.Option(help="How many are shown.")]
 @app.command(cls=Command)
 def encode(
     encoder: Model,
-    text: Annotated[Path, typer.Argument(help="A file of sentences.")],
+    text: Annotated[list[str], typer.Argument(help="Files of sentences, read as one; - is standard input.")],
     output: Annotated[Path, typer.Option(help="Where the vectors are written (.npy).")],
     columns: Columns = None,
     normalize: Annotated[bool, typer.Option("--normalize", help="Scale each vector to unit length.")] = False,
@@ -31,8 +32,8 @@ def encode(
     """Write the vectors of a file's sentences, one row each."""
     import isotrope
 
-    names = split_names(columns)
-    print_answer(isotrope.encode(encoder, text, output, names, normalize, precision, ranges, truncate_dim), as_json)
+    names, file = split_names(columns), one_file(text)
+    print_answer(isotrope.encode(encoder, file, output, names, normalize, precision, ranges, truncate_dim), as_json)
 
 
 @app.command(cls=Command)
@@ -56,7 +57,10 @@ def fit_space(
     context: typer.Context,
     name: Annotated[str, typer.Argument(help="A space that `isotrope methods` lists: whitening, flow, …")],
     encoder: Model,
-    texts: Annotated[Path, typer.Argument(metavar="TEXT", help="A file of sentences; no labels are used.")],
+    texts: Annotated[
+        list[str],
+        typer.Argument(metavar="TEXT…", help="Files of sentences, or - for standard input; no labels."),
+    ],
     output: Annotated[
         Path, typer.Option(help="A new folder for the mapped model; for sne and t-sne a .tsv for the points.")
     ],
@@ -67,8 +71,9 @@ def fit_space(
     """Fit a map that follows an encoder. Any setting of the space can be given as --SETTING VALUE."""
     import isotrope
 
-    settings = parse_settings(context.args)
-    fitted = isotrope.fit_space(name, encoder, texts, output, pooling=pooling, columns=split_names(columns), **settings)
+    files, settings = split_settings([*texts, *context.args])
+    file = one_file(files)
+    fitted = isotrope.fit_space(name, encoder, file, output, pooling=pooling, columns=split_names(columns), **settings)
     print_answer(fitted, as_json)
 
 
@@ -76,7 +81,10 @@ def fit_space(
 def distil(
     context: typer.Context,
     encoder: Model,
-    texts: Annotated[Path, typer.Argument(metavar="TEXT", help="A file of sentences; no labels are used.")],
+    texts: Annotated[
+        list[str],
+        typer.Argument(metavar="TEXT…", help="Files of sentences, or - for standard input; no labels."),
+    ],
     output: Annotated[Path, typer.Option(help="A new folder for the student.")],
     to: Annotated[str, typer.Option(help="static: a table of token vectors, read out by its mean.")] = "static",
     columns: Columns = None,
@@ -85,6 +93,6 @@ def distil(
     """Make a small, fast student of an encoder. Any setting of the student can be given as --SETTING VALUE."""
     import isotrope
 
-    settings = parse_settings(context.args)
-    student = isotrope.distil(encoder, texts, output, to, columns=split_names(columns), **settings)
+    files, settings = split_settings([*texts, *context.args])
+    student = isotrope.distil(encoder, one_file(files), output, to, columns=split_names(columns), **settings)
     print_answer(student, as_json)

@@ -36,6 +36,25 @@ def parse_settings(words: Sequence[str]) -> dict[str, str]:
     return settings
 
 
+def parse_train_words(words: Sequence[str], rest: Sequence[str]) -> tuple[str | None, list[str], dict[str, str]]:
+    """METHOD where it is given, the files of DATA, and the settings: the first words may be settings already.
+
+    A name of a method has neither a dot nor a slash; a file of data has an ending, and ``-`` is standard input.
+    """
+    plain, settings = split_settings([*words, *rest])
+    if not plain:
+        return None, [], settings
+    files = plain if _names_data(plain[0]) else plain[1:]
+    strange = next((word for word in files[1:] if not _names_data(word)), None)
+    if strange is not None:
+        raise InputError(f"'{strange}' was not understood; settings are given as --name value.")
+    return None if files is plain else plain[0], files, settings
+
+
+def _names_data(word: str) -> bool:
+    return word == "-" or any(mark in word for mark in "./\\")
+
+
 def parse_own_settings(given: Sequence[str]) -> dict[str, dict[str, str]]:
     """METHOD.SETTING=VALUE, as settings by method."""
     settings: dict[str, dict[str, str]] = {}

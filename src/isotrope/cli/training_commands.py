@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -13,8 +12,11 @@ import typer
 
 from isotrope.cli.answer_output import print_answer, print_rows
 from isotrope.cli.application import FREE, PRINTED, Columns, Command, Json, Pooling, app
-from isotrope.cli.options import parse_own_settings, parse_values, split_names, split_settings
+from isotrope.cli.completion_words import complete_method, complete_model
+from isotrope.cli.options import parse_own_settings, parse_train_words, parse_values, split_names, split_settings
 from isotrope.cli.recipe import Recipe, read_recipe
+from isotrope.cli.train_command import TrainCommand
+from isotrope.data.joined_files import one_file
 from isotrope.errors import InputError
 from isotrope.files import check_overwrite
 from isotrope.json_text import json_text
@@ -54,20 +56,30 @@ def methods(
     print_rows(value, rows, json_file == PRINTED)
 
 
-@app.command(cls=Command, context_settings=FREE)
+@app.command(cls=TrainCommand, context_settings=FREE)
 def train(
     context: typer.Context,
-    method: Annotated[str | None, typer.Argument(help="A name that `isotrope methods` lists.")] = None,
+    method: Annotated[
+        str | None,
+        typer.Argument(
+            help="A name that `isotrope methods` lists; without it builtin is adapted to DATA, the advised way.",
+            autocompletion=complete_method,
+        ),
+    ] = None,
     data: Annotated[
         str | None,
         typer.Argument(
-            help="A .txt, .tsv, .csv, .jsonl or .parquet file, or one of these with .gz or .xz. "
-            "A recipe that lists sources takes the place of METHOD and DATA."
+            help="A .txt, .tsv, .csv, .jsonl or .parquet file, or one of these with .gz or .xz; several are read as "
+            "one, and - is standard input. A recipe that lists sources takes the place of METHOD and DATA."
         ),
     ] = None,
     model: Annotated[
         str | None,
-        typer.Option(help="The encoder to start from: a folder or a hub id.", show_default="builtin-base"),
+        typer.Option(
+            help="The encoder to start from: a folder or a hub id.",
+            show_default="builtin-base; without METHOD builtin",
+            autocompletion=complete_model,
+        ),
     ] = None,
     output: Annotated[Path | None, typer.Option(help="A new folder for the run.")] = None,
     config: Annotated[
@@ -77,7 +89,8 @@ def train(
     eval_data: Annotated[
         list[Path] | None,
         typer.Option(
-            help="Scored pairs to select the checkpoint by, the mean of several; default: a label-free score."
+            help="Scored pairs, or queries and passages, to select the checkpoint by, the mean of several; "
+            "default: a label-free score."
         ),
     ] = None,
     columns: Columns = None,
@@ -88,10 +101,14 @@ def train(
     ] = True,
     as_json: Json = False,
 ) -> None:
-    """Train an encoder. Any setting of the method or the loop can be given as --SETTING VALUE."""
+    """Train an encoder. Any setting of the method or the loop can be given as --SETTING VALUE.
+
+    `isotrope train METHOD --help` lists them. Without METHOD, builtin is adapted to DATA.
+    """
     import isotrope
 
-    method, data, given = _parse_words([word for word in (method, data) if word], context.args)
+    method, files, given = parse_train_words([word for word in (method, data) if word], context.args)
+    data = str(one_file(files)) if files else None
     recipe = read_recipe(config, method) if config else Recipe()
     settings = {**recipe.settings, **given}
     warnings.filterwarnings("ignore", message="Training did not pay")  # the table below says it
@@ -111,14 +128,6 @@ def train(
     )
     if os.environ.get("RANK", "0") == "0":  # one process of a torchrun speaks for all
         _print_run(run, as_json)
-
-
-def _parse_words(words: Sequence[str], rest: Sequence[str]) -> tuple[str | None, str | None, dict[str, str]]:
-    """METHOD and DATA, where they are given, and the settings: the first words may be settings already."""
-    plain, settings = split_settings([*words, *rest])
-    if len(plain) > 2:
-        raise InputError(f"'{plain[2]}' was not understood; settings are given as --name value.")
-    return (*plain, None, None)[0], (*plain, None, None)[1], settings
 
 
 def _print_run(run: Run, as_json: bool) -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 
+from isotrope.comparison.common_set import CommonSet, make_common_set
 from isotrope.comparison.comparison_table import FILE, Comparison
 from isotrope.comparison.footing import Footing
-from isotrope.comparison.judgement import finished_runs
+from isotrope.comparison.judgement import Failure, finished_runs
 from isotrope.comparison.line_up import Plan
 from isotrope.comparison.setting_search import search_settings
 from isotrope.comparison.start_scores import score_start
@@ -17,7 +19,7 @@ from isotrope.encoders.loading import load
 from isotrope.files import explained
 from isotrope.leftovers import sweep
 from isotrope.locks import FolderLock
-from isotrope.progress import bar
+from isotrope.progress import bar, say, spoken_time
 
 
 def run_comparison(plan: Plan) -> Comparison:
@@ -43,6 +45,10 @@ def _run(plan: Plan, encoder: Encoder) -> Comparison:
     if plan.search is None:
         finished_runs(plan.tasks(fingerprint))  # refuses other terms before minutes of work
     start = score_start(encoder, fingerprint, plan)
+    if "label-free" in plan.terms.judges and CommonSet.read(plan.folder) is None:
+        common = make_common_set(plan.contestants, plan.terms, encoder)
+        if common is not None:
+            common.write(plan.folder)
     del encoder  # its memory is for the runs
     if not (plan.folder / FILE).is_file():  # by which the folder is known, should the search be stopped
         Comparison(Footing.of(plan, fingerprint, device), plan.labels, start, [], [], plan.folder).write()
@@ -62,9 +68,13 @@ def _run_missing(begun: Comparison, tasks: Sequence[Task], parallel: int) -> Com
     found = begun
     there = {(run.name, run.seed) for run in begun.runs}
     missing = [task for task in tasks if (task.label, task.seed) not in there]
+    began = time.perf_counter()
     with bar("comparing", len(tasks), start=len(there)) as advance:
-        for outcome in run_all(missing, parallel):
+        for done, outcome in enumerate(run_all(missing, parallel), 1):
             found = found.joined(outcome)
             found.write()
             advance(1, note=f"{outcome.name}, seed {outcome.seed}")
+            left = spoken_time((time.perf_counter() - began) / done * (len(missing) - done))
+            of = f"run {len(there) + done} of {len(tasks)}, {left} left"
+            say(f"{outcome.name}, seed {outcome.seed}: {'failed' if isinstance(outcome, Failure) else 'done'} ({of})")
     return found

@@ -9,8 +9,10 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from isotrope.comparison.common_set import COMMON, HIGH, LOW, spoken_gain
 from isotrope.comparison.footing import Footing
 from isotrope.comparison.judgement import Failure, Judgement, Outcome
+from isotrope.comparison.judges import DEV
 from isotrope.comparison.line_up import FILE as FILE
 from isotrope.comparison.spread import FEWEST, Spread
 from isotrope.comparison.table_rows import START, Row, head_of, in_order, is_ranked, shown
@@ -59,7 +61,8 @@ class Comparison:
     @property
     def columns(self) -> list[str]:
         """Those of the table. What a suite says of single tasks stays in the rows, and so in comparison.json."""
-        return shown(in_order(name for row in self.rows() for name in row.measures))
+        found = in_order(name for row in self.rows() for name in row.measures)
+        return [name for name in shown(found) if name not in (LOW, HIGH)]
 
     def rows(self) -> list[Row]:
         """The start, then the methods as they were named; where each text has its own judge, text by text."""
@@ -71,24 +74,31 @@ class Comparison:
         rows = []
         for source, record_type in dict.fromkeys((run.data.source, run.data.record_type) for run in runs):
             same = [run for run in runs if (run.data.source, run.data.record_type) == (source, record_type)]
-            starts = self._before([run for run in from_start if run in same])
+            starts = self._before([run for run in from_start if run in same], same)
             different = list({repr(found): found for found in starts.values()}.values())
             rows += [Row.of(START, Path(source).name, different), *self._rows_of(same, starts)]
         return rows
 
-    def _before(self, runs: Sequence[Judgement]) -> dict[int, dict[str, float]]:
-        """What the start measures, by seed: before the first step all methods are one, but for their own tasks."""
+    def _before(self, runs: Sequence[Judgement], same: Sequence[Judgement] = ()) -> dict[int, dict[str, float]]:
+        """What the start measures, by seed: before the first step all methods are one, but for their own tasks.
+
+        On the common held-out set the start is one for all rows, however they are read out.
+        """
         shown = {name for run in self.runs for name in run.measures}
         found: dict[int, dict[str, float]] = {}
         for run in runs:
             own = {name: value for name, value in run.before.items() if name in shown}
             found[run.seed] = {**found.get(run.seed, {}), **own, **self._dev_before(run)}
+        for run in same:
+            common = {COMMON: run.before[COMMON]} if COMMON in run.before else {}
+            if common or run.seed in found:
+                found[run.seed] = {**found.get(run.seed, {}), **common}
         return found
 
     def _dev_before(self, run: Judgement) -> dict[str, float]:
-        """Spearman on the eval data before the first step, where there are eval data."""
-        known = self.terms.eval_data and "spearman" in run.before
-        return {"dev_spearman": run.before["spearman"]} if known else {}
+        """What the eval data say before the first step, where there are eval data."""
+        known = DEV.items() if self.terms.eval_data else ()
+        return {name: run.before[own] for own, name in known if own in run.before}
 
     def _rows_of(self, runs: Sequence[Judgement], before: Mapping[int, Mapping[str, float]]) -> list[Row]:
         of = {name: [run for run in runs if run.name == name] for name in self.names}
@@ -126,7 +136,8 @@ class Comparison:
     def notes(self) -> list[str]:
         """The terms, what single methods had of their own, and which runs are missing, a sentence each."""
         failed = [f"{one.name}, seed {one.seed}, failed: {one.sentence}" for one in self.failures]
-        return [*self.terms.sentences(), *failed]
+        gains = (spoken_gain(run.name, run.seed, run.measures, run.before) for run in self.runs)
+        return [*self.terms.sentences(), *(gain for gain in gains if gain), *failed]
 
     def table(self) -> str:
         """For a person at a terminal: the tables, the notes, and what the runs warned of."""

@@ -14,6 +14,7 @@ from isotrope.files import write_json
 from isotrope.training.run_folder import difference
 
 JUDGEMENT = "judgement.json"  # in the folder of its run
+LATER = {"keep_start"}  # settings that runs of earlier versions had, and did not name
 
 
 @dataclass(frozen=True)
@@ -84,7 +85,8 @@ def kept_judgement(task: Task) -> Judgement | None:
         raise InputError(f"{file}: this is not what `isotrope compare` writes.") from error
     for part, now in json.loads(json.dumps(task.facts().to_json())).items():
         if part == "settings":  # one that an earlier version did not know was as it is where it is none
-            before = {**before, part: {**{name: None for name in now if now[name] is None}, **before.get(part, {})}}
+            unknown = {name: value for name, value in now.items() if value is None or name in LATER}
+            before = {**before, part: {**unknown, **before.get(part, {})}}
         if part != "judge" and before.get(part) != now:
             raise InputError(
                 f"{task.folder}: this run was made under other terms, the {part} differs: "

@@ -18,6 +18,7 @@ from isotrope.evaluation.vector_cache import shared_vectors
 
 LABEL_FREE = ("retrieval_mrr", "other_view", "alignment", "uniformity", "effective_rank")
 OF_EVERY_RUN = (*LABEL_FREE, "retrieval_first", "mean_cosine")  # measured whatever the method is
+DEV = {"spearman": "dev_spearman", "eval_mrr": "dev_mrr"}  # on the eval data
 Measures = dict[str, float]
 
 
@@ -94,18 +95,19 @@ def _without_labels(encoder: Encoder, terms: Terms, measured: Measures) -> Measu
 
 
 def _by_own_task(encoder: Encoder, terms: Terms, measured: Measures) -> Measures:
-    given = [name for name in measured if name.startswith("spearman")] if terms.eval_data else []
+    given = [name for name in measured if name.startswith(("spearman", "eval_"))] if terms.eval_data else []
     return {name: value for name, value in measured.items() if name not in (*OF_EVERY_RUN, *given)}
 
 
 def _by_selection(encoder: Encoder, terms: Terms, measured: Measures) -> Measures:
     """What the checkpoint was chosen by; a method that chooses by its own task has that first."""
-    chosen = ("spearman",) if terms.eval_data else ("other_view", "retrieval_mrr")
+    chosen = ("spearman", "eval_mrr") if terms.eval_data else ("other_view", "retrieval_mrr")
     return {"score": next((measured[name] for name in chosen if name in measured), next(iter(measured.values())))}
 
 
 def _dev(measured: Measures) -> Measures:
-    return {"dev_spearman": measured["spearman"]} if "spearman" in measured else {}
+    """What the eval data say; of queries and passages their MRR."""
+    return {name: measured[own] for own, name in DEV.items() if own in measured}
 
 
 def _protocol_of(name: str, terms: Terms) -> str:

@@ -26,7 +26,7 @@ from isotrope.encoders.encoder import Encoder
 from isotrope.encoders.pooling import parse
 from isotrope.encoders.read_out import named, with_read_out
 from isotrope.errors import InputError, check_between, nearest
-from isotrope.evaluation.scored_pairs import read_eval_pairs
+from isotrope.evaluation.eval_data import read_eval_data
 from isotrope.files import file_digest, names_in
 
 FILE = "comparison.json"  # what a comparison writes into its folder, and is known by
@@ -99,8 +99,7 @@ def plan_comparison(
     judges = choose_judges(suite, benchmarks, aggregation)
     folder = _check_folder(Path(output) if output is not None else _new_folder())
     scored = [str(file) for file in ([eval_data] if isinstance(eval_data, str | os.PathLike) else eval_data or ())]
-    for file in scored:
-        read_eval_pairs(check_file(file))
+    read_eval_data([check_file(file) for file in scored])
     loop = loop_values(common)
     terms = Terms(
         model=str(model),

@@ -22,6 +22,7 @@ from isotrope.methods.frame.settings import check, describe, resolve
 from isotrope.training.loop_settings import LoopSettings
 from isotrope.training.plan import setting_classes, shared_setting_classes
 
+COMPARED = {"keep_start": False}  # a method that harms must show it: the start has its own row
 EQUAL = (*LENGTHS, "seed", "eval_steps", "patience", "held_out", "held_out_seed")  # the same for every method
 
 
@@ -35,7 +36,7 @@ def ask_method(name: str, given: Mapping[str, Any], common: Mapping[str, Any]) -
     equal = next((setting for setting in EQUAL if setting in settings), None)
     if equal is not None:
         raise InputError(f"{equal} is the same for every method that is compared; give it once, for all of them.")
-    chosen, loop, *others = resolve({**method.defaults, **common, **settings}, *setting_classes(method))
+    chosen, loop, *others = resolve({**COMPARED, **method.defaults, **common, **settings}, *setting_classes(method))
     for each in (chosen, loop, *others):
         check(each)
     assert isinstance(loop, LoopSettings)

@@ -14,8 +14,10 @@ from typing import Any
 
 import torch
 
+from isotrope.comparison.common_set import CommonSet
 from isotrope.comparison.judgement import Failure, Judgement, Outcome, TrainedOn, kept_judgement
 from isotrope.comparison.judges import judge
+from isotrope.comparison.method_terms import COMPARED
 from isotrope.comparison.terms import Task
 from isotrope.encoders.loading import load
 from isotrope.errors import InputError
@@ -60,7 +62,9 @@ def perform(task: Task) -> Judgement:
 def _judge_again(task: Task, ended: Judgement) -> Judgement:
     folder = RunFolder(task.folder)
     with hidden():
-        measures = judge(load(folder.model), task.terms, _measured(folder.history(), ended.selected_step))
+        encoder, common = load(folder.model), CommonSet.read(task.folder.parent)
+        measures = judge(encoder, task.terms, _measured(folder.history(), ended.selected_step))
+        measures |= {} if common is None else common.measures(encoder)
     kept = {name: value for name, value in ended.measures.items() if name in ("steps", "seconds")}
     found = replace(ended, measures={**measures, **kept}, facts=task.facts())
     found.write(task.folder)
@@ -80,17 +84,20 @@ def _train(task: Task) -> Judgement:
             pooling=None if scratch else task.pooling,
             eval_data=terms.eval_data or None,
             resume=RunFolder(task.folder).begun(),
-            **task.settings,
+            adapts=False,  # the same loop for every method
+            **{**COMPARED, **task.settings},
         )
         run = run_plan(plan, make_judge)
         measures = judge(run.encoder, terms, _measured(run.history, run.selected_step))
+        common = CommonSet.read(task.folder.parent)
+        measures |= {} if common is None else common.measures(run.encoder)
     said = [str(warning.message) for warning in caught if issubclass(warning.category, TrainingWarning)]
     found = Judgement(
         name=contestant.label,
         seed=task.seed,
         data=TrainedOn(contestant.data, run.corpus.record_type.name, len(run.corpus)),
         measures={**measures, **_length(task, run.history), "seconds": _seconds(run.history, run.folder)},
-        before=_measured(run.history, 0),
+        before={**_measured(run.history, 0), **({} if common is None else common.before())},
         selected_step=run.selected_step,
         warnings=list(dict.fromkeys(said)),
         facts=task.facts(),

@@ -24,9 +24,11 @@ HEADS = {  # in the order of the table: head, digits
     "clustering_v": ("V-measure", 2),
     "bitext_average": ("bitext", 2),
     "robustness_ranking": ("robustness", 2),
+    "common_mrr": ("MRR of all rows", 2),
     "retrieval_mrr": ("MRR", 3),
     "other_view": ("other half", 3),
     "dev_spearman": ("dev", 2),
+    "dev_mrr": ("dev MRR", 2),
     "alignment": ("alignment", 3),
     "uniformity": ("uniformity", 3),
     "effective_rank": ("rank", 1),
@@ -42,7 +44,17 @@ TASK_COLUMN = re.compile(
     "|(?:clustering|bitext)_(?!average).+|robustness_.+_lost"
 )
 # no method is ranked by these
-UNRANKED = ("alignment", "uniformity", "effective_rank", "steps", "seconds", "dev_spearman")
+UNRANKED = (
+    "common_gain_low",
+    "common_gain_high",
+    "alignment",
+    "uniformity",
+    "effective_rank",
+    "steps",
+    "seconds",
+    "dev_spearman",
+    "dev_mrr",
+)
 
 
 @dataclass(frozen=True)

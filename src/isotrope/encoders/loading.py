@@ -23,6 +23,7 @@ from isotrope.encoders.vector_table import read_table
 from isotrope.errors import InputError
 
 BUILTIN = ("builtin", "builtin-base", "builtin-static")
+DEVICE = "ISOTROPE_DEVICE"  # the variable that names the device of models for which none is given
 HUB_FILES = ("*.json", "*.safetensors", "*.txt", "*.model")
 
 
@@ -69,10 +70,26 @@ def check_runs(folder: Path, encoder: Encoder) -> None:
 
 
 def default_device() -> torch.device:
-    """A GPU where there is one, Apple's included, else the CPU."""
+    """The one that ISOTROPE_DEVICE names, else a GPU where there is one, Apple's included, else the CPU."""
+    if named_device := os.environ.get(DEVICE):
+        return checked_device(named_device)
     if torch.cuda.is_available():
         return torch.device("cuda")
     return torch.device("mps" if torch.backends.mps.is_available() else "cpu")
+
+
+def checked_device(name: str) -> torch.device:
+    """A device by name, such as cpu, cuda, cuda:1 or mps; one that is not there is refused."""
+    try:
+        device = torch.device(name)
+    except RuntimeError as error:
+        raise InputError(f"Unknown device '{name}'; cpu, cuda, cuda:1 or mps were expected.", "device") from error
+    if device.type not in ("cpu", "cuda", "mps"):
+        raise InputError(f"Unknown device '{name}'; cpu, cuda, cuda:1 or mps were expected.", setting="device")
+    there = torch.cuda.device_count() if device.type == "cuda" else int(torch.backends.mps.is_available())
+    if device.type != "cpu" and (device.index or 0) >= there:
+        raise InputError(f"This machine has no device '{name}'; `isotrope doctor` says what it has.", setting="device")
+    return device
 
 
 def find_folder(name: str, files: Sequence[str] = HUB_FILES) -> Path:
@@ -86,7 +103,7 @@ def find_folder(name: str, files: Sequence[str] = HUB_FILES) -> Path:
         return folder
     folder = Path(name).expanduser()
     if name and folder.is_dir():  # an empty name would be the folder one stands in
-        return folder
+        return folder / "model" if (folder / "run.json").is_file() and (folder / "model").is_dir() else folder
     if name and folder.exists():
         raise InputError(f"{name}: this is a file; give the model's folder.")
     if name.startswith((".", "/", "~")) or name.count("/") > 1 or "\\" in name or not name:

@@ -41,9 +41,14 @@ def read_tokenizer(folder: Path) -> Any:
         facts[CONFIG].number("model_max_length", 1)
     with loaded_by_others(folder, "the tokenizer"), quiet():
         tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True, trust_remote_code=is_trusted(folder))
-        if tokenizer.pad_token is None and tokenizer.eos_token is not None:
-            tokenizer.pad_token = tokenizer.eos_token  # GPT-2 has none; padding is masked, so any token will do
+        if tokenizer.pad_token is None:  # GPT-2 has none; padding is masked, so any special token will do
+            tokenizer.pad_token = tokenizer.eos_token or tokenizer.unk_token or tokenizer.bos_token
         tokenizer("a")  # one that loads and cannot cut a text is no tokenizer
+    if tokenizer.pad_token is None:
+        raise InputError(
+            f"{folder / CONFIG}: the tokenizer has no padding token, and no special token that could serve as one; "
+            "name one as pad_token."
+        )
     return tokenizer
 
 

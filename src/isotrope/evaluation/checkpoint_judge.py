@@ -1,4 +1,5 @@
-"""What checkpoints are chosen by: Spearman on scored pairs where there are some, else a score without labels.
+"""What checkpoints are chosen by: Spearman on scored pairs or MRR on queries with passages where there are some, else a
+score without labels.
 
 Without labels, half a held-out sentence must find its other half among thousands (``other_view``): of seven candidates
 the one that chose best (recipes/development/proxies.py, docs/notes/claims.md). Where the text has pairs of its own,
@@ -9,7 +10,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
 import numpy as np
 
@@ -17,9 +17,12 @@ from isotrope.data.batches import Rows
 from isotrope.data.corpus import Corpus
 from isotrope.encoders.encoder import Encoder
 from isotrope.errors import InputError
+from isotrope.evaluation.eval_data import EvalData
+from isotrope.evaluation.eval_data import read_eval_data as read_eval_data
 from isotrope.evaluation.geometry import alignment, uniformity
 from isotrope.evaluation.label_free import draw_halves, find_other_half, label_free, natural_pairs
-from isotrope.evaluation.scored_pairs import ScoredPairs, read_eval_pairs
+from isotrope.evaluation.query_passages import passage_measures
+from isotrope.evaluation.scored_pairs import ScoredPairs
 from isotrope.measures.correlation import spearman
 from isotrope.training.state import Judge, Judgement
 
@@ -28,11 +31,12 @@ POSITIVE_SHARE = 0.8  # of the highest score of a file: 4 of 5
 
 def make_judge(corpus: Corpus, held_rows: Rows, eval_data: Sequence[str | os.PathLike[str]]) -> Judge:
     """The judge of a run: held-out texts must find their partner; ``eval_data`` wins where it is given."""
-    scored = read_scored(eval_data)
+    given = read_eval_data(eval_data)
     pairs, halves = natural_pairs(corpus, held_rows), draw_halves(corpus, held_rows)
     if len(pairs[1]) < 2 and not eval_data:
         raise InputError(
-            "The texts are too short to hold anything out for choosing a checkpoint; give eval_data with scored pairs."
+            "The texts are too short to hold anything out for choosing a checkpoint; give eval_data with scored pairs, "
+            "or with queries and passages."
         )
 
     def judge(encoder: Encoder) -> Judgement:
@@ -43,18 +47,16 @@ def make_judge(corpus: Corpus, held_rows: Rows, eval_data: Sequence[str | os.Pat
         if halves and not eval_data:  # thousands of texts: only where it decides
             measures[chosen_by := "other_view"] = find_other_half(encoder, halves)
         if eval_data:
-            measures |= scored_measures(encoder, scored)
-            chosen_by = "spearman"
+            measures |= eval_measures(encoder, given)
+            chosen_by = given.chosen_by
         return Judgement(measures, chosen_by)
 
     return judge
 
 
-def read_scored(files: Sequence[str | os.PathLike[str]]) -> dict[str, ScoredPairs]:
-    """Files of scored pairs by their names, read and checked once, before anything is written."""
-    names = [Path(file).name.split(".tsv")[0] for file in files]
-    named = names if len(set(names)) == len(names) else [str(file) for file in files]
-    return {name: read_eval_pairs(file) for name, file in zip(named, files, strict=True)}
+def eval_measures(encoder: Encoder, given: EvalData) -> dict[str, float]:
+    """What an encoder reaches on the files that were given to choose by."""
+    return {**scored_measures(encoder, given.scored), **passage_measures(encoder, given.passages)}
 
 
 def scored_measures(encoder: Encoder, scored: Mapping[str, ScoredPairs]) -> dict[str, float]:

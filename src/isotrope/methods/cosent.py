@@ -60,6 +60,7 @@ class CoSENT(Method[CoSENTSettings]):
         read_out="mean",
     )
     Settings = CoSENTSettings
+    advised_for = ("scored-pairs",)
 
     shared_views = ("first", "second")
 

@@ -116,6 +116,7 @@ class SimCSE(DropoutPair[UnsupervisedSettings]):
         read_out="cls",
     )
     Settings = UnsupervisedSettings
+    advised_for = ("sentences",)
 
     @classmethod
     def record_types(cls, settings: UnsupervisedSettings) -> tuple[str, ...]:
@@ -180,6 +181,8 @@ class SupervisedSimCSE(HeadedContrast[SupervisedSettings]):
         read_out="cls",
     )
     Settings = SupervisedSettings
+    adapting = {"temperature": 0.03, "learning_rate": 2e-4, "max_length": 128}  # benchmarks/package_descriptions.py
+    advised_for = ("triples", "pairs")
     auto_head = "kept"
     shared_views = ("anchor", "positive", "negative")
 

@@ -10,6 +10,7 @@ MEASURES = {
     "other_view": "MRR of the other half of a sentence",
     "retrieval_mrr": "MRR without labels",
     "spearman": "Spearman × 100 on the eval data",
+    "eval_mrr": "MRR × 100 on the eval data",
     "effective_rank": "Effective rank",
     "mean_cosine": "Mean cosine of two sentences",
 }

@@ -9,6 +9,7 @@ from torch import nn
 
 from isotrope.training.collapse import CollapseAlarm
 from isotrope.training.run_folder import RunFolder
+from isotrope.training.selection import has_start
 from isotrope.training.state import TrainingState
 
 if TYPE_CHECKING:
@@ -45,9 +46,8 @@ class Checkpoints:
         self.alarm.first_rank, self.alarm.first_cosine = kept["alarm"]
         for tactic in self.tactics:
             tactic.restore(kept["tactics"].get(tactic.card.name, {}))
-        if self.schedule.base_lrs != rates:  # a run whose loss was no number goes on with a lower rate
-            self.schedule.base_lrs = rates
-            self.updater.set_rates(kept["step"])
+        self.schedule.base_lrs = rates  # a run whose loss was no number goes on with a lower rate
+        self.updater.set_rates(kept["step"])  # and one that was made longer or shorter with that of its new length
         return TrainingState(**{field.name: kept[field.name] for field in fields(TrainingState) if field.name in kept})
 
     def save(self, state: TrainingState) -> None:
@@ -63,6 +63,6 @@ class Checkpoints:
     def put_best(self, state: TrainingState) -> None:
         """The weights of the best evaluation, in every process."""
         self.accelerator.wait_for_everyone()
-        if state.best_step:
+        if state.best_step or has_start(state):
             self.folder.load_best(state.best_step, self.module)
         self.module.eval()

@@ -71,8 +71,8 @@ def represent_held_out(combined: Combined, corpus: Corpus, rows: Rows, size: int
     device = next(combined.parameters()).device
     parts = []
     every_row = chooses_itself(combined)  # batches that must be full would leave some out
-    dealt = _all_of(rows, size) if every_row else batches(combined.method.batches, corpus, rows, size, seed, 0)
-    for number, chosen in enumerate(dealt):
+    dealt = [] if every_row else list(batches(combined.method.batches, corpus, rows, size, seed, 0))
+    for number, chosen in enumerate(dealt or _all_of(rows, size)):  # few rows may fill no batch of their order
         key = (seed, VIEWS, number)
         batch = make_batch(combined, corpus, chosen, key, keyed_seed(*key))
         torch.manual_seed(keyed_seed(*key))

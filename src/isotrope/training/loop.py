@@ -7,6 +7,7 @@ All random numbers are keyed by (seed, step, process): a resumed run repeats an 
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import closing
@@ -28,8 +29,8 @@ from isotrope.training.loop_settings import LoopSettings
 from isotrope.training.metrics_log import MetricsLog
 from isotrope.training.run_folder import RunFolder
 from isotrope.training.run_length import RunLength
-from isotrope.training.selection import Selection
-from isotrope.training.state import Finished, Judge, TrainingState
+from isotrope.training.selection import Selection, has_start
+from isotrope.training.state import Finished, Interrupted, Judge, TrainingState
 from isotrope.training.tactics.tactic import Tactic
 from isotrope.training.updates import Updater
 
@@ -61,10 +62,10 @@ def train_loop(job: Job, resume: bool = False) -> Finished:
     updater = Updater(job.combined, settings, job.steps, tactics, accelerator)
     records = settings.batch_size * settings.gradient_accumulation_steps
     log = MetricsLog(folder, accelerator, job.speeds or {"records_per_second": records}, job.combined.sources)
-    selection = Selection(job.combined, job.judge, folder, log, settings.patience)
+    selection = Selection(job.combined, job.judge, folder, log, settings.patience, settings.keep_start)
     checkpoints = Checkpoints(folder, job.combined, updater, accelerator, log.alarm)
     begin_tracking(accelerator, settings)
-    length = RunLength(job.steps, settings.max_seconds, accelerator)
+    length = RunLength(job.steps, settings.max_seconds, accelerator, settings.time_limit)
     state = checkpoints.begin(resume)
     if state is None:
         state = TrainingState()
@@ -82,13 +83,13 @@ def train_loop(job: Job, resume: bool = False) -> Finished:
             updater.set_steps(length.after_step(state), state.step)
             late = job.deadline is not None and is_past(job.deadline, accelerator)
             last = state.step >= length.steps or late
-            evaluates = state.step % settings.eval_steps == 0 or last
+            evaluates = settings.evaluates_at(state.step) or last
             due = state.step % settings.logging_steps == 0 or evaluates
             stop = stops(interrupted(), due, accelerator)
             if due or stop:
                 advance(0, note=log.write(state))
             length.count(state)
-            advance(length.done(state) - shown)
+            advance(length.done(state) - shown, total=length.total())
             shown = length.done(state)
             if evaluates:
                 with updater.judged():
@@ -99,10 +100,20 @@ def train_loop(job: Job, resume: bool = False) -> Finished:
                 checkpoints.save(state)
                 length.go_on()
             if stop:
-                raise KeyboardInterrupt(f"stopped at step {state.step}")
+                raise Interrupted(f"stopped at step {state.step}", _stopped(state, checkpoints, folder))
     end_tracking(accelerator, settings)
     checkpoints.put_best(state)
-    return Finished(folder.history(), state.best_step, state.step, complete=not late or state.step >= length.steps)
+    complete = not late or state.step >= length.steps
+    return Finished(folder.history(), state.best_step, state.step, complete, start_kept=has_start(state))
+
+
+def _stopped(state: TrainingState, checkpoints: Checkpoints, folder: RunFolder) -> Finished:
+    """What a stopped run has: the best until then, or its last weights where nothing was judged after the start."""
+    history = folder.history()
+    if state.best_step or any(line["step"] for line in history if "evaluation" in line):
+        checkpoints.put_best(state)
+        return Finished(history, state.best_step, state.step, complete=False, start_kept=has_start(state))
+    return Finished(history, state.step, state.step, complete=False, judged=False)
 
 
 def is_past(deadline: float, accelerator: Accelerator) -> bool:
@@ -118,6 +129,8 @@ def is_past(deadline: float, accelerator: Accelerator) -> bool:
 def make_accelerator(settings: LoopSettings, folder: RunFolder | None = None) -> Accelerator:
     tracker = None if settings.report_to == "none" or folder is None else settings.report_to
     AcceleratorState._reset_state()
+    if default_device().type == "cuda" and default_device().index is not None and "RANK" not in os.environ:
+        torch.cuda.set_device(default_device())
     return Accelerator(
         cpu=default_device().type == "cpu",  # else torchrun on a machine with no GPU starts processes that never meet
         mixed_precision=mixed_precision(settings.precision),

@@ -28,6 +28,9 @@ class LoopSettings(Settings):
     max_seconds: Annotated[
         float | None, above(0), "Seconds of training, evaluations not counted; wins over max_steps and epochs"
     ] = None
+    time_limit: Annotated[
+        float | None, above(0), "Seconds of training at most: the run ends then where its steps are not done before"
+    ] = None
     max_length: Annotated[Count, "Tokens of a text, special tokens counted"] = 64
     warmup_ratio: Annotated[float, at_least(0, below=1), "Share of the updates in which the rate rises"] = 0.05
     weight_decay: Annotated[Weight, "Decay of weight matrices; never of biases and norms"] = 0.01
@@ -49,7 +52,11 @@ class LoopSettings(Settings):
     ] = None
     logging_steps: Annotated[Count, "Updates between two lines of the log"] = 10
     eval_steps: Annotated[Count, "Updates between two evaluations, each with a checkpoint"] = 100
+    first_eval: Annotated[
+        int | None, at_least(1), "Updates before the first evaluation, then twice as many, until eval_steps; none: off"
+    ] = None
     patience: Annotated[int | None, at_least(1), "Evaluations without a better score before stopping"] = None
+    keep_start: Annotated[bool, "Keep the start where no evaluation is better: step 0 is a candidate too"] = True
     held_out: Annotated[int, at_least(0), "Records hidden from training for the label-free score"] = 512
     held_out_seed: Annotated[
         int | None, at_least(0, below=1 << 32), "Random seed of what is held out; none: that of the run"
@@ -60,6 +67,15 @@ class LoopSettings(Settings):
 
     def rules(self) -> None:
         parse_widths(self.matryoshka)
+
+    def evaluates_at(self, step: int) -> bool:
+        """Every ``eval_steps``, and before the first of these at ``first_eval`` and its doubles."""
+        if step % self.eval_steps == 0:
+            return True
+        if self.first_eval is None or step > self.eval_steps or step % self.first_eval:
+            return False
+        doubled = step // self.first_eval
+        return doubled & (doubled - 1) == 0
 
     @property
     def draw_seed(self) -> int:

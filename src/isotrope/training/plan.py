@@ -22,6 +22,7 @@ from isotrope.methods.frame.method import Method
 from isotrope.methods.frame.method_registry import auxiliaries, find
 from isotrope.methods.frame.own_task import OwnTask
 from isotrope.methods.frame.settings import Settings, check, resolve
+from isotrope.training.adapting import adapting_defaults
 from isotrope.training.half_precision import check_optimiser
 from isotrope.training.loop_settings import LoopSettings
 from isotrope.training.run_folder import RunFolder
@@ -108,10 +109,14 @@ def make_plan(
     eval_data: Files | None = None,
     resume: bool = False,
     final_table: bool = True,
+    adapts: bool = True,
     **settings: Any,
 ) -> Plan:
+    """``adapts``: where ``model`` is a finished sentence encoder, the defaults are those of adapting one."""
     found = find(method)
-    own, loop, *rest = resolve({**found.defaults, **settings}, *setting_classes(found))
+    named_by_user = {name.replace("-", "_") for name in settings}
+    adapting = adapting_defaults(found, model, named_by_user) if adapts else {}
+    own, loop, *rest = resolve({**found.defaults, **adapting, **settings}, *setting_classes(found))
     for each in (own, loop, *rest):
         check(each)
     assert isinstance(loop, LoopSettings)
@@ -167,10 +172,11 @@ def _check_parts(plan: Plan) -> None:
             f"`isotrope methods {plan.name}` says how to give a test."
         )
     for tactic, chosen in plan.tactics:
-        if chosen.active and tactic.counts_steps and plan.loop.max_seconds is not None:
+        clock = "max_seconds" if plan.loop.max_seconds is not None else "time_limit"
+        if chosen.active and tactic.counts_steps and getattr(plan.loop, clock) is not None:
             raise InputError(
-                f"{tactic.card.name} shares out the steps of a run, and how many fit into max_seconds is not known "
-                "before; give max_steps or epochs."
+                f"{tactic.card.name} shares out the steps of a run, and how many fit into {clock} is not known before; "
+                "give max_steps or epochs."
             )
     check_machine(plan.loop)
 

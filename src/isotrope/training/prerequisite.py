@@ -53,11 +53,18 @@ def with_needed_run(plan: Plan, train: Callable[[Plan], Any]) -> Plan:
 
 def plan_needed(plan: Plan, needed: NeededRun) -> Plan:
     """The plan of the needed run: everything but the method as in the run itself, and no labels to choose by."""
-    loop = {**asdict(plan.loop), "report_to": "none"}
+    loop = {**asdict(plan.loop), "report_to": "none", "keep_start": False, "time_limit": None}
     if needed.steps is not None:
         loop |= {"max_steps": needed.steps, "max_seconds": None}
     first = make_plan(
-        needed.method, plan.data, plan.model, pooling=plan.pooling, columns=plan.columns, split=plan.split, **loop
+        needed.method,
+        plan.data,
+        plan.model,
+        pooling=plan.pooling,
+        columns=plan.columns,
+        split=plan.split,
+        adapts=False,
+        **loop,
     )
     return replace(first, given=plan.given)
 

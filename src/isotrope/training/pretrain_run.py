@@ -29,7 +29,7 @@ from isotrope.training.pretrain_settings import PretrainSettings
 from isotrope.training.pretrain_tasks import Task, open_task
 from isotrope.training.run import surroundings
 from isotrope.training.run_folder import RunFolder
-from isotrope.training.state import Judge, Judgement, TrainingWarning
+from isotrope.training.state import Finished, Interrupted, Judge, Judgement, TrainingWarning
 from isotrope.training.tactics.weight_average import WeightAverage, WeightAverageSettings
 
 if TYPE_CHECKING:
@@ -112,12 +112,23 @@ def _run(
         deadline=deadline,
         label="pre-training",
     )
-    finished = train_loop(job, resume)
+    try:
+        finished = train_loop(job, resume)
+    except Interrupted as stop:
+        _keep(encoder, facts, stop.finished, folder, accelerator)
+        raise KeyboardInterrupt(f"{stop}; the model so far is in {folder.model}") from stop
+    _keep(encoder, facts, finished, folder, accelerator)
+    return Pretrained(encoder, finished.history, folder.folder, finished.complete)
+
+
+def _keep(
+    encoder: Encoder, facts: dict[str, Any], finished: Finished, folder: RunFolder, accelerator: Accelerator
+) -> None:
+    """Save the encoder, also where the run is not done: what it has learned until then can be used."""
     encoder.facts = {**{name: facts[name] for name in ("method", "settings", "data")}, "selected_step": finished.steps}
-    if finished.complete and accelerator.is_main_process:
+    if accelerator.is_main_process:
         encoder.eval().save(folder.model)
     accelerator.wait_for_everyone()
-    return Pretrained(encoder, finished.history, folder.folder, finished.complete)
 
 
 def _start(

@@ -7,7 +7,8 @@ import platform
 import sys
 import time
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from functools import partial
 from importlib.metadata import version
@@ -36,7 +37,7 @@ from isotrope.training.plan import Place, Plan
 from isotrope.training.prerequisite import with_needed_run
 from isotrope.training.record_lengths import length_remarks
 from isotrope.training.run_folder import RunFolder
-from isotrope.training.state import Finished, Judge, Judgement, TrainingWarning
+from isotrope.training.state import Finished, Interrupted, Judge, Judgement, TrainingWarning
 from isotrope.version import __version__
 
 if TYPE_CHECKING:
@@ -112,7 +113,20 @@ def _run(plan: Plan, make_judge: JudgeMaker, accelerator: Accelerator) -> Run:
         built.tactics,
         label=f"training {plan.name}",
     )
-    return _export(plan, opened, built, facts, train_loop(job, plan.resume), accelerator)
+    with kept_when_stopped(plan.folder, lambda done: _export(plan, opened, built, facts, done, accelerator)):
+        return _export(plan, opened, built, facts, train_loop(job, plan.resume), accelerator)
+    raise AssertionError("unreachable")
+
+
+@contextmanager
+def kept_when_stopped(folder: RunFolder, export: Callable[[Finished], Run]) -> Iterator[None]:
+    """A run that is stopped by Ctrl-C or a scheduler leaves the model it has, and then stops."""
+    try:
+        yield
+    except Interrupted as stop:
+        export(stop.finished)
+        chosen = f"step {stop.finished.selected_step}" if stop.finished.selected_step else "the start"
+        raise KeyboardInterrupt(f"{stop}; the model so far ({chosen}) is in {folder.model}") from stop
 
 
 def judge_of(plan: Plan, opened: Opened, built: Built, make_judge: JudgeMaker) -> Judge:
@@ -135,11 +149,12 @@ def origin_of(plan: Plan, encoder: Encoder) -> dict[str, str]:
     return {"name": name, "fingerprint": encoder.fingerprint(), "pooling": encoder.pooling.name}
 
 
-def _facts_kept(plan: Plan, opened: Opened, facts: dict[str, Any], selected_step: int) -> dict[str, Any]:
-    """What isotrope.json says of the model. A language model that was trained further as one is still raw."""
+def _facts_kept(plan: Plan, raw: bool, facts: dict[str, Any], finished: Finished) -> dict[str, Any]:
+    """What isotrope.json says of the model. A raw language model that was trained further as one, or that is kept as it
+    was, is still raw."""
     kept = {name: facts[name] for name in ("method", "settings", "data")}
-    raw = plan.method.card.read_out is None and is_raw(opened.encoder.facts)
-    return {**kept, "selected_step": selected_step, **({RAW: True} if raw else {})}
+    still_raw = raw and (plan.method.card.read_out is None or finished.start_kept)
+    return {**kept, "selected_step": finished.selected_step, **({RAW: True} if still_raw else {})}
 
 
 def _facts(
@@ -212,7 +227,7 @@ def say_lengths(plan: Plan, opened: Opened, settings: LoopSettings, accelerator:
 def _export(
     plan: Plan, opened: Opened, built: Built, facts: dict[str, Any], finished: Finished, accelerator: Accelerator
 ) -> Run:
-    kept = _facts_kept(plan, opened, facts, finished.selected_step)
+    kept = _facts_kept(plan, is_raw(opened.encoder.facts), facts, finished)
     classify = partial(kept_classifier, built)
     encoder, selected_by = keep(built.combined, plan.folder, kept, finished, accelerator, classify)
     return Run(
@@ -239,11 +254,14 @@ def keep(
 
     ``classify`` makes the classifier that is saved with it.
     """
-    encoder = learner.export().eval().requires_grad_()  # what a method kept still may learn in the next run
+    chosen = learner.encoder if finished.start_kept else learner.export()
+    encoder = chosen.eval().requires_grad_()  # what a method kept still may learn in the next run
     encoder.facts = {**_known_of(encoder, finished), **facts}
-    encoder.classifier = None  # that of the start was learned from other vectors
+    if not finished.start_kept:
+        encoder.classifier = None  # that of the start was learned from other vectors
     if accelerator.is_main_process:
-        encoder.classifier = None if classify is None else classify(encoder)
+        if classify is not None and not finished.start_kept:
+            encoder.classifier = classify(encoder)
         check_target(folder.model)
         with written_folder(folder.model) as whole:
             encoder.save(whole)
@@ -251,10 +269,10 @@ def keep(
                 other.facts, other.classifier = encoder.facts, None
                 other.eval().save(whole / name)
         if learner.keeps == "best":
-            _say_if_no_better(finished.history)
+            _say_if_no_better(finished)
     accelerator.wait_for_everyone()
     chosen_by = next((line["chosen_by"] for line in finished.history if "chosen_by" in line), "the score")
-    return encoder, f"the best by {chosen_by}" if learner.keeps == "best" else "the last"
+    return encoder, _selected_by(learner, finished, chosen_by)
 
 
 def _known_of(encoder: Encoder, finished: Finished) -> dict[str, Any]:
@@ -268,14 +286,24 @@ def _known_of(encoder: Encoder, finished: Finished) -> dict[str, Any]:
     return {name: value for name, value in found.items() if value}
 
 
-def _say_if_no_better(history: Sequence[Mapping[str, Any]]) -> None:
+def _selected_by(learner: Learner, finished: Finished, chosen_by: str) -> str:
+    if finished.start_kept:
+        return f"the start, since no evaluation was better by {chosen_by}"
+    if not finished.judged:
+        return "the last, since the run was stopped before its first evaluation"
+    return f"the best by {chosen_by}" if learner.keeps == "best" else "the last"
+
+
+def _say_if_no_better(finished: Finished) -> None:
+    history: Sequence[Mapping[str, Any]] = finished.history
+    fate = "the start is kept; " if finished.start_kept else ""
     scores = {line["step"]: line["score"] for line in history if "score" in line}
     later = [score for step, score in scores.items() if step]
     if 0 in scores and later and max(later) <= scores[0]:
         by = next(line["chosen_by"] for line in history if "chosen_by" in line)
         warnings.warn(
             f"Training did not improve {by}: {scores[0]:.4f} before, at best {max(later):.4f} after; "
-            "try a lower learning rate, fewer steps, or other text.",
+            f"{fate}try a lower learning rate, fewer steps, or other text.",
             TrainingWarning,
             stacklevel=6,
         )

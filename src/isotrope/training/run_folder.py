@@ -35,6 +35,10 @@ SAME = (
 KEPT_STEPS = 2  # checkpoints: where the newest is damaged, the one before it is there
 STOPPED = "stopped"  # in run.json: why the run cannot go on as it is
 ADVISED = {"learning_rate", "max_grad_norm"}  # settings that such a run may be resumed with
+FREE = {  # settings that any run may be resumed with: they say how long it is, and when it is looked at
+    "max_steps", "epochs", "max_seconds", "time_limit", "steps", "warmup_steps",
+    "eval_steps", "first_eval", "patience", "logging_steps", "report_to",
+}  # fmt: skip
 
 
 class RunFolder:
@@ -78,7 +82,7 @@ class RunFolder:
             return
         before = self.written_facts() or self._remembered()
         self._check_same(before, json.loads(json.dumps(facts)))
-        if not self.written_facts() or STOPPED in before:
+        if not self.written_facts() or STOPPED in before or before.get("settings") != facts.get("settings"):
             write_json(self.folder / "run.json", facts)
 
     def add_facts(self, facts: dict[str, Any]) -> None:
@@ -100,9 +104,12 @@ class RunFolder:
         return {} if newest is None else dict(newest.state().get("run", {}))
 
     def _check_same(self, before: dict[str, Any], facts: dict[str, Any]) -> None:
-        if STOPPED in before:
-            settings = {name: facts["settings"][name] for name in ADVISED if name in facts["settings"]}
-            before = {**before, "settings": {**before["settings"], **settings}}
+        if isinstance(before.get("settings"), dict):
+            free = FREE | (ADVISED if STOPPED in before else set())
+            settings = {name: value for name, value in facts["settings"].items() if name in free}
+            # One that an earlier version did not know is as it is now.
+            known = {**facts["settings"], **before["settings"]}
+            before = {**before, "settings": {**known, **settings}}
         for part in SAME:
             then, now = before.get(part), facts.get(part)
             if then != now and (part in before or part == "mixture"):

@@ -6,7 +6,8 @@ Seconds are those of training alone: the clock stands while a run evaluates, sav
 the steps since the second, because the first one is slow (kernels are chosen, memory is reserved). The number is found
 again after every step, so the schedule, which is made of steps, reaches its end with the time. Warm-up is a share of
 the steps to come, and no slow first step can use it up. Take seconds to compare methods whose steps cost differently;
-take steps where a run must be repeatable bit for bit, because no clock is.
+take steps where a run must be repeatable bit for bit, because no clock is. A time limit is the smaller of the two: the
+steps that were asked for, or those that fit into the limit at the pace of this machine.
 """
 
 from __future__ import annotations
@@ -27,9 +28,11 @@ UNMEASURED = 1000  # steps that a run by time is taken to have before its first 
 class RunLength:
     """Adds the seconds of training to the state, and says how many steps the run has."""
 
-    def __init__(self, steps: int, seconds: float | None, accelerator: Accelerator) -> None:
-        """``steps`` counts where ``seconds`` is None."""
-        self.steps, self.seconds, self.accelerator = steps, seconds, accelerator
+    def __init__(self, steps: int, seconds: float | None, accelerator: Accelerator, limit: float | None = None) -> None:
+        """``steps`` counts where ``seconds`` is None, and no more of them are made than fit into ``limit`` seconds."""
+        self.most = steps if seconds is None else None
+        self.in_steps = seconds is None
+        self.steps, self.seconds, self.accelerator = steps, limit if seconds is None else seconds, accelerator
         self.clock = now()
         self.measured_from: tuple[int, float] | None = None  # the step and the seconds after which the pace is measured
 
@@ -58,11 +61,11 @@ class RunLength:
 
     def total(self) -> int:
         """Of the progress bar: steps, or whole seconds."""
-        return self.steps if self.seconds is None else max(int(self.seconds), 1)
+        return self.steps if self.in_steps or self.seconds is None else max(int(self.seconds), 1)
 
     def done(self, state: TrainingState) -> int:
         """Of ``total``."""
-        return state.step if self.seconds is None else min(int(state.seconds), self.total())
+        return state.step if self.in_steps else min(int(state.seconds), self.total())
 
     def _expected(self, state: TrainingState) -> int:
         assert self.seconds is not None
@@ -70,8 +73,9 @@ class RunLength:
         step, seconds = self.measured_from or (0, 0.0)
         pace = (state.seconds - seconds) / (state.step - step)
         if left and (state.step == 1 or pace <= 0):  # the first step says nothing of the others
-            return UNMEASURED
-        return state.step + (round(left / pace) if left else 0)
+            return UNMEASURED if self.most is None else self.most
+        steps = state.step + (round(left / pace) if left else 0)
+        return steps if self.most is None else min(steps, self.most)
 
     def _agreed(self, steps: int) -> int:
         """By the clock of the first process: all must end at the same step."""

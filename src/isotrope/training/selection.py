@@ -8,21 +8,32 @@ from typing import TYPE_CHECKING
 import torch
 
 from isotrope.methods.frame.learner import Learner
+from isotrope.progress import say
 from isotrope.training.metrics_log import MetricsLog
 from isotrope.training.run_folder import RunFolder
-from isotrope.training.state import Judge, TrainingState
+from isotrope.training.state import Judge, Judgement, TrainingState
 
 if TYPE_CHECKING:
     from accelerate import Accelerator
 
 
 class Selection:
-    """Judges the encoder and keeps the weights of the best evaluation, or of the last where the method says so."""
+    """Judges the encoder and keeps the weights of the best evaluation, or of the last where the method says so.
+
+    With ``keep_start`` the start is a candidate: a run that is never better ends with the encoder it began with.
+    """
 
     def __init__(
-        self, combined: Learner, judge: Judge, folder: RunFolder, log: MetricsLog, patience: int | None
+        self,
+        combined: Learner,
+        judge: Judge,
+        folder: RunFolder,
+        log: MetricsLog,
+        patience: int | None,
+        keep_start: bool = False,
     ) -> None:
         self.combined, self.judge, self.folder, self.log, self.patience = combined, judge, folder, log, patience
+        self.keep_start = keep_start and combined.keeps == "best"
 
     def evaluate(self, state: TrainingState, accelerator: Accelerator, contrastive: bool) -> float:
         """Judge in the first process, and give the score; the others wait for its verdict."""
@@ -43,8 +54,12 @@ class Selection:
     def _judge(self, state: TrainingState, contrastive: bool) -> float:
         combined, step = self.combined, state.step
         judgement = self.judge(combined.export() if step else combined.encoder)  # at first the encoder as it was given
-        better = state.best_step == 0 or math.isnan(state.best) or judgement.score > state.best
-        if step > 0 and (better or combined.keeps == "last"):
+        none_yet = state.best_step == 0 and not has_start(state)
+        better = none_yet or math.isnan(state.best) or judgement.score > state.best
+        if step == 0 and self.keep_start and not math.isnan(judgement.score):
+            state.best = judgement.score
+            self.folder.save_best(0, combined)
+        elif step > 0 and (better or combined.keeps == "last"):
             state.best, state.best_step, state.stale = judgement.score, step, 0
             self.folder.save_best(step, combined)
         elif step > 0:
@@ -52,6 +67,7 @@ class Selection:
         measures = judgement.measures
         if math.isnan(judgement.score):
             self.log.warn([f"{judgement.chosen_by} is not a number at step {step}: it chooses no checkpoint there."])
+        self._show(state, judgement)
         self.log.line(
             {"step": step, "evaluation": measures, "chosen_by": judgement.chosen_by, "score": judgement.score}
         )
@@ -59,3 +75,15 @@ class Selection:
             self.log.line({"step": step, "source": source, "held_out": found})
         self.log.warn(self.log.alarm.after_evaluation(step, measures) if contrastive else [])
         return judgement.score
+
+    def _show(self, state: TrainingState, judgement: Judgement) -> None:
+        """One line for the person who watches."""
+        where = "the start" if state.step == 0 else f"step {state.step}"
+        best = state.step == state.best_step and self.combined.keeps == "best"
+        mark = ", the best so far" if best else f", no better than step {state.best_step}"
+        say(f"{where}: {judgement.said}{mark if state.step and self.combined.keeps == 'best' else ''}")
+
+
+def has_start(state: TrainingState) -> bool:
+    """Whether the start is the best so far, and kept."""
+    return state.best_step == 0 and math.isfinite(state.best)

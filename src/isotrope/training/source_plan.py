@@ -81,6 +81,7 @@ def plan_sources(
                     eval_data=eval_data,
                     resume=resume,
                     final_table=final_table,
+                    adapts=False,  # methods adapt in different ways, and the sources of a run share one loop
                     **{**settings, **source.settings},
                 )
             )

@@ -22,6 +22,7 @@ from isotrope.training.run import (
     RunSource,
     begin,
     keep,
+    kept_when_stopped,
     origin_of,
     run_plan,
     say_lengths,
@@ -74,7 +75,9 @@ def _run(plan: SourcesPlan, make_judge: JudgeMaker, accelerator: Accelerator) ->
         speeds={"records_per_second": found.mean_batch * settings.gradient_accumulation_steps},
         label=f"training {plan.name}",
     )
-    return _export(plan, found, facts, raw, train_loop(job, plan.first.resume), accelerator)
+    with kept_when_stopped(plan.first.folder, lambda done: _export(plan, found, facts, raw, done, accelerator)):
+        return _export(plan, found, facts, raw, train_loop(job, plan.first.resume), accelerator)
+    raise AssertionError("unreachable")
 
 
 def _remarks(found: BuiltSources) -> list[str]:
@@ -135,7 +138,8 @@ def _export(
     finished: Finished,
     accelerator: Accelerator,
 ) -> Run:
-    still_raw = raw and all(one.method.card.read_out is None for one in plan.plans)
+    as_published = all(one.method.card.read_out is None for one in plan.plans)
+    still_raw = raw and (as_published or finished.start_kept)
     kept = {name: facts[name] for name in ("method", "settings", "mixture", "data")}
     prompts = {name: opened.encoder.prompt for name, opened in zip(found.names, found.opened, strict=True)}
     own = {name: prompt for name, prompt in prompts.items() if prompt != found.mixture.encoder.prompt}

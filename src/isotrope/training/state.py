@@ -36,6 +36,11 @@ class Judgement:
     sources: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
 
     @property
+    def said(self) -> str:
+        """The measure that chooses, in words."""
+        return f"{self.chosen_by} {self.measures[self.chosen_by]:.4f}"
+
+    @property
     def score(self) -> float:
         """The larger the better."""
         return -self.measures[self.chosen_by] if self.lower_is_better else self.measures[self.chosen_by]
@@ -46,9 +51,21 @@ Judge = Callable[[Encoder], Judgement]
 
 @dataclass(frozen=True)
 class Finished:
-    """``complete`` is False where the time given ran out before the last step."""
+    """``complete`` is False where the time given ran out before the last step. ``start_kept``: no evaluation was better
+    than the start, which is what the run ends with. ``judged`` is False where a stopped run had no evaluation yet: it
+    ends with the weights of its last step."""
 
     history: list[dict[str, Any]]
     selected_step: int
     steps: int
     complete: bool = True
+    start_kept: bool = False
+    judged: bool = True
+
+
+class Interrupted(KeyboardInterrupt):
+    """Ctrl-C after a whole step: the checkpoint is written, and the learner holds what a model is made of."""
+
+    def __init__(self, sentence: str, finished: Finished) -> None:
+        super().__init__(sentence)
+        self.finished = finished

@@ -6,6 +6,7 @@ it at random.
 
 from __future__ import annotations
 
+import inspect
 import re
 import warnings
 from pathlib import Path
@@ -57,7 +58,10 @@ class Transformer(Backbone):
         finally:
             model.config.output_hidden_states = before
         self.tokenizer.save_pretrained(place)
-        write_json(place / "sentence_bert_config.json", {"max_seq_length": self.max_length, "do_lower_case": False})
+        # A pooler that nobody reads is not kept; other readers must not look for it, or they draw one and say so.
+        unpooled = {"model_args": {"add_pooling_layer": False}} if _has_no_pooler(self.backbone) else {}
+        facts = {"max_seq_length": self.max_length, "do_lower_case": False, **unpooled}
+        write_json(place / "sentence_bert_config.json", facts)
 
     @classmethod
     def open(cls, place: Path, pooling: str | None, language_head: bool) -> Self:
@@ -66,6 +70,12 @@ class Transformer(Backbone):
         tokenizer = read_tokenizer(place)
         max_length = _fit_to_config(tokenizer, place)
         return cls(*_models(place, tokenizer, language_head), max_length)
+
+
+def _has_no_pooler(backbone: Any) -> bool:
+    """Whether the class of the backbone can have a pooler, and this one has none."""
+    takes = "add_pooling_layer" in inspect.signature(type(backbone).__init__).parameters
+    return takes and getattr(backbone, "pooler", None) is None
 
 
 def _models(folder: Path, tokenizer: Any, language_head: bool) -> tuple[Any, Any, Any]:

@@ -83,6 +83,8 @@ class Method(nn.Module, Generic[S]):
     keeps: str = "best"  # "last" where the score of an evaluation says nothing about the method's progress
     language_head: ClassVar[bool] = False  # it needs the model's masked-language head
     defaults: ClassVar[Mapping[str, Any]] = {}  # settings of the loop and weights of auxiliary losses that suit it
+    adapting: ClassVar[Mapping[str, Any]] = {}  # settings that suit it where the start is a finished sentence encoder
+    advised_for: ClassVar[tuple[str, ...]] = ()  # record types of which it is the method that ``train DATA`` takes
 
     def __init__(
         self, settings: S, encoder: Encoder, max_length: int | None = None, corpus: Corpus | None = None

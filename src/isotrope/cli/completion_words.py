@@ -1,0 +1,26 @@
+"""Words for tab completion, found without importing torch: names of methods, from the cards in their files."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+BUILTIN = ("builtin", "builtin-base", "builtin-static")
+CARD_NAME = re.compile(r'^        name="([a-z0-9-]+)",$', re.MULTILINE)
+
+
+def method_names() -> list[str]:
+    """The names that ``train`` takes."""
+    folder = Path(__file__).parents[1] / "methods"
+    found = (CARD_NAME.findall(file.read_text(encoding="utf-8")) for file in sorted(folder.glob("*.py")))
+    return sorted(name for names in found for name in names)
+
+
+def complete_method(incomplete: str) -> list[str]:
+    """Names of methods that begin so; else the shell offers files."""
+    return [name for name in method_names() if name.startswith(incomplete)]
+
+
+def complete_model(incomplete: str) -> list[str]:
+    """The built-in models; else the shell offers folders."""
+    return [name for name in BUILTIN if name.startswith(incomplete)]

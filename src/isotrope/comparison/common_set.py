@@ -1,0 +1,98 @@
+"""One held-out set for every row of a comparison without labels, and the gain over the start record by record.
+
+    query i: one side of held-out record i · candidates: the other sides of all records · MRR × 100
+    gain = MRR of the run − MRR of the start on the same records; 95 % of 1,000 paired draws of the records
+
+The records are those of the first text that are held out and that no run trains on, whatever its own text is. The start
+is the encoder as ``load`` gives it, so that all rows are held against the same figure.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from isotrope.comparison.terms import Contestant, Terms
+from isotrope.data.corpus import open_corpus
+from isotrope.data.held_out import hold_out
+from isotrope.encoders.encoder import Encoder
+from isotrope.evaluation.label_free import partner_ranks
+from isotrope.evaluation.worth import held_out_pairs
+from isotrope.files import write_json
+from isotrope.measures.intervals import percentile_interval
+
+FILE = "held_out.json"  # in the folder of the comparison
+COMMON, LOW, HIGH = "common_mrr", "common_gain_low", "common_gain_high"
+FEWEST = 10  # records; fewer say nothing
+RESAMPLES = 1000
+
+
+@dataclass(frozen=True)
+class CommonSet:
+    """``start`` has the reciprocal rank of each record under the encoder that all runs begin with."""
+
+    origin: str
+    first: list[str]
+    second: list[str]
+    start: list[float]
+
+    @classmethod
+    def read(cls, folder: Path) -> CommonSet | None:
+        """What ``write`` wrote; None where a comparison has no common set."""
+        file = folder / FILE
+        return cls(**json.loads(file.read_text(encoding="utf-8"))) if file.is_file() else None
+
+    def write(self, folder: Path) -> None:
+        write_json(folder / FILE, asdict(self))
+
+    def measures(self, encoder: Encoder) -> dict[str, float]:
+        """MRR of an encoder, and the interval of its gain over the start."""
+        own = reciprocal_ranks(encoder, self.first, self.second)
+        draws = np.random.default_rng(0).integers(len(own), size=(RESAMPLES, len(own)))
+        gain = percentile_interval(100 * (own - np.asarray(self.start))[draws].mean(axis=1))
+        return {COMMON: 100 * float(own.mean()), LOW: gain[0], HIGH: gain[1]}
+
+    def before(self) -> dict[str, float]:
+        """What the start has."""
+        return {COMMON: 100 * float(np.mean(self.start))}
+
+
+def make_common_set(contestants: Sequence[Contestant], terms: Terms, start: Encoder) -> CommonSet | None:
+    """None where fewer than ten records are left, or the first text holds names and no sentences."""
+    texts = dict.fromkeys((one.data, one.method.record_types) for one in contestants)
+    count, seed = terms.loop["held_out"], terms.loop["held_out_seed"]
+    corpora = [open_corpus(data, record_types, start.text_tokenizer) for data, record_types in texts]
+    split = [hold_out(corpus, count, seed) for corpus in corpora]
+    first, held = corpora[0], split[0][1]
+    if first.record_type.names:
+        return None
+    for corpus, (trained, _) in zip(corpora, split, strict=True):
+        if not corpus.record_type.names:
+            held = held[~np.isin(first.keys[held], np.unique(corpus.keys[trained])).any(axis=1)]
+    pairs = held_out_pairs(first, held)
+    if len(pairs.first) < FEWEST:
+        return None
+    ranks = reciprocal_ranks(start, pairs.first, pairs.second)
+    return CommonSet(pairs.origin, pairs.first, pairs.second, ranks.tolist())
+
+
+def reciprocal_ranks(encoder: Encoder, first: list[str], second: list[str]) -> np.ndarray[Any, np.dtype[np.float64]]:
+    vectors = encoder.encode([*first, *second], show_progress_bar=False)
+    return 1 / partner_ranks(vectors[: len(first)], vectors[len(first) :])
+
+
+def spoken_gain(label: str, seed: int, measures: Mapping[str, float], before: Mapping[str, float]) -> str | None:
+    """A sentence on a run's gain; None where it was not measured."""
+    if LOW not in measures or COMMON not in before:
+        return None
+    gain = measures[COMMON] - before[COMMON]
+    sure = "" if measures[LOW] * measures[HIGH] > 0 else ", which may be none"
+    return (
+        f"{label}, seed {seed}: {gain:+.2f} MRR over the start on the same held-out records "
+        f"({measures[LOW]:+.2f} to {measures[HIGH]:+.2f}{sure})."
+    )

@@ -1,0 +1,81 @@
+"""Several files, or standard input, as one data file: training reads its data more than once, and so needs a file.
+
+Plain texts are joined with a blank line between them, so that no document goes on from one file to the next. Tables are
+joined row by row where they have the same columns. The joined file is kept in the cache under a name made of its
+content: the same files are written once, and a run can say later what it was trained on.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import IO
+
+from isotrope.data.packed_streams import unpacking
+from isotrope.data.tables import check_file, format_of, header_of, table_of
+from isotrope.data.text_lines import lines_of
+from isotrope.errors import InputError
+from isotrope.files import cache_folder, digest, file_digest, written_file
+
+STANDARD_INPUT = "-"
+Place = str | os.PathLike[str]
+
+
+def one_file(given: Sequence[Place], stream: IO[bytes] | None = None) -> Path:
+    """The file itself where one is given, else all of them joined; ``-`` is standard input, or ``stream``."""
+    if sum(str(place) == STANDARD_INPUT for place in given) > 1:
+        raise InputError("Standard input (-) can be read once; name it once.")
+    files = [_from_stream(stream) if str(place) == STANDARD_INPUT else check_file(place) for place in given]
+    return files[0] if len(files) == 1 else join_files(files)
+
+
+def join_files(files: Sequence[Path]) -> Path:
+    """One file of the content of all of them."""
+    plain = [format_of(file) == ".txt" for file in files]
+    if any(plain) and not all(plain):
+        text, table = files[plain.index(True)], files[plain.index(False)]
+        raise InputError(f"{text} is plain text and {table} is a table; give files of one of the two.")
+    headers = {} if all(plain) else {file: tuple(sorted(header_of(file) or ())) for file in files}
+    if len(set(headers.values())) > 1:
+        other = next(file for file in files if headers[file] != headers[files[0]])
+        raise InputError(
+            f"{files[0]} has the columns {', '.join(headers[files[0]])}, and {other} has {', '.join(headers[other])}; "
+            "give files with the same columns."
+        )
+    name = digest(*(part for file in files for part in (file_digest(file), format_of(file))))
+    target = cache_folder() / "joined" / f"{name}{'.txt' if all(plain) else '.jsonl'}"
+    if not target.is_file():
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with written_file(target) as temporary, open(temporary, "w", encoding="utf-8") as out:
+            for number, file in enumerate(files):
+                out.write("\n" if number and all(plain) else "")
+                out.writelines(f"{line}\n" for line in (_lines(file) if all(plain) else _rows(file)))
+    return target
+
+
+def _lines(file: Path) -> Iterator[str]:
+    return (line for _, line in lines_of(file))
+
+
+def _rows(file: Path) -> Iterator[str]:
+    with unpacking(file):
+        for _, row in table_of(file)[1]:
+            yield json.dumps(row, ensure_ascii=False, default=str)
+
+
+def _from_stream(stream: IO[bytes] | None) -> Path:
+    """Standard input, kept whole. Its first line says what it is: JSON lines, a table with tabs, or plain text."""
+    content = (sys.stdin.buffer if stream is None else stream).read()
+    if not content.strip():
+        raise InputError("Standard input is empty; pipe one sentence a line into the command, or name a file.")
+    first = content.lstrip().split(b"\n", 1)[0]
+    suffix = ".jsonl" if first.startswith(b"{") else ".tsv" if b"\t" in first else ".txt"
+    target = cache_folder() / "joined" / f"{digest(content)}{suffix}"
+    if not target.is_file():
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with written_file(target) as temporary:
+            temporary.write_bytes(content)
+    return target

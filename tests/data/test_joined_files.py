@@ -1,0 +1,61 @@
+"""Several files, or standard input, as one."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+from pathlib import Path
+
+import pytest
+
+from isotrope.data.joined_files import one_file
+from isotrope.data.readers import read
+from isotrope.data.record_types import record_type_named
+from isotrope.errors import InputError
+
+
+def texts(path: Path, record_type: str) -> list[tuple[str, ...]]:
+    return [record.texts for record in read(path, record_type_named(record_type)) if any(record.texts)]
+
+
+def test_one_file_stays_itself_and_several_are_joined_in_order(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("one\ntwo\n", encoding="utf-8")
+    with gzip.open(tmp_path / "b.txt.gz", "wt", encoding="utf-8") as packed:
+        packed.write("three\n")
+    assert one_file([tmp_path / "a.txt"]) == tmp_path / "a.txt"
+    joined = one_file([tmp_path / "a.txt", tmp_path / "b.txt.gz"])
+    assert texts(joined, "sentences") == [("one",), ("two",), ("three",)]
+    documents = {record.document for record in read(joined, record_type_named("documents")) if record.texts[0]}
+    assert len(documents) == 2
+    assert one_file([tmp_path / "a.txt", tmp_path / "b.txt.gz"]) == joined
+
+
+def test_tables_are_joined_by_their_columns(tmp_path: Path) -> None:
+    (tmp_path / "a.tsv").write_text("query\tpassage\na\tb\n", encoding="utf-8")
+    (tmp_path / "b.jsonl").write_text(json.dumps({"passage": "d", "query": "c"}) + "\n", encoding="utf-8")
+    joined = one_file([tmp_path / "a.tsv", tmp_path / "b.jsonl"])
+    assert texts(joined, "pairs") == [("a", "b"), ("c", "d")]
+    (tmp_path / "c.csv").write_text("text\nx\n", encoding="utf-8")
+    with pytest.raises(InputError, match="give files with the same columns"):
+        one_file([tmp_path / "a.tsv", tmp_path / "c.csv"])
+    (tmp_path / "d.txt").write_text("x\n", encoding="utf-8")
+    with pytest.raises(InputError, match=r"d.txt is plain text and .*a.tsv is a table"):
+        one_file([tmp_path / "a.tsv", tmp_path / "d.txt"])
+
+
+@pytest.mark.parametrize(
+    ("content", "suffix"),
+    [(b"one\ntwo\n", ".txt"), (b"query\tpassage\na\tb\n", ".tsv"), (b'{"text": "one"}\n', ".jsonl")],
+)
+def test_standard_input_is_kept_as_a_file(content: bytes, suffix: str) -> None:
+    kept = one_file(["-"], io.BytesIO(content))
+    assert kept.suffix == suffix
+    assert kept.read_bytes() == content
+
+
+def test_standard_input_that_is_empty_or_named_twice_is_refused() -> None:
+    with pytest.raises(InputError, match="Standard input is empty"):
+        one_file(["-"], io.BytesIO(b"\n"))
+    with pytest.raises(InputError, match="can be read once"):
+        one_file(["-", "-"], io.BytesIO(b"a\n"))
