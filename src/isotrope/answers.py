@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 class EncodedFile:
     """The vectors that ``encode`` wrote: one row a sentence, in the order of the file, without the empty ones.
 
-    ``cut`` counts the sentences that are longer than the model reads.
+    ``cut`` counts the sentences that are longer than the model reads. Where the work was shared, ``output`` may be the
+    folder of ``shards``; ``made`` of them are this process's own.
     """
 
     output: Path
@@ -27,15 +28,19 @@ class EncodedFile:
     empty_left_out: int
     precision: str = "float32"
     cut: int = 0
+    shards: int | None = None
+    made: int = 0
 
     def to_dict(self) -> dict[str, Any]:
-        facts = {
+        facts: dict[str, Any] = {
             "output": str(self.output),
             "rows": self.sentences,
             "dimension": self.dimension,
             "empty_left_out": self.empty_left_out,
             "cut": self.cut,
         }
+        if self.shards is not None:
+            facts |= {"shards": self.shards, "made_here": self.made}
         return facts if self.precision == "float32" else {**facts, "precision": self.precision}
 
     def rows(self) -> list[dict[str, Any]]:

@@ -19,12 +19,11 @@ from isotrope.answers import (
     ParaphrasedFile,
 )
 from isotrope.catalogue import all_cards, check_trainable, describe_settings, usable_record_types
-from isotrope.data.readers import read
-from isotrope.data.record_types import RECORD_TYPES, record_type_named
+from isotrope.data.record_types import RECORD_TYPES
 from isotrope.data.sentence_files import sentences_of
 from isotrope.data.tables import check_file, check_readable
 from isotrope.errors import InputError, check_between, check_seed, nearest
-from isotrope.files import check_overwrite, check_run_folder, written_file
+from isotrope.files import check_overwrite, check_run_folder
 from isotrope.progress import bar, say
 
 if TYPE_CHECKING:
@@ -314,49 +313,68 @@ def load(
 def encode(
     encoder: Encoder | Place,
     text: Place,
-    output: Place,
+    output: Place | None = None,
     columns: Sequence[str] | None = None,
     normalize: bool = False,
     precision: str = "float32",
     ranges: Place | None = None,
     truncate_dim: int | None = None,
+    *,
+    shards: Place | None = None,
+    shard_size: int = 16_384,
+    ray: bool = False,
 ) -> EncodedFile:
     """Write the vectors of a file's sentences, one row each, as .npy; empty lines are left out.
 
-    ``precision`` is float32, int8, uint8, binary or ubinary. int8 needs the range of each dimension: that of these
-    vectors, which is written as ``NAME.ranges.npy``, or the one of such a file, given as ``ranges``. ``truncate_dim``
-    keeps the leading dimensions. For sentences in memory use ``Encoder.encode`` and
-    ``isotrope.encoders.precision.quantize``.
+    The file is streamed: memory does not grow with it. ``precision`` is float32, int8, uint8, binary or ubinary. int8
+    needs the range of each dimension: that of these vectors, which is written as ``NAME.ranges.npy``, or the one of
+    such a file, given as ``ranges``. ``truncate_dim`` keeps the leading dimensions. For sentences in memory use
+    ``Encoder.encode`` and ``isotrope.encoders.precision.quantize``.
+
+    ``shards`` names a folder in which any number of processes and machines share the work: start the same call in each
+    of them. A shard holds ``shard_size`` lines and is written whole, with a checksum; a call after a crash makes what
+    is missing or damaged. ``output`` may be left out then: the shards are the answer. ``ray`` spreads the shards over
+    a Ray cluster (extra ``ray``).
     """
-    target = Path(output)
-    if target.suffix != ".npy":
-        raise InputError(f"{target}: vectors are written as .npy.", setting="output")
+    target = _vectors_target(output, shards, ray)
     check_overwrite(target, text, encoder)
+    check_between("shard_size", shard_size, 1, 10_000_000)
     from isotrope.encoders.precision import check_precision
 
     check_precision(precision)
     known = None if ranges is None else _ranges(ranges, precision)
-    texts = [record.texts[0] for record in read(check_file(text), record_type_named("sentences"), columns)]
-    sentences = [sentence for sentence in texts if sentence]
-    if not sentences:
-        raise InputError(f"{text}: no sentences found.")
-    import numpy as np
-
     from isotrope.encoders.cut_texts import counting_cut
-    from isotrope.encoders.precision import SCALAR, quantize, ranges_of
+    from isotrope.shards.streamed_encoding import encode_stream, refuse_no_sentence
+    from isotrope.shards.text_blocks import TextBlocks
+    from isotrope.shards.vector_form import VectorForm
 
-    subject = _loaded(encoder, truncate_dim=truncate_dim)
-    with counting_cut() as counted:
-        vectors = subject.encode(sentences, normalize_embeddings=normalize)
-    counted.say()
-    made = ranges_of(vectors) if precision in SCALAR and known is None else None
-    codes = quantize(vectors, precision, made if known is None else known)
-    written = {target: codes} if made is None else {target.with_suffix(".ranges.npy"): made, target: codes}
-    for place, array in written.items():
-        with written_file(place) as temporary, open(temporary, "wb") as file:
-            np.save(file, array)
-    left_out = len(texts) - len(sentences)
-    return EncodedFile(target, len(vectors), vectors.shape[1], left_out, precision, counted.cut)
+    blocks, form = TextBlocks(text, columns, shard_size), VectorForm(normalize, precision, known)
+    if shards is None:
+        assert target is not None
+        with counting_cut() as counted:
+            found = encode_stream(lambda: _loaded(encoder, truncate_dim=truncate_dim), blocks, target, form)
+        counted.say()
+        return EncodedFile(target, found.rows, found.dimension, found.empty, precision, counted.cut)
+    if form.needs_ranges:
+        raise InputError(
+            f"Shards in {precision} need ranges: encode a sample of the text with precision {precision}, and give the "
+            ".ranges.npy that is written next to it.",
+            setting="ranges",
+        )
+    refuse_no_sentence(blocks)
+    if ray:
+        from isotrope.shards.ray_shards import encode_on_ray
+
+        if not isinstance(encoder, str | os.PathLike):
+            raise InputError("ray loads the encoder in every process; give its name or folder.", setting="ray")
+        whole, made = encode_on_ray(str(encoder), truncate_dim, blocks, Path(shards), form, target)
+    else:
+        from isotrope.shards.shard_work import encode_shards
+
+        whole, made = encode_shards(_loaded(encoder, truncate_dim=truncate_dim), blocks, Path(shards), form, target)
+    whole.say_cut()
+    place, facts = target or Path(shards), (whole.empty, precision, whole.cut, whole.shards, made)
+    return EncodedFile(place, whole.rows, whole.store.plan.dimension, *facts)
 
 
 def search(
@@ -797,6 +815,18 @@ def _replace_words(
     pairs, nothing = Paraphraser(encoder, share, seed).pairs(texts), f"{text}: no sentence with a word to replace"
     counts = write_pairs(target, pairs, len(texts), "paraphrasing", nothing)
     return ParaphrasedFile(target, counts["pairs"], len(texts) - counts["pairs"])
+
+
+def _vectors_target(output: Place | None, shards: Place | None, ray: bool) -> Path | None:
+    """Where encode writes one file, if it does."""
+    if output is None and shards is None:
+        raise InputError("encode needs output, a .npy file, or shards, a folder that processes share.")
+    if ray and shards is None:
+        raise InputError("ray needs shards: a folder that all its machines see.", setting="ray")
+    target = None if output is None else Path(output)
+    if target is not None and target.suffix != ".npy":
+        raise InputError(f"{target}: vectors are written as .npy.", setting="output")
+    return target
 
 
 def _tsv(output: Place, what: str) -> Path:

@@ -18,7 +18,7 @@ Top = Annotated[int, typer.Option(help="How many are shown.")]
 def encode(
     encoder: Model,
     text: Annotated[Path, typer.Argument(help="A file of sentences.")],
-    output: Annotated[Path, typer.Option(help="Where the vectors are written (.npy).")],
+    output: Annotated[Path | None, typer.Option(help="Where the vectors are written (.npy).")] = None,
     columns: Columns = None,
     normalize: Annotated[bool, typer.Option("--normalize", help="Scale each vector to unit length.")] = False,
     precision: Annotated[str, typer.Option(help="float32, int8, uint8, binary or ubinary.")] = "float32",
@@ -26,13 +26,23 @@ def encode(
         Path | None, typer.Option(help="Ranges for int8 that an earlier call wrote; default: those of these vectors.")
     ] = None,
     truncate_dim: TruncateDim = None,
+    shards: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR", help="A folder in which processes and machines share the work: start the same command in each."
+        ),
+    ] = None,
+    shard_size: Annotated[int, typer.Option(help="Lines in a shard.")] = 16_384,
+    ray: Annotated[bool, typer.Option("--ray", help="Spread the shards over a Ray cluster.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Write the vectors of a file's sentences, one row each."""
+    """Write the vectors of a file's sentences, one row each; memory does not grow with the file."""
     import isotrope
 
+    shared = {"shards": shards, "shard_size": shard_size, "ray": ray}
     names = split_names(columns)
-    print_answer(isotrope.encode(encoder, text, output, names, normalize, precision, ranges, truncate_dim), as_json)
+    found = isotrope.encode(encoder, text, output, names, normalize, precision, ranges, truncate_dim, **shared)
+    print_answer(found, as_json)
 
 
 @app.command(cls=Command)
