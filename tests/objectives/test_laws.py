@@ -101,7 +101,6 @@ CASES = {
     "chunked_contrast": case(
         chunked_contrast,
         {"anchors": (6, 4), "candidates": (9, 4)},
-        "anchors targets",
         given={"targets": torch.tensor([3, 0, 8, 1, 1, 5])},
     ),
     "queue_nce": case(queue_nce, {"queries": (6, 4), "keys": (6, 4), "queue": (9, 4)}, "queries keys"),
