@@ -8,6 +8,7 @@ The global batch is the same, so two processes do half of it each. On a machine 
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import os
 import statistics
@@ -31,10 +32,13 @@ def files(folder: Path) -> dict[str, Path]:
     lines = [" ".join(draw.choices(WORDS, k=draw.randint(6, 14))) for _ in range(1200)]
     rows = {
         "sentences": ("sentence", [(line,) for line in lines]),
-        "pairs": ("first\tsecond", list(zip(lines, lines[1:]))),
-        "triples": ("anchor\tpositive\tnegative", list(zip(lines, lines[1:], lines[2:]))),
+        "pairs": ("first\tsecond", list(itertools.pairwise(lines))),
+        "triples": ("anchor\tpositive\tnegative", list(zip(lines, lines[1:], lines[2:], strict=False))),
         "labelled": ("sentence\tlabel", [(line, str(number % 4)) for number, line in enumerate(lines)]),
-        "scored-pairs": ("first\tsecond\tscore", [(a, b, f"{n % 6}") for n, (a, b) in enumerate(zip(lines, lines[1:]))]),
+        "scored-pairs": (
+            "first\tsecond\tscore",
+            [(a, b, f"{n % 6}") for n, (a, b) in enumerate(itertools.pairwise(lines))],
+        ),
     }
     found = {}
     for name, (header, records) in rows.items():
@@ -108,7 +112,11 @@ def main() -> None:
             launch = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(count)]
             environment = {**os.environ, "OMP_NUM_THREADS": "1", "ISOTROPE_CACHE": str(folder / "cache")}
             done = subprocess.run(
-                [*launch, str(HERE), "--work", str(output)], env=environment, capture_output=True, text=True, check=False
+                [*launch, str(HERE), "--work", str(output)],
+                env=environment,
+                capture_output=True,
+                text=True,
+                check=False,
             )
             if done.returncode:
                 sys.exit(done.stderr[-3000:])

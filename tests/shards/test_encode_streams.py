@@ -25,7 +25,9 @@ def sentences(text: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("size", [1, 8, 1000])
-def test_the_vectors_of_every_precision(tiny: Path, text: Path, sentences: list[str], size: int, tmp_path: Path) -> None:
+def test_the_vectors_of_every_precision(
+    tiny: Path, text: Path, sentences: list[str], size: int, tmp_path: Path
+) -> None:
     vectors = isotrope.load(tiny, device="cpu").encode(sentences)
     for precision in ("float32", "int8", "binary"):
         place = tmp_path / f"{precision}.npy"

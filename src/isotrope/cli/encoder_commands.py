@@ -29,7 +29,8 @@ def encode(
     shards: Annotated[
         Path | None,
         typer.Option(
-            metavar="DIR", help="A folder in which processes and machines share the work: start the same command in each."
+            metavar="DIR",
+            help="A folder in which processes and machines share the work: start the same command in each.",
         ),
     ] = None,
     shard_size: Annotated[int, typer.Option(help="Lines in a shard.")] = 16_384,

@@ -25,7 +25,9 @@ Numbers = dict[str, Any]
 class ShardActor:
     """An encoder in a process of Ray's: makes the shards whose numbers it is given."""
 
-    def __init__(self, model: str, truncate_dim: int | None, blocks: TextBlocks, folder: Path, form: VectorForm) -> None:
+    def __init__(
+        self, model: str, truncate_dim: int | None, blocks: TextBlocks, folder: Path, form: VectorForm
+    ) -> None:
         encoder = load(model, truncate_dim=truncate_dim)
         blocks = TextBlocks(blocks.path, blocks.columns, blocks.size)
         self.worker = ShardWorker(encoder, blocks, ShardStore(folder, plan_of(encoder, blocks, form)), form)

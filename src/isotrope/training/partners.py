@@ -1,9 +1,9 @@
 """Processes that train together: alike at the start, and none of them alone at the end.
 
-    before the first file is written   every process has the same data, model, settings and versions as the first, or all
-                                       refuse
-    the launcher is gone               each process stops as by SIGTERM; one that does not is ended half a minute later
-    another process is gone            one sentence, and the last checkpoint is there to resume from
+before the first file is written   every process has the same data, model, settings and versions as the first, or all
+                                   refuse
+the launcher is gone               each process stops as by SIGTERM; one that does not is ended half a minute later
+another process is gone            one sentence, and the last checkpoint is there to resume from
 """
 
 from __future__ import annotations
@@ -69,13 +69,24 @@ def together(accelerator: Accelerator) -> Iterator[None]:
     end_with_launcher()
     try:
         yield
-    except RuntimeError as error:
-        if isinstance(error, InputError) or not (isinstance(error, distributed.DistError) or LOST.search(str(error))):
+    except (RuntimeError, KeyboardInterrupt) as error:  # the launcher's SIGTERM may come while the error is on its way
+        if not _is_loss(error):
             raise
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGTERM, signal.SIG_IGN)  # it ends already, and must say why
         raise InputError(
             "Another process of this run has ended, or cannot be reached any more; look at its own output. The last "
             "checkpoint is whole: start all processes again with resume."
         ) from error
+
+
+def _is_loss(error: BaseException | None) -> bool:
+    """Whether an error, or one that it came up in, is that of a connection to another process."""
+    while error is not None:
+        if isinstance(error, distributed.DistError) or (isinstance(error, RuntimeError) and LOST.search(str(error))):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
 
 
 def end_with_launcher() -> None:

@@ -24,8 +24,8 @@ from isotrope.errors import InputError
 from isotrope.files import discard, file_digest
 from isotrope.progress import say
 from isotrope.training.loop import Job, make_accelerator, train_loop
-from isotrope.training.plan import check_machine
 from isotrope.training.partners import check_alike, together
+from isotrope.training.plan import check_machine
 from isotrope.training.pretrain_settings import PretrainSettings
 from isotrope.training.pretrain_tasks import Task, open_task
 from isotrope.training.run import surroundings
