@@ -7,6 +7,7 @@ same path by every machine. What an earlier call left, with Ray or without, is k
 
 from __future__ import annotations
 
+import logging
 import os
 from pathlib import Path
 from typing import Any
@@ -44,6 +45,7 @@ def encode_on_ray(
     """Make every shard that is missing on the cluster that Ray knows, or on this machine; then check and join here."""
     try:
         import ray
+        import ray.data
     except ImportError as error:
         raise InputError("Ray is not installed: pip install 'isotrope[ray]'.", setting="ray") from error
     encoder = load(model, truncate_dim=truncate_dim)
@@ -59,8 +61,11 @@ def encode_on_ray(
 
 
 def _spread(ray: Any, missing: list[int], arguments: tuple[Any, ...]) -> None:
+    os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")  # what matters is raised here
+    logging.getLogger("ray.data").setLevel(logging.ERROR)
     if not ray.is_initialized():
-        ray.init(log_to_driver=False, include_dashboard=False, runtime_env={"env_vars": _environment()})
+        quiet = {"log_to_driver": False, "include_dashboard": False, "logging_level": logging.ERROR}
+        ray.init(runtime_env={"env_vars": _environment()}, **quiet)
     context = ray.data.DataContext.get_current()
     context.enable_progress_bars = False
     gpus = 1 if ray.cluster_resources().get("GPU") else 0
