@@ -40,9 +40,19 @@ def encode(
     """Write the vectors of a file's sentences, one row each; memory does not grow with the file."""
     import isotrope
 
-    shared = {"shards": shards, "shard_size": shard_size, "ray": ray}
-    names = split_names(columns)
-    found = isotrope.encode(encoder, text, output, names, normalize, precision, ranges, truncate_dim, **shared)
+    found = isotrope.encode(
+        encoder,
+        text,
+        output,
+        split_names(columns),
+        normalize,
+        precision,
+        ranges,
+        truncate_dim,
+        shards=shards,
+        shard_size=shard_size,
+        ray=ray,
+    )
     print_answer(found, as_json)
 
 

@@ -9,7 +9,7 @@ Memory is that of the vectors and one tile; the cost is one more matrix product 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -117,4 +117,4 @@ class _LogTotal(torch.autograd.Function):
         return for_anchors, for_candidates, for_temperature, None
 
 
-_log_total = _LogTotal.apply
+_log_total: Callable[[Tensor, Tensor, Tensor, Marks], Tensor] = _LogTotal.apply
