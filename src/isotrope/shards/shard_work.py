@@ -145,9 +145,17 @@ def finish(worker: ShardWorker, shards: int, output: Path | None) -> ShardedVect
             for vectors in found.blocks():
                 stream.add(vectors)
             stream.close()
+    sweep_claims(store.folder)
     facts_now = {"plan": store.name, "shards": shards, "rows": rows, "empty": empty, "cut": cut}
     write_json(store.folder / DONE, {**facts_now, "written": uuid.uuid4().hex})
     return found
+
+
+def sweep_claims(folder: Path) -> None:
+    """Remove the claims on shards, all of which are there: their owners died before they could."""
+    for claim in folder.glob("*.claim*"):
+        if not claim.name.startswith(f"{END}."):
+            claim.unlink(missing_ok=True)
 
 
 def _read_done(store: ShardStore, done: dict[str, Any]) -> ShardedVectors:
