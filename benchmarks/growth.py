@@ -63,7 +63,7 @@ def encode_file(folder: Path, name: str, texts: list[str], quick: bool) -> Itera
     import isotrope
 
     encoder = isotrope.load(name, device="cpu")
-    for size in (1000, 2000, 4000) if quick else (4096, 8192, 16_384, 32_768, 65_536):
+    for size in (1000, 2000, 4000) if quick else (2048, 4096, 8192, 16_384, 32_768):
         count = size if name == "builtin-static" else size // 32
         lines = [texts[number % len(texts)] for number in range(count)]
         file = folder / f"{name}-{count}.txt"
@@ -78,7 +78,7 @@ def encode_tokens(texts: list[str], quick: bool) -> Iterator[tuple[int, Work]]:
     encoder = isotrope.load("builtin", device="cpu")
     words = " ".join(texts).split()
     for tokens in (16, 32, 64) if quick else (16, 32, 64, 128):
-        lines = [" ".join(words[start : start + 2 * tokens]) for start in range(0, 64 * 97, 97)]
+        lines = [" ".join(words[start : start + 2 * tokens]) for start in range(0, 16 * 97, 97)]
         cut = [encoder.tokenizer.decode(encoder.tokenizer(line)["input_ids"][1 : tokens - 3]) for line in lines]
         yield tokens, lambda cut=cut: encoder.encode(cut)
 
@@ -86,9 +86,9 @@ def encode_tokens(texts: list[str], quick: bool) -> Iterator[tuple[int, Work]]:
 def encode_width(texts: list[str], quick: bool) -> Iterator[tuple[int, Work]]:
     from isotrope.encoders.fresh import fresh_encoder
 
-    for width in (128, 256) if quick else (128, 256, 512, 1024):
+    for width in (128, 256) if quick else (128, 256, 512, 768):
         encoder = fresh_encoder(texts[:2000], vocabulary=2000, layers=4, width=width, heads=width // 64)
-        yield width, lambda encoder=encoder: encoder.encode(texts[:64])
+        yield width, lambda encoder=encoder: encoder.encode(texts[:16])
 
 
 def contrast_of(axis: str, quick: bool) -> Iterator[tuple[int, Work]]:
@@ -100,9 +100,9 @@ def contrast_of(axis: str, quick: bool) -> Iterator[tuple[int, Work]]:
     widths = (64, 128) if quick else (96, 192, 384, 768)
     for size in candidates if axis == "candidates" else widths:
         count, width = (size, 384) if axis == "candidates" else (16_384, size)
-        anchors = torch.randn(512, width, requires_grad=True)
+        anchors = torch.randn(128, width, requires_grad=True)
         pool = torch.randn(count, width, requires_grad=True)
-        targets = torch.arange(512)
+        targets = torch.arange(128)
         yield size, lambda a=anchors, p=pool, t=targets: chunked_contrast(a, p, t).backward()
 
 
@@ -112,7 +112,7 @@ def nearest(quick: bool) -> Iterator[tuple[int, Work]]:
     from isotrope.measures.nearest_rows import top_rows
 
     for count in (20_000, 40_000) if quick else (65_536, 131_072, 262_144, 524_288):
-        vectors, queries = torch.randn(count, 256), torch.randn(32, 256)
+        vectors, queries = torch.randn(count, 256), torch.randn(8, 256)
         yield count, lambda v=vectors, q=queries: top_rows(q, v, 10)
 
 
@@ -123,7 +123,7 @@ def train_step(texts: list[str], quick: bool) -> Iterator[tuple[int, Work]]:
     from isotrope.objectives import info_nce
 
     encoder = isotrope.load("builtin-base", device="cpu").train()
-    for size in (8, 16) if quick else (16, 32, 64, 128):
+    for size in (4, 8) if quick else (4, 8, 16, 32):
         tokens = encoder.tokenize(texts[:size], 64)
 
         def step(tokens: Any = tokens) -> None:
@@ -136,16 +136,16 @@ def train_step(texts: list[str], quick: bool) -> Iterator[tuple[int, Work]]:
 
 
 def curves(folder: Path, quick: bool) -> Iterator[Curve]:
-    texts = real_sentences(8000)
+    texts = real_sentences(3000)
     kinds: list[tuple[str, str, Iterator[tuple[int, Work]]]] = [
         ("encode a file, builtin", "sentences", encode_file(folder, "builtin", texts, quick)),
         ("encode a file, builtin-static", "sentences", encode_file(folder, "builtin-static", texts, quick)),
-        ("encode 64 texts, builtin", "tokens a text", encode_tokens(texts, quick)),
-        ("encode 64 texts, four layers", "width", encode_width(texts, quick)),
+        ("encode 16 texts, builtin", "tokens a text", encode_tokens(texts, quick)),
+        ("encode 16 texts, four layers", "width", encode_width(texts, quick)),
         ("SimCSE step, builtin-base", "records", train_step(texts, quick)),
-        ("chunked contrast, 512 anchors, width 384", "candidates", contrast_of("candidates", quick)),
-        ("chunked contrast, 512 × 16,384", "width", contrast_of("width", quick)),
-        ("nearest of 32 queries, width 256", "candidates", nearest(quick)),
+        ("chunked contrast, 128 anchors, width 384", "candidates", contrast_of("candidates", quick)),
+        ("chunked contrast, 128 × 16,384", "width", contrast_of("width", quick)),
+        ("nearest of 8 queries, width 256", "candidates", nearest(quick)),
     ]
     for work, axis, points in kinds:
         curve = Curve(work, axis)

@@ -122,6 +122,15 @@ def test_a_claim_has_one_owner_and_a_dead_one_is_taken_over(tmp_path: Path) -> N
         assert mine.take("a")
 
 
+def test_a_claim_on_a_shard_that_is_there_is_swept(tiny: Path, text: Path, tmp_path: Path) -> None:
+    """Its owner died after the shard was written, and before the claim was freed."""
+    folder = tmp_path / "shards"
+    isotrope.encode(tiny, text, shards=folder, shard_size=8)
+    (folder / "00000004.claim").write_text(json.dumps({"machine": "another", "process": 1, "began": "1"}))
+    assert isotrope.encode(tiny, text, shards=folder, shard_size=8).made == 0
+    assert not list(folder.glob("*.claim*"))
+
+
 def test_a_claim_of_another_machine_is_dead_when_nobody_touches_it(tmp_path: Path) -> None:
     claim = tmp_path / "a.claim"
     claim.write_text(json.dumps({"machine": "another", "process": 1, "began": "1"}))

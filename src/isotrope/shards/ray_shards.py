@@ -65,7 +65,10 @@ def _spread(ray: Any, missing: list[int], arguments: tuple[Any, ...]) -> None:
     logging.getLogger("ray.data").setLevel(logging.ERROR)
     if not ray.is_initialized():
         quiet = {"log_to_driver": False, "include_dashboard": False, "logging_level": logging.ERROR}
-        ray.init(runtime_env={"env_vars": _environment()}, **quiet)
+        try:
+            ray.init(runtime_env={"env_vars": _environment()}, **quiet)
+        except Exception as error:  # Ray has no class of its own for it
+            raise InputError(f"Ray did not start ({error}); try again on a quieter machine.", setting="ray") from error
     context = ray.data.DataContext.get_current()
     context.enable_progress_bars = False
     gpus = 1 if ray.cluster_resources().get("GPU") else 0
