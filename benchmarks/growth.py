@@ -14,7 +14,7 @@ import json
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -135,7 +135,7 @@ def train_step(texts: list[str], quick: bool) -> Iterator[tuple[int, Work]]:
         yield size, step
 
 
-def curves(folder: Path, quick: bool) -> Iterator[Curve]:
+def curves(folder: Path, quick: bool, only: str) -> Iterator[Curve]:
     texts = real_sentences(3000)
     kinds: list[tuple[str, str, Iterator[tuple[int, Work]]]] = [
         ("encode a file, builtin", "sentences", encode_file(folder, "builtin", texts, quick)),
@@ -148,6 +148,8 @@ def curves(folder: Path, quick: bool) -> Iterator[Curve]:
         ("nearest of 8 queries, width 256", "candidates", nearest(quick)),
     ]
     for work, axis, points in kinds:
+        if only not in f"{work} {axis}":
+            continue
         curve = Curve(work, axis)
         for size, task in points:
             measured(curve, size, task, 1 if quick else 2)
@@ -161,8 +163,9 @@ def draw(found: list[Curve], place: Path) -> None:
     matplotlib.rcParams.update({"svg.hashsalt": "isotrope", "font.size": 8})
     from matplotlib import pyplot
 
-    figure, axes = pyplot.subplots(2, len(found) // 2, figsize=(2.9 * (len(found) // 2), 5.2), layout="constrained")
-    for axis, curve in zip(axes.flat, found, strict=True):
+    columns = max((len(found) + 1) // 2, 2)
+    figure, axes = pyplot.subplots(2, columns, figsize=(2.9 * columns, 5.2), layout="constrained")
+    for axis, curve in zip(axes.flat, found, strict=False):
         facts = curve.facts()
         axis.loglog(curve.sizes, curve.seconds, "o-", color="#3949ab", label=f"s, exponent {facts['time_exponent']}")
         other = axis.twinx()
@@ -181,12 +184,19 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--json", type=Path)
     parser.add_argument("--svg", type=Path)
+    parser.add_argument("--only", default="", help="work and axis that hold these words")
+    parser.add_argument("--drawn", type=Path, nargs="*", help="draw what --json wrote earlier, and measure nothing")
     given = parser.parse_args()
+    if given.drawn:
+        read = [one for file in given.drawn for one in json.loads(file.read_text(encoding="utf-8"))]
+        names = [field.name for field in fields(Curve)]
+        draw([Curve(**{name: one[name] for name in names}) for one in read], given.svg)
+        return
     use_threads(1)
     found = []
     print("| work | against | sizes | processor seconds | exponent | MB | exponent |\n|---|---|---|---|---:|---|---:|")
     with tempfile.TemporaryDirectory() as place:
-        for curve in curves(Path(place), given.quick):
+        for curve in curves(Path(place), given.quick, given.only):
             found.append(curve)
             facts = curve.facts()
             cells = [
