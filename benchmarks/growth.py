@@ -160,7 +160,7 @@ def draw(found: list[Curve], place: Path) -> None:
     import matplotlib
 
     matplotlib.use("Agg")
-    matplotlib.rcParams.update({"svg.hashsalt": "isotrope", "font.size": 8})
+    matplotlib.rcParams.update({"svg.hashsalt": "isotrope", "svg.fonttype": "none", "font.size": 8})
     from matplotlib import pyplot
 
     columns = max((len(found) + 1) // 2, 2)
@@ -176,6 +176,8 @@ def draw(found: list[Curve], place: Path) -> None:
         axis.title.set_fontsize(8)
         axis.legend(fontsize=7, loc="upper left")
         axis.set_ylim(min(curve.seconds) / 2, max(curve.seconds) * 8)
+        axis.minorticks_off()
+        axis.set_xticks(curve.sizes, [f"{size:,}" for size in curve.sizes], fontsize=6)
     figure.savefig(place, metadata={"Date": None})
 
 
