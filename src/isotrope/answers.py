@@ -19,7 +19,8 @@ class EncodedFile:
     """The vectors that ``encode`` wrote: one row a sentence, in the order of the file, without the empty ones.
 
     ``cut`` counts the sentences that are longer than the model reads. ``left_out``: a file with the numbers of the
-    lines that were left out because they are empty, one a line; None where there are none.
+    lines that were left out because they are empty, one a line; None where there are none. Where the work was shared,
+    ``output`` may be the folder of ``shards``; ``made`` of them are this process's own.
     """
 
     output: Path
@@ -29,9 +30,11 @@ class EncodedFile:
     precision: str = "float32"
     cut: int = 0
     left_out: Path | None = None
+    shards: int | None = None
+    made: int = 0
 
     def to_dict(self) -> dict[str, Any]:
-        facts = {
+        facts: dict[str, Any] = {
             "output": str(self.output),
             "rows": self.sentences,
             "dimension": self.dimension,
@@ -39,6 +42,8 @@ class EncodedFile:
             "cut": self.cut,
             **({} if self.left_out is None else {"left_out": str(self.left_out)}),
         }
+        if self.shards is not None:
+            facts |= {"shards": self.shards, "made_here": self.made}
         return facts if self.precision == "float32" else {**facts, "precision": self.precision}
 
     def rows(self) -> list[dict[str, Any]]:

@@ -19,12 +19,11 @@ from isotrope.answers import (
     ParaphrasedFile,
 )
 from isotrope.catalogue import all_cards, check_trainable, describe_settings, usable_record_types
-from isotrope.data.readers import read
-from isotrope.data.record_types import RECORD_TYPES, record_type_named
+from isotrope.data.record_types import RECORD_TYPES
 from isotrope.data.sentence_files import sentences_of
 from isotrope.data.tables import check_file, check_readable
 from isotrope.errors import InputError, check_between, check_seed, nearest
-from isotrope.files import check_overwrite, check_run_folder, written_file
+from isotrope.files import check_overwrite, check_run_folder
 from isotrope.progress import bar, say
 
 if TYPE_CHECKING:
@@ -354,108 +353,38 @@ def load(
 def encode(
     encoder: Encoder | Place,
     text: Place,
-    output: Place,
+    output: Place | None = None,
     columns: Sequence[str] | None = None,
     normalize: bool = False,
     precision: str = "float32",
     ranges: Place | None = None,
     truncate_dim: int | None = None,
+    *,
+    shards: Place | None = None,
+    shard_size: int = 16_384,
+    ray: bool = False,
 ) -> EncodedFile:
     """Write the vectors of a file's sentences, one row each, as .npy; empty lines are left out, and their numbers are
     written as ``NAME.left_out.txt``.
 
-    ``precision`` is float32, int8, uint8, binary or ubinary. int8 needs the range of each dimension: that of these
-    vectors, which is written as ``NAME.ranges.npy``, or the one of such a file, given as ``ranges``. ``truncate_dim``
-    keeps the leading dimensions. For sentences in memory use ``Encoder.encode`` and
-    ``isotrope.encoders.precision.quantize``.
+    The file is streamed: memory does not grow with it. ``precision`` is float32, int8, uint8, binary or ubinary. int8
+    needs the range of each dimension: that of these vectors, which is written as ``NAME.ranges.npy``, or the one of
+    such a file, given as ``ranges``. ``truncate_dim`` keeps the leading dimensions. For sentences in memory use
+    ``Encoder.encode`` and ``isotrope.encoders.precision.quantize``.
+
+    ``shards`` names a folder in which any number of processes and machines share the work: start the same call in each
+    of them. A shard holds ``shard_size`` lines and is written whole, with a checksum; a call after a crash makes what
+    is missing or damaged. ``output`` may be left out then: the shards are the answer. ``ray`` spreads the shards over
+    a Ray cluster (extra ``ray``).
     """
-    target = Path(output)
-    if target.suffix != ".npy":
-        raise InputError(f"{target}: vectors are written as .npy.", setting="output")
+    target = _vectors_target(output, shards, ray)
     check_overwrite(target, text, encoder)
+    check_between("shard_size", shard_size, 1, 10_000_000)
     from isotrope.encoders.precision import check_precision
 
     check_precision(precision)
     known = None if ranges is None else _ranges(ranges, precision)
-    records = list(read(check_file(text), record_type_named("sentences"), columns))
-    sentences = [record.texts[0] for record in records if record.texts[0]]
-    empty = [record.line for record in records if not record.texts[0]]
-    if not sentences:
-        raise InputError(f"{text}: no sentences found.")
-    import numpy as np
-
-    from isotrope.data.left_out_lines import write_left_out
-    from isotrope.encoders.cut_texts import counting_cut
-    from isotrope.encoders.precision import SCALAR, quantize, ranges_of
-
-    subject = _loaded(encoder, truncate_dim=truncate_dim)
-    with counting_cut() as counted:
-        vectors = subject.encode(sentences, normalize_embeddings=normalize)
-    counted.say()
-    made = ranges_of(vectors) if precision in SCALAR and known is None else None
-    codes = quantize(vectors, precision, made if known is None else known)
-    written = {target: codes} if made is None else {target.with_suffix(".ranges.npy"): made, target: codes}
-    for place, array in written.items():
-        with written_file(place) as temporary, open(temporary, "wb") as file:
-            np.save(file, array)
-    aside = write_left_out(target, empty)
-    return EncodedFile(target, len(vectors), vectors.shape[1], len(empty), precision, counted.cut, aside)
-
-
-def index(
-    model: Encoder | Place,
-    text: Place | Sequence[Place] = (),
-    output: Place | None = None,
-    *,
-    columns: Sequence[str] | None = None,
-    keep: Sequence[str] | None = None,
-    id_column: str | None = None,
-    precision: str = "float32",
-    dimensions: int | None = None,
-    update: bool = False,
-    add: bool = False,
-    delete: str | None = None,
-) -> Indexed:
-    """Build an index of text files that ``search`` finds rows in, by vectors and by words.
-
-    ``output``: a folder (exact search, memory-mapped), ``milvus:FILE`` (Milvus Lite) or ``http://HOST:PORT`` (a Milvus
-    server). ``columns`` hold the text (several are joined); the other columns of a table are kept for filters and hits,
-    or those that ``keep`` names. ``precision`` int8 or binary searches by codes and re-scores the best by the float
-    vectors; ``dimensions`` keeps the leading ones; the answer says what either costs. A build that was stopped goes on
-    by the same call. Over an index that is there: ``update`` makes it one of exactly this text and encodes only what
-    is new, ``add`` adds rows (one whose ``id_column`` is known replaces it), ``delete`` takes out the rows of a filter
-    such as "year < 2000", and then ``text`` may be empty.
-    """
-    if output is None:
-        raise InputError("index needs a place to write to: a folder, milvus:FILE or http://HOST:PORT.", "output")
-    files = [text] if isinstance(text, str | os.PathLike) else list(text)
-    for file in files:
-        check_file(file)
-    from isotrope.search.index_making import make_index
-
-    return make_index(
-        model,
-        files,
-        output,
-        columns=columns,
-        keep=keep,
-        id_column=id_column,
-        precision=precision,
-        dimensions=dimensions,
-        update=update,
-        add=add,
-        delete=delete,
-    )
-
-
-def open_index(place: Place, encoder: Encoder | None = None, *, stale: bool = False) -> SearchIndex:
-    """Open an index for many queries; the model is loaded at the first one that needs it.
-
-    ``encoder``: the model that made it, where it is in memory already. ``stale``: open it although its text changed.
-    """
-    from isotrope.search.opened_index import open_index as opened
-
-    return opened(place, encoder, stale=stale)
+    from isotrope.data.left_out_lines import blank_lines, write_left_out
 
 
 def search(
@@ -1001,6 +930,18 @@ def _replace_words(
     pairs, nothing = Paraphraser(encoder, share, seed).pairs(texts), f"{text}: no sentence with a word to replace"
     counts = write_pairs(target, pairs, len(texts), "paraphrasing", nothing)
     return ParaphrasedFile(target, counts["pairs"], len(texts) - counts["pairs"])
+
+
+def _vectors_target(output: Place | None, shards: Place | None, ray: bool) -> Path | None:
+    """Where encode writes one file, if it does."""
+    if output is None and shards is None:
+        raise InputError("encode needs output, a .npy file, or shards, a folder that processes share.")
+    if ray and shards is None:
+        raise InputError("ray needs shards: a folder that all its machines see.", setting="ray")
+    target = None if output is None else Path(output)
+    if target is not None and target.suffix != ".npy":
+        raise InputError(f"{target}: vectors are written as .npy.", setting="output")
+    return target
 
 
 def _tsv(output: Place, what: str) -> Path:

@@ -65,6 +65,10 @@ class World:
                 *out,
             ],
             "encode": ["encode", str(self.model), str(self.text), "--output", str(place / "out" / "vectors.npy")],
+            "encode --shards": [
+                *f"encode {self.model} {self.text} --shard-size 64 --shards {place / 'out' / 'shards'}".split(),
+                *("--output", str(place / "out" / "vectors.npy")),
+            ],
             "fit-space": ["fit-space", "whitening", str(self.model), str(self.text), *out],
             "index": ["index", str(self.model), str(self.text), "--precision", "int8", *out],
             "compare": [
@@ -79,7 +83,7 @@ class World:
         }[name]
 
 
-COMMANDS = ("train", "pretrain", "encode", "fit-space", "index", "compare", "compare --parallel 2")
+COMMANDS = ("train", "pretrain", "encode", "encode --shards", "fit-space", "index", "compare", "compare --parallel 2")
 RESUMABLE = ("train", "pretrain")
 
 
@@ -218,7 +222,9 @@ def left_over(place: Path) -> list[str]:
     from isotrope.leftovers import is_temporary
 
     return [
-        str(file.relative_to(place)) for file in place.rglob("*") if is_temporary(file.name) or file.name == ".lock"
+        str(file.relative_to(place))
+        for file in place.rglob("*")
+        if is_temporary(file.name) or file.name == ".lock" or ".claim" in file.name
     ]
 
 

@@ -61,6 +61,20 @@ def test_vectors_that_do_not_fit(tiny: Path, text: Path, tmp_path: Path) -> None
     assert list((tmp_path / "kept").iterdir()) == []
 
 
+def test_shards_that_do_not_fit(tiny: Path, text: Path, tmp_path: Path) -> None:
+    """Those that did are whole; with more room the same command makes the rest."""
+    words = ["encode", str(tiny), str(text), "--shard-size", "50", "--shards", "DISK/shards"]
+    assert_one_sentence(on_a_small_disk(words, "52k", tmp_path))
+    kept = tmp_path / "kept" / "shards"
+    finished = list(kept.glob("0*.json"))
+    assert 1 <= len(finished) < 8
+    assert all(file.with_suffix(".npy").is_file() for file in finished)
+    assert not [file for file in kept.iterdir() if ".claim" in file.name or ".part-" in file.name]
+    import isotrope
+
+    assert isotrope.encode(tiny, text, shards=kept, shard_size=50).made == 9 - len(finished)
+
+
 def test_a_model_that_does_not_fit(tiny: Path, text: Path, tmp_path: Path) -> None:
     ended = on_a_small_disk(["fit-space", "whitening", str(tiny), str(text), "--output", "DISK/m"], "60k", tmp_path)
     assert_one_sentence(ended)

@@ -10,24 +10,18 @@ from pathlib import Path
 import pytest
 
 SCRIPT = Path(__file__).parent / "kill.py"
+COMMANDS = ["train", "pretrain", "encode", "encode --shards", "fit-space", "index", "compare"]
 
 
 @pytest.mark.skipif(not hasattr(sys, "addaudithook") or sys.platform == "win32", reason="needs fork")
 def test_commands_that_are_killed_leave_nothing_half_written_and_end_the_same(tmp_path: Path) -> None:
-    arguments = [
-        "--moments",
-        "6",
-        "--commands",
-        "train,pretrain,encode,fit-space,index,compare",
-        "--folder",
-        str(tmp_path),
-    ]
+    arguments = ["--moments", "6", "--commands", ",".join(COMMANDS), "--folder", str(tmp_path)]
     ended = subprocess.run([sys.executable, str(SCRIPT), *arguments], capture_output=True, text=True)
     assert ended.returncode == 0, ended.stdout[-3000:] + ended.stderr[-1000:]
     rows = re.findall(
-        r"^\| `([\w-]+)` \| (\d+) \| (\d+) \| \d+ \| \d+ \| (\d+) \| (\d+) \| (\d+) \|$", ended.stdout, re.M
+        r"^\| `([\w -]+)` \| (\d+) \| (\d+) \| \d+ \| \d+ \| (\d+) \| (\d+) \| (\d+) \|$", ended.stdout, re.M
     )
-    assert [name for name, *_ in rows] == ["train", "pretrain", "encode", "fit-space", "index", "compare"]
+    assert [name for name, *_ in rows] == COMMANDS
     for _, trials, moments, half, equal, left in rows:
         assert int(moments) >= 1
         assert (half, left) == ("0", "0")

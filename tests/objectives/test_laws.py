@@ -18,6 +18,7 @@ from isotrope import objectives
 from isotrope.errors import InputError
 from isotrope.objectives import (
     bits_per_dimension,
+    chunked_contrast,
     contrast_with_neighbours,
     cosent,
     debiased,
@@ -97,6 +98,11 @@ CASES = {
         given={"negative_weight": 2.0},
     ),
     "nt_xent": case(nt_xent, PAIR, "first second"),
+    "chunked_contrast": case(
+        chunked_contrast,
+        {"anchors": (6, 4), "candidates": (9, 4)},
+        given={"targets": torch.tensor([3, 0, 8, 1, 1, 5])},
+    ),
     "queue_nce": case(queue_nce, {"queries": (6, 4), "keys": (6, 4), "queue": (9, 4)}, "queries keys"),
     "supervised_contrast, out": case(
         supervised_contrast, {"embeddings": (6, 4)}, "embeddings labels", given={"labels": LABELS}
@@ -324,7 +330,8 @@ def test_tensors_that_do_not_fit_get_a_sentence(name: str) -> None:
     for key, tensor in list(vectors.items())[1:]:
         with pytest.raises(InputError, match=key):
             loss({**vectors, key: tensor[..., :-1]})
-        if key not in ("queue", "noise", "concepts"):  # these have as many rows as they like
+        free = ("queue", "noise", "concepts", *(["candidates"] if name == "chunked_contrast" else []))
+        if key not in free:  # these have as many rows as they like
             with pytest.raises(InputError, match=r"anchors|negatives|" + key):
                 loss({**vectors, key: tensor[:-1]})
     for key in {"labels", "weights", "neighbours"} & set(loss.given):

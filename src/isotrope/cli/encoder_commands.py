@@ -19,7 +19,7 @@ Top = Annotated[int, typer.Option(help="How many are shown.")]
 def encode(
     encoder: Model,
     text: Annotated[list[str], typer.Argument(help="Files of sentences, read as one; - is standard input.")],
-    output: Annotated[Path, typer.Option(help="Where the vectors are written (.npy).")],
+    output: Annotated[Path | None, typer.Option(help="Where the vectors are written (.npy).")] = None,
     columns: Columns = None,
     normalize: Annotated[bool, typer.Option("--normalize", help="Scale each vector to unit length.")] = False,
     precision: Annotated[str, typer.Option(help="float32, int8, uint8, binary or ubinary.")] = "float32",
@@ -27,13 +27,34 @@ def encode(
         Path | None, typer.Option(help="Ranges for int8 that an earlier call wrote; default: those of these vectors.")
     ] = None,
     truncate_dim: TruncateDim = None,
+    shards: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help="A folder in which processes and machines share the work: start the same command in each.",
+        ),
+    ] = None,
+    shard_size: Annotated[int, typer.Option(help="Lines in a shard.")] = 16_384,
+    ray: Annotated[bool, typer.Option("--ray", help="Spread the shards over a Ray cluster.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Write the vectors of a file's sentences, one row each."""
+    """Write the vectors of a file's sentences, one row each; memory does not grow with the file."""
     import isotrope
 
-    names, file = split_names(columns), one_file(text)
-    print_answer(isotrope.encode(encoder, file, output, names, normalize, precision, ranges, truncate_dim), as_json)
+    found = isotrope.encode(
+        encoder,
+        one_file(text),
+        output,
+        split_names(columns),
+        normalize,
+        precision,
+        ranges,
+        truncate_dim,
+        shards=shards,
+        shard_size=shard_size,
+        ray=ray,
+    )
+    print_answer(found, as_json)
 
 
 @app.command(cls=Command)

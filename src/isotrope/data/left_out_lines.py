@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
+from isotrope.data.readers import read
+from isotrope.data.record_types import record_type_named
 from isotrope.files import written_file
 
 SUFFIX = ".left_out.txt"
+
+
+def blank_lines(path: str | os.PathLike[str], columns: Sequence[str] | None = None) -> list[int]:
+    """The numbers of the lines without a sentence, from 1; the file is streamed."""
+    return [record.line for record in read(path, record_type_named("sentences"), columns) if not record.texts[0]]
 
 
 def write_left_out(vectors: Path, lines: Sequence[int]) -> Path | None:

@@ -15,14 +15,17 @@ RETURN = b"\r"
 MARKS = {b"\xff\xfe\0\0": "utf-32", b"\0\0\xfe\xff": "utf-32", b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16"}
 
 
-def lines_of(path: Path) -> Iterator[tuple[int, str]]:
+def lines_of(path: Path, place: int = 0, begin: int = 1) -> Iterator[tuple[int, str]]:
     """Decoded lines with their numbers; a bad byte is reported with the line that holds it.
 
-    No more than ``LONGEST`` bytes of a line are read, packed or not, before it is refused.
+    No more than ``LONGEST`` bytes of a line are read, packed or not, before it is refused. Reading may start at a
+    ``place`` in bytes, where line ``begin`` begins.
     """
     first = b""
     with unpacking(path), opened(path) as source:
-        for number, raw in enumerate(iter(partial(source.readline, LONGEST + 2), b""), 1):
+        if place:
+            source.seek(place)
+        for number, raw in enumerate(iter(partial(source.readline, LONGEST + 2), b""), begin):
             first = first or raw[:8]
             line = _decoded(raw, f"{path}:{number}", path, first)
             if number == 1:

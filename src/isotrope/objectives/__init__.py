@@ -5,6 +5,7 @@ cousins. Vectors come un-normalised, and the result is a scalar, the mean over t
 otherwise.
 """
 
+from isotrope.objectives.chunked import chunked_contrast
 from isotrope.objectives.consecutive import neighbour_prediction
 from isotrope.objectives.contrast import contrast, info_nce, nt_xent
 from isotrope.objectives.debiased import debiased
@@ -25,6 +26,7 @@ from isotrope.objectives.triplet import mined_negatives, mined_triplets, pooled_
 
 __all__ = [
     "bits_per_dimension",
+    "chunked_contrast",
     "contrast",
     "contrast_with_neighbours",
     "cosent",

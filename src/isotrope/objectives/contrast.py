@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from isotrope.errors import InputError
+from isotrope.objectives.chunked import chunked_contrast, is_large
 from isotrope.objectives.vectors import check_shapes, check_temperature, mean, unit, wide
 
 
@@ -70,14 +71,20 @@ def info_nce(
             f"Candidate i is the positive of anchor i, but there are {len(anchors)} anchors and {len(candidates)} "
             "candidates."
         )
-    anchors, candidates = unit(anchors), unit(candidates)
-    scores = anchors @ candidates.T / temperature
     targets = torch.arange(len(anchors), device=anchors.device)
-    if negatives is None:
-        return contrast(scores, targets)
-    check_shapes(anchors=(anchors, "N d"), negatives=(negatives, "N d"))
+    if negatives is not None:
+        check_shapes(anchors=(anchors, "N d"), negatives=(negatives, "N d"))
     if negative_weight < 0:
         raise InputError(f"negative_weight is the weight itself and must not be negative; {negative_weight} was given.")
+    if is_large(anchors, candidates, *([] if negatives is None else [negatives])):
+        if negatives is None:
+            return chunked_contrast(anchors, candidates, targets, temperature)
+        pool, own = torch.cat([candidates, negatives]), len(candidates) + targets
+        return chunked_contrast(anchors, pool, targets, temperature, own, negative_weight)
+    anchors, candidates = unit(anchors), unit(candidates)
+    scores = anchors @ candidates.T / temperature
+    if negatives is None:
+        return contrast(scores, targets)
     scores = torch.cat([scores, anchors @ unit(negatives).T / temperature], dim=1)
     weights = torch.ones_like(scores)
     weights[targets, len(candidates) + targets] = negative_weight
@@ -95,6 +102,9 @@ def nt_xent(first: Tensor, second: Tensor, temperature: float | Tensor = 0.1) ->
     check_temperature(temperature)
     check_shapes(first=(first, "N d"), second=(second, "N d"))
     views = unit(torch.cat([first, second]))
+    if is_large(views, views):
+        itself = torch.arange(len(views), device=views.device)
+        return chunked_contrast(views, views, itself.roll(len(first)), temperature, itself, weight=0.0)
     scores = views @ views.T / temperature
     scores = scores.masked_fill(torch.eye(len(views), dtype=torch.bool, device=scores.device), -math.inf)
     targets = torch.arange(len(views), device=scores.device).roll(len(first))

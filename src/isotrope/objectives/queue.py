@@ -9,8 +9,9 @@ import math
 import torch
 from torch import Tensor
 
+from isotrope.objectives.chunked import Marks, is_large, log_total
 from isotrope.objectives.contrast import contrast
-from isotrope.objectives.vectors import check_shapes, check_temperature, unit
+from isotrope.objectives.vectors import check_shapes, check_temperature, mean, unit
 
 
 def queue_nce(
@@ -34,10 +35,15 @@ def queue_nce(
     check_temperature(temperature)
     check_shapes(queries=(queries, "N d"), keys=(keys, "N d"), queue=(queue, "K d"))
     queries = unit(queries)
-    own = (queries * unit(keys)).sum(dim=-1, keepdim=True)
-    others = queries @ unit(queue).T
+    own = (queries * unit(keys)).sum(dim=-1, keepdim=True) / temperature
     if left_out is not None:
-        check_shapes(others=(others, "N K"), left_out=(left_out, "N K"))
+        check_shapes(queries=(queries, "N d"), queue=(queue, "K d"), left_out=(left_out, "N K"))
+    if is_large(queries, queue):
+        # The queue may be overwritten before the backward pass, which makes the scores again: unit() copies it.
+        total = log_total(queries, unit(queue), temperature, Marks(left_out=left_out))
+        return mean(torch.logaddexp(own.squeeze(1), total) - own.squeeze(1))
+    others = queries @ unit(queue).T / temperature
+    if left_out is not None:  # after the division: −inf / τ has no derivative
         others = others.masked_fill(left_out, -math.inf)
-    scores = torch.cat([own, others], dim=1) / temperature
+    scores = torch.cat([own, others], dim=1)
     return contrast(scores, torch.zeros(len(scores), dtype=torch.int64, device=scores.device))

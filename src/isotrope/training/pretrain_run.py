@@ -24,6 +24,7 @@ from isotrope.errors import InputError
 from isotrope.files import discard, file_digest
 from isotrope.progress import say
 from isotrope.training.loop import Job, make_accelerator, train_loop
+from isotrope.training.partners import check_alike, together
 from isotrope.training.plan import check_machine
 from isotrope.training.pretrain_settings import PretrainSettings
 from isotrope.training.pretrain_tasks import Task, open_task
@@ -72,7 +73,7 @@ def run_pretrain(
     folder, loop = RunFolder(Path(output)), settings.loop()
     check_machine(loop)
     accelerator = make_accelerator(loop, folder)
-    with folder.alone(resume, accelerator.is_main_process):
+    with folder.alone(resume, accelerator.is_main_process), together(accelerator):
         encoder = _start(sources, folder, settings, resume, tokenizer, accelerator)
         task = open_task(sources, encoder, settings, accelerator)
         facts = _facts(sources, encoder, settings, task, accelerator)
@@ -91,6 +92,7 @@ def _run(
     deadline: float | None,
     accelerator: Accelerator,
 ) -> Pretrained:
+    check_alike(facts, accelerator)
     if accelerator.is_main_process:
         folder.begin(facts, resume)
         if not (folder.folder / "start").is_dir():

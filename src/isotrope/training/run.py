@@ -33,6 +33,7 @@ from isotrope.training.kept_classifier import kept_classifier
 from isotrope.training.loop import Job, make_accelerator, train_loop
 from isotrope.training.loop_settings import LoopSettings
 from isotrope.training.opening import Opened, open_plan
+from isotrope.training.partners import check_alike, together
 from isotrope.training.plan import Place, Plan
 from isotrope.training.prerequisite import with_needed_run
 from isotrope.training.record_lengths import length_remarks
@@ -86,7 +87,7 @@ def run_plan(plan: Plan, make_judge: JudgeMaker) -> Run:
     """Train as planned. ``make_judge`` makes, of a corpus and its held-out rows, what checkpoints are chosen by."""
     plan = with_needed_run(plan, partial(run_plan, make_judge=make_judge))
     accelerator = make_accelerator(plan.loop, plan.folder)
-    with plan.folder.alone(plan.resume, accelerator.is_main_process):
+    with plan.folder.alone(plan.resume, accelerator.is_main_process), together(accelerator):
         return _run(plan, make_judge, accelerator)
 
 
@@ -203,6 +204,7 @@ def begin(
     accelerator: Accelerator,
 ) -> None:
     """The first thing that is written, once nothing more can be refused."""
+    check_alike(facts, accelerator)
     if accelerator.is_main_process:
         plan.folder.begin(facts, plan.resume)
         say(str(read_out))

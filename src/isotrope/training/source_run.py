@@ -15,6 +15,7 @@ from isotrope.files import digest, file_digest
 from isotrope.methods.frame.classifying import Classifying
 from isotrope.training.kept_classifier import kept_classifier
 from isotrope.training.loop import Job, make_accelerator, train_loop
+from isotrope.training.partners import together
 from isotrope.training.prerequisite import with_needed_run
 from isotrope.training.run import (
     JudgeMaker,
@@ -45,7 +46,7 @@ def run_sources(plan: SourcesPlan, make_judge: JudgeMaker) -> Run:
     plans = [with_needed_run(one, partial(run_plan, make_judge=make_judge)) for one in plan.plans]
     plan = replace(plan, plans=tuple(plans))
     accelerator = make_accelerator(plan.first.loop, plan.first.folder)
-    with plan.first.folder.alone(plan.first.resume, accelerator.is_main_process):
+    with plan.first.folder.alone(plan.first.resume, accelerator.is_main_process), together(accelerator):
         return _run(plan, make_judge, accelerator)
 
 

@@ -1,0 +1,87 @@
+"""Train, evaluate and search again and again in one process: memory, open files and threads must stay flat.
+
+    python benchmarks/endurance.py --minutes 60
+
+The first rounds fill caches and are left out. The last line says by how much memory rises in an hour, by least squares,
+and how many files and threads the last round has more than the first that counts.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import json
+import os
+import tempfile
+import threading
+import time
+import warnings
+from pathlib import Path
+
+import numpy as np
+from workbench import _status, real_sentences
+
+WARM = 3  # rounds
+
+
+def round_of_work(folder: Path, text: Path, pairs: Path, number: int) -> None:
+    import shutil
+
+    import isotrope
+
+    run = isotrope.train(
+        "simcse",
+        text,
+        model="builtin-base",
+        output=folder / "run",
+        max_steps=4,
+        eval_steps=2,
+        batch_size=16,
+        max_length=32,
+        held_out=100,
+        seed=number,
+        final_table=False,
+    )
+    isotrope.evaluate(run.encoder, "geometry", texts=text, leaks=False)
+    isotrope.encode("builtin-static", text, folder / "v.npy")
+    isotrope.search("builtin-static", text, f"round {number}")
+    shutil.rmtree(folder / "run")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--minutes", type=float, default=60.0)
+    parser.add_argument("--json", type=Path)
+    given = parser.parse_args()
+    warnings.simplefilter("ignore")
+    rows = []
+    with tempfile.TemporaryDirectory() as place:
+        os.environ["ISOTROPE_CACHE"] = str(Path(place, "cache"))
+        text, pairs = Path(place, "text.txt"), Path(place, "pairs.tsv")
+        text.write_text("\n".join(real_sentences(1000)) + "\n", encoding="utf-8")
+        begun = time.monotonic()
+        while time.monotonic() - begun < 60 * given.minutes or len(rows) < WARM + 2:
+            round_of_work(Path(place), text, pairs, len(rows))
+            gc.collect()
+            row = {
+                "minute": round((time.monotonic() - begun) / 60, 2),
+                "resident_mb": round(_status("VmRSS") / 1e6, 1),
+                "files": len(os.listdir("/proc/self/fd")),
+                "threads": threading.active_count(),
+            }
+            rows.append(row)
+            print(f"round {len(rows)}: {row}", flush=True)
+    kept = rows[WARM:]
+    slope = np.polyfit([row["minute"] for row in kept], [row["resident_mb"] for row in kept], 1)[0]
+    more = {name: kept[-1][name] - kept[0][name] for name in ("files", "threads")}
+    print(
+        f"{len(rows)} rounds in {rows[-1]['minute']} minutes: {kept[0]['resident_mb']} MB after {WARM + 1} rounds, "
+        f"{kept[-1]['resident_mb']} MB at the end ({slope / kept[-1]['resident_mb'] * 6000:+.1f} % an hour by least "
+        f"squares), {more['files']:+d} files, {more['threads']:+d} threads"
+    )
+    if given.json:
+        given.json.write_text(json.dumps(rows, indent=2) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
