@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, overload
 from isotrope.answers import (
     DistilledModel,
     EncodedFile,
+    ExportedModel,
     FittedSpace,
     MethodDescription,
     ParaphrasedFile,
@@ -357,6 +358,29 @@ def encode(
             np.save(file, array)
     left_out = len(texts) - len(sentences)
     return EncodedFile(target, len(vectors), vectors.shape[1], left_out, precision, counted.cut)
+
+
+def export(
+    encoder: Encoder | Place,
+    output: Place,
+    int8: bool = False,
+    text: Place | Sequence[str] | None = None,
+    columns: Sequence[str] | None = None,
+) -> ExportedModel:
+    """Write the whole model, pooling and modules included, as one ONNX graph in a new folder that ``load`` opens.
+
+    ``int8`` quantises the weights. The drift of its vectors is measured on ``text``, or on sentences of Python's own
+    documentation, and stored in the folder. Needs the extra ``onnx``.
+    """
+    folder = Path(output)
+    check_run_folder(folder, resume=False)
+    texts = None if text is None else _sentences(text, columns)
+    from isotrope.encoders.onnx_export import FLOAT32, INT8
+    from isotrope.encoders.onnx_export import export as write_export
+
+    drift = write_export(_loaded(encoder), folder, int8, texts)
+    size = (folder / (INT8 if int8 else FLOAT32)).stat().st_size
+    return ExportedModel(folder, "int8" if int8 else "float32", round(size / 1e6, 1), drift.to_dict())
 
 
 def search(

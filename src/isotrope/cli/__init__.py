@@ -16,6 +16,7 @@ import typer
 from isotrope.cli import training_commands  # isort: skip  # noqa: F401 - --help lists the groups in this order
 from isotrope.cli import evaluation_commands  # isort: skip  # noqa: F401
 from isotrope.cli import encoder_commands  # isort: skip  # noqa: F401
+from isotrope.cli import export_commands  # isort: skip  # noqa: F401
 from isotrope.cli import data_commands  # isort: skip  # noqa: F401
 from isotrope.cli.application import Stopped, UsageProblem, app
 from isotrope.errors import InputError

@@ -18,6 +18,7 @@ from torch import nn
 from isotrope.encoders.cut_texts import note_cut
 from isotrope.encoders.finite_vectors import check_finite, check_given
 from isotrope.encoders.first_token import check_first_token
+from isotrope.encoders.fused_linear import fused_linears
 from isotrope.encoders.modes import evaluating
 from isotrope.encoders.parts.part import VectorPart
 from isotrope.encoders.parts.token_weights import TokenWeighting
@@ -279,7 +280,8 @@ class Encoder(nn.Module):
         extra = len(self.text_tokenizer.start) + len(self.text_tokenizer.suffix)
         note_cut(len(rows), int((lengths + extra > self.max_length).sum()), self.max_length)
         show = len(rows) > 2000 and None if show_progress_bar is None else show_progress_bar
-        with evaluating(self), bar("encoding", len(rows), show=show) as advance:
+        fused = fused_linears(self, int(lengths.sum()) + extra * len(rows))
+        with evaluating(self), fused, bar("encoding", len(rows), show=show) as advance:
             for group, output in self._outputs(flat, lengths, batch_size):
                 output = output[:, :width]
                 if normalize_embeddings:
@@ -290,14 +292,18 @@ class Encoder(nn.Module):
         result = vectors[0] if single else vectors
         return torch.from_numpy(result) if convert_to_tensor or not convert_to_numpy else result
 
+    @property
+    def token_budget(self) -> int:
+        """Tokens that one forward takes at its best speed."""
+        return TOKEN_BUDGET.get(self.device.type, TOKEN_BUDGET["cuda"])
+
     def _outputs(self, flat: npt.NDArray[np.int32], lengths: Lengths, rows: int | None) -> Iterator[Group]:
         """Row indices and their vectors, group by group."""
         extra, ends = len(self.text_tokenizer.start) + len(self.text_tokenizer.suffix), np.cumsum(lengths)
         if self._is_mean_of_rows and not extra and lengths.max(initial=0) <= self.max_length:
             yield from self._row_means(flat, lengths, rows)
             return
-        budget = TOKEN_BUDGET.get(self.device.type, TOKEN_BUDGET["cuda"])
-        for group in plan(np.minimum(lengths + extra, self.max_length), budget, rows):
+        for group in plan(np.minimum(lengths + extra, self.max_length), self.token_budget, rows):
             whole = [flat[ends[i] - lengths[i] : ends[i]].tolist() for i in group]
             yield group, self(self.text_tokenizer.rows(whole, self.max_length).to(self.device)).float()
 
