@@ -59,11 +59,11 @@ def isotrope(folder: str):
     from isotrope.encoders.loading import load
     from isotrope.methods.frame.batch import Batch
     from isotrope.methods.frame.combined import Combined
-    from isotrope.methods.simcse import SimCSE, SimCSESettings
+    from isotrope.methods.simcse import SimCSE
     from isotrope.training.step import compute_gradient
 
     accelerator = Accelerator(cpu=True)
-    method = SimCSE(SimCSESettings(temperature=0.05, head="none"), load(folder, device="cpu"))
+    method = SimCSE(SimCSE.Settings(temperature=0.05, head="none"), load(folder, device="cpu"))
     combined = Combined(method).train()
     numbers = iter(range(1 << 30))
 

@@ -139,7 +139,9 @@ def _check_probe(folder: Path, encoder: Encoder, stored: Any) -> None:
     """One sentence must have the vector that it had: a tokenizer of another model is found here."""
     try:
         vector = encoder.encode(PROBE)
-        same = vector.shape == stored.shape and vector @ stored >= SAME * np.linalg.norm(vector) * np.linalg.norm(stored)
+        same = vector.shape == stored.shape and vector @ stored >= SAME * np.linalg.norm(vector) * np.linalg.norm(
+            stored
+        )
     except Exception as error:
         raise InputError(f"{folder}: the exported graph cannot be run ({gist(error)}); {AGAIN}.") from error
     if not same:

@@ -49,7 +49,9 @@ class Drift:
 
     @classmethod
     def between(cls, own: Vectors, exported: Vectors) -> Drift:
-        first, second = (rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12) for rows in (own, exported))
+        first, second = (
+            rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12) for rows in (own, exported)
+        )
         same = (first * second).sum(axis=1)
         change = np.abs(first @ first.T - second @ second.T)[~np.eye(len(own), dtype=bool)]
         found = (float(same.mean()), float(same.min()), float(change.mean()) if change.size else 0.0)
