@@ -2,9 +2,9 @@
 
     y = x · m / (1 − q),   m ~ Bernoulli(1 − q),   q = round(2¹⁶ p) / 2¹⁶
 
-The rate is exact to 2⁻¹⁷, and the scale is that of the rate that is really drawn, so y is x in expectation. The bits are
-those of torch's default generator: the same seed gives the same masks, and a forward that is repeated under the same
-seed repeats them. It holds for every ``dropout`` inside the block, and for the dropout inside attention, whose CPU
+The rate is exact to 2⁻¹⁷, and the scale is that of the rate that is really drawn, so y is x in expectation. The bits
+are those of torch's default generator: the same seed gives the same masks, and a forward that is repeated under the
+same seed repeats them. It holds for every ``dropout`` inside the block, and for the dropout inside attention, whose CPU
 kernel has none: there torch falls back to plain products, as this does. Other devices are left alone.
 """
 

@@ -2,8 +2,8 @@
 
     y = x Wᵀ + b        and, where a layer is followed by its GELU,        y = GELU(x Wᵀ + b)
 
-Torch hands a plain float32 product to its BLAS, which on many processors is slower than oneDNN, and reads and writes the
-widest state of a layer once more for the GELU. The operators are those that torch's own compiler emits for frozen
+Torch hands a plain float32 product to its BLAS, which on many processors is slower than oneDNN, and reads and writes
+the widest state of a layer once more for the GELU. The operators are those that torch's own compiler emits for frozen
 weights; they have no public name, so a torch without them, or without oneDNN, takes the plain path. Values agree to
 rounding. Weights are laid out at every call that is long enough to pay for it: nothing can go stale in training.
 """
@@ -27,8 +27,8 @@ APPROXIMATIONS = {"GELUActivation": "none", "GELUTanh": "tanh", "NewGELUActivati
 def fused_linears(module: nn.Module, tokens: int) -> Iterator[None]:
     """Inside the block the module's linear layers compute through oneDNN, where that is possible and pays.
 
-    Each layer is changed by one assignment of its ``forward``, so a second thread that encodes with the same module sees
-    a layer that computes the same in either state.
+    Each layer is changed by one assignment of its ``forward``, so a second thread that encodes with the same module
+    sees a layer that computes the same in either state.
     """
     changed: list[nn.Module] = []
     try:

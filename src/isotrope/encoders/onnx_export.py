@@ -40,7 +40,7 @@ TEXTS = 256  # sentences for the drift, where none are given
 
 @dataclass(frozen=True)
 class Drift:
-    """How far the exported vectors are from the encoder's own: cosines of the same text, and changes of similarities."""
+    """How far the exported vectors are from the encoder's own: cosines of the same text, changes of similarities."""
 
     texts: int
     mean_cosine: float
