@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 Vectors = npt.NDArray[np.float32]
 TOKEN_BUDGET = {"cpu": 1024, "cuda": 65_536}  # tokens in one forward; small fits a CPU's cache
+GRADIENT_BUDGET = 768  # the same on a CPU with gradient: a step has few rows, and padding is paid three times over
 TABLE_BUDGET = 131_072  # tokens in one lookup of a table of word vectors
 Group = tuple[npt.NDArray[np.int64], torch.Tensor]
 
@@ -216,7 +217,7 @@ class Encoder(nn.Module):
         """
         tokens = join(views, self.text_tokenizer.pad)
         on_cpu = tokens.ids.device.type == "cpu"
-        groups = list(plan(tokens.lengths, 2 * TOKEN_BUDGET["cpu"] if on_cpu else TOKEN_BUDGET["cuda"]))
+        groups = list(plan(tokens.lengths, GRADIENT_BUDGET if on_cpu else TOKEN_BUDGET["cuda"]))
         if on_cpu or len(groups) > 1:
             vectors = torch.cat([self(tokens.rows(rows)) for rows in groups])
             vectors = vectors[torch.from_numpy(np.argsort(np.concatenate(groups), kind="stable"))]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -81,7 +82,9 @@ def represent(combined: Combined, batch: Batch, accelerator: Accelerator, key: K
 def represent_seeded(combined: Combined, batch: Batch, accelerator: Accelerator, seed: int) -> dict[str, Tensor]:
     """The same, from a seed."""
     torch.manual_seed(seed)
-    with accelerator.autocast(), BitDropout():
+    # On another device the mode would only cost: it sees every operator.
+    masks = BitDropout() if accelerator.device.type == "cpu" else nullcontext()
+    with accelerator.autocast(), masks:
         representations = combined.represent(batch.to(accelerator.device))
     return {name: tensor.float() if tensor.is_floating_point() else tensor for name, tensor in representations.items()}
 
