@@ -3,8 +3,8 @@
     python benchmarks/encode.py [--quick] [--json] [--threads N] [--model builtin] [--int8]
 
 Both run in this process, in turns, so that a busy machine slows both alike; the ratio is the median over the turns.
-``--int8``: ours is the export of `isotrope export --int8`. Times are printed, never asserted. Memory is the growth of the process's resident set over one encode, in a process of
-its own.
+``--int8``: ours is the export of `isotrope export --int8`. Times are printed, never asserted. Memory is the growth of
+the process's resident set over one encode, in a process of its own.
 """
 
 from __future__ import annotations

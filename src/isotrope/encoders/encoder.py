@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 Vectors = npt.NDArray[np.float32]
 TOKEN_BUDGET = {"cpu": 1024, "cuda": 65_536}  # tokens in one forward; small fits a CPU's cache
-GRADIENT_BUDGET = 768  # the same on a CPU with gradient: a step has few rows, and padding is paid three times over
+GRADIENT_BUDGET = 512  # the same on a CPU with gradient: a step has few rows, and padding is paid three times over
 TABLE_BUDGET = 131_072  # tokens in one lookup of a table of word vectors
 Group = tuple[npt.NDArray[np.int64], torch.Tensor]
 

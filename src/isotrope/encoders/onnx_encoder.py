@@ -51,7 +51,7 @@ class OnnxEncoder(Encoder):
 
     def __init__(self, graph: OnnxGraph, tokenizer: Any, parts: Sequence[nn.Module], **named: Any) -> None:
         self.content = str(named.pop("content"))
-        super().__init__(graph, tokenizer, "mean", parts, **named)  # type: ignore[arg-type]
+        super().__init__(graph, tokenizer, "mean", parts, **named)
 
     @property
     def device(self) -> torch.device:
@@ -63,7 +63,7 @@ class OnnxEncoder(Encoder):
 
     def with_parts(self, parts: Sequence[nn.Module]) -> Encoder:
         named = {"max_length": self.max_length, "prompt": self.prompt, "facts": self.facts, "content": self.content}
-        return OnnxEncoder(self.backbone, self.tokenizer, parts, **named)  # type: ignore[arg-type]
+        return OnnxEncoder(self.backbone, self.tokenizer, parts, **named)
 
     def pooled(self, tokens: Tokens) -> Tensor:
         if torch.is_grad_enabled():
