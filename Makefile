@@ -43,6 +43,7 @@ lint: $(VENV)/dev
 
 bench: $(VENV)/dev
 	$(BIN)/python benchmarks/encode.py
+	$(BIN)/python benchmarks/encode.py --int8
 	$(BIN)/python benchmarks/train_step.py
 
 docs: $(VENV)/docs

@@ -1,6 +1,6 @@
 """One SimCSE step (tokenize, two dropout views, loss, backward) against sentence-transformers doing the same work.
 
-    python benchmarks/train_step.py [--quick] [--json] [--threads N] [--batch-size 64]
+    python benchmarks/train_step.py [--quick] [--json] [--threads N] [--batch-size 64] [--model builtin-base]
 
 Theirs: MultipleNegativesRankingLoss, scale 20, the sentence in both columns, tokenized by its collator. Ours tokenizes
 its batch inside the step too, though the training loop does so once for a whole corpus. No optimiser on either side: it
@@ -23,6 +23,7 @@ def main() -> None:
     options.add_argument("--quick", action="store_true", help="3 turns instead of 15")
     options.add_argument("--json", action="store_true", help="for machines")
     options.add_argument("--batch-size", type=int, default=64)
+    options.add_argument("--model", help="instead of a model of the same size with random weights")
     options.add_argument("--threads", type=int, help="of torch; 1 is the steadiest where others use the machine")
     options.add_argument("--memory-of", choices=CONTESTANTS, help=argparse.SUPPRESS)  # how this script calls itself
     options.add_argument("--folder", help=argparse.SUPPRESS)
@@ -37,7 +38,7 @@ def main() -> None:
         return
     with tempfile.TemporaryDirectory() as temporary:
         folder = str(Path(temporary) / "model")
-        make_model(sentences).save(folder)
+        (open_model(chosen.model) if chosen.model else make_model(sentences)).save(folder)
         steps = {name: load(folder) for name, load in CONTESTANTS.items()}
         batches = {name: cycle([sentences[i : i + size] for i in range(0, 20 * size, size)]) for name in steps}
         losses = {
@@ -53,17 +54,23 @@ def main() -> None:
     print_result(result, f"one SimCSE step of {size}", size, "sentences/s", losses, chosen.json)
 
 
+def open_model(name: str):
+    from isotrope.encoders.loading import load
+
+    return load(name, device="cpu")
+
+
 def isotrope(folder: str):
     from accelerate import Accelerator
 
     from isotrope.encoders.loading import load
     from isotrope.methods.frame.batch import Batch
     from isotrope.methods.frame.combined import Combined
-    from isotrope.methods.simcse import SimCSE, SimCSESettings
+    from isotrope.methods.simcse import SimCSE
     from isotrope.training.step import compute_gradient
 
     accelerator = Accelerator(cpu=True)
-    method = SimCSE(SimCSESettings(temperature=0.05, head="none"), load(folder, device="cpu"))
+    method = SimCSE(SimCSE.Settings(temperature=0.05, head="none"), load(folder, device="cpu"))
     combined = Combined(method).train()
     numbers = iter(range(1 << 30))
 

@@ -159,4 +159,4 @@ def print_result(result: Result, title: str, items: int, unit: str, facts: dict[
         "(medians of the turns)"
     )
     for name, value in facts.items():
-        print(f"{name}: {value:.3g}")
+        print(f"{name}: {value:.6g}")

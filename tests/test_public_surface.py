@@ -40,7 +40,7 @@ def parameters(function: Any) -> dict[str, inspect.Parameter]:
 def test_the_commands_of_the_contract_are_there() -> None:
     expected = (
         "methods train evaluate check leaks encode compare fit-space pretrain search report mine paraphrase links "
-        "complete distil doctor index serve predict push"
+        "complete distil doctor index serve predict push export"
     )
     assert set(COMMANDS) == set(expected.split())
 

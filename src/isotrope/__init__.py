@@ -23,6 +23,7 @@ _VERBS = (
     "doctor",
     "encode",
     "evaluate",
+    "export",
     "fit_space",
     "index",
     "leaks",
@@ -59,6 +60,7 @@ if TYPE_CHECKING:
     from isotrope.api import doctor as doctor
     from isotrope.api import encode as encode
     from isotrope.api import evaluate as evaluate
+    from isotrope.api import export as export
     from isotrope.api import fit_space as fit_space
     from isotrope.api import index as index
     from isotrope.api import leaks as leaks

@@ -51,6 +51,23 @@ class EncodedFile:
 
 
 @dataclass(frozen=True)
+class ExportedModel:
+    """The folder that ``export`` wrote, and how far its vectors are from the model's own."""
+
+    output: Path
+    precision: str
+    megabytes: float
+    drift: dict[str, Any]
+
+    def to_dict(self) -> dict[str, Any]:
+        facts = {"output": str(self.output), "precision": self.precision, "megabytes": self.megabytes}
+        return {**facts, **self.drift}
+
+    def rows(self) -> list[dict[str, Any]]:
+        return [self.to_dict()]
+
+
+@dataclass(frozen=True)
 class FittedSpace:
     """The space that ``fit_space`` wrote. ``encoder`` is None for sne and t-sne: they have points, and no map."""
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, overload
 from isotrope.answers import (
     DistilledModel,
     EncodedFile,
+    ExportedModel,
     FittedSpace,
     MethodDescription,
     ParaphrasedFile,
@@ -385,6 +386,119 @@ def encode(
     check_precision(precision)
     known = None if ranges is None else _ranges(ranges, precision)
     from isotrope.data.left_out_lines import blank_lines, write_left_out
+    from isotrope.encoders.cut_texts import counting_cut
+    from isotrope.shards.streamed_encoding import encode_stream, refuse_no_sentence
+    from isotrope.shards.text_blocks import TextBlocks
+    from isotrope.shards.vector_form import VectorForm
+
+    blocks, form = TextBlocks(text, columns, shard_size), VectorForm(normalize, precision, known)
+    if shards is None:
+        assert target is not None
+        with counting_cut() as counted:
+            found = encode_stream(lambda: _loaded(encoder, truncate_dim=truncate_dim), blocks, target, form)
+        counted.say()
+        aside = write_left_out(target, blank_lines(text, columns) if found.empty else ())
+        return EncodedFile(target, found.rows, found.dimension, found.empty, precision, counted.cut, aside)
+    if form.needs_ranges:
+        raise InputError(
+            f"Shards in {precision} need ranges: encode a sample of the text with precision {precision}, and give the "
+            ".ranges.npy that is written next to it.",
+            setting="ranges",
+        )
+    refuse_no_sentence(blocks)
+    if ray:
+        from isotrope.shards.ray_shards import encode_on_ray
+
+        if not isinstance(encoder, str | os.PathLike):
+            raise InputError("ray loads the encoder in every process; give its name or folder.", setting="ray")
+        whole, made = encode_on_ray(str(encoder), truncate_dim, blocks, Path(shards), form, target)
+    else:
+        from isotrope.shards.shard_work import encode_shards
+
+        whole, made = encode_shards(_loaded(encoder, truncate_dim=truncate_dim), blocks, Path(shards), form, target)
+    whole.say_cut()
+    aside = None if target is None else write_left_out(target, blank_lines(text, columns) if whole.empty else ())
+    place, facts = target or Path(shards), (whole.empty, precision, whole.cut, aside, whole.shards, made)
+    return EncodedFile(place, whole.rows, whole.store.plan.dimension, *facts)
+
+
+def export(
+    encoder: Encoder | Place,
+    output: Place,
+    int8: bool = False,
+    text: Place | Sequence[str] | None = None,
+    columns: Sequence[str] | None = None,
+) -> ExportedModel:
+    """Write the whole model, pooling and modules included, as one ONNX graph in a new folder that ``load`` opens.
+
+    ``int8`` quantises the weights. The drift of its vectors is measured on ``text``, or on sentences of Python's own
+    documentation, and stored in the folder. Needs the extra ``onnx``.
+    """
+    folder = Path(output)
+    check_run_folder(folder, resume=False)
+    texts = None if text is None else _sentences(text, columns)
+    from isotrope.encoders.onnx_export import FLOAT32, INT8
+    from isotrope.encoders.onnx_export import export as write_export
+
+    drift = write_export(_loaded(encoder), folder, int8, texts)
+    size = (folder / (INT8 if int8 else FLOAT32)).stat().st_size
+    return ExportedModel(folder, "int8" if int8 else "float32", round(size / 1e6, 1), drift.to_dict())
+
+
+def index(
+    model: Encoder | Place,
+    text: Place | Sequence[Place] = (),
+    output: Place | None = None,
+    *,
+    columns: Sequence[str] | None = None,
+    keep: Sequence[str] | None = None,
+    id_column: str | None = None,
+    precision: str = "float32",
+    dimensions: int | None = None,
+    update: bool = False,
+    add: bool = False,
+    delete: str | None = None,
+) -> Indexed:
+    """Build an index of text files that ``search`` finds rows in, by vectors and by words.
+
+    ``output``: a folder (exact search, memory-mapped), ``milvus:FILE`` (Milvus Lite) or ``http://HOST:PORT`` (a Milvus
+    server). ``columns`` hold the text (several are joined); the other columns of a table are kept for filters and hits,
+    or those that ``keep`` names. ``precision`` int8 or binary searches by codes and re-scores the best by the float
+    vectors; ``dimensions`` keeps the leading ones; the answer says what either costs. A build that was stopped goes on
+    by the same call. Over an index that is there: ``update`` makes it one of exactly this text and encodes only what
+    is new, ``add`` adds rows (one whose ``id_column`` is known replaces it), ``delete`` takes out the rows of a filter
+    such as "year < 2000", and then ``text`` may be empty.
+    """
+    if output is None:
+        raise InputError("index needs a place to write to: a folder, milvus:FILE or http://HOST:PORT.", "output")
+    files = [text] if isinstance(text, str | os.PathLike) else list(text)
+    for file in files:
+        check_file(file)
+    from isotrope.search.index_making import make_index
+
+    return make_index(
+        model,
+        files,
+        output,
+        columns=columns,
+        keep=keep,
+        id_column=id_column,
+        precision=precision,
+        dimensions=dimensions,
+        update=update,
+        add=add,
+        delete=delete,
+    )
+
+
+def open_index(place: Place, encoder: Encoder | None = None, *, stale: bool = False) -> SearchIndex:
+    """Open an index for many queries; the model is loaded at the first one that needs it.
+
+    ``encoder``: the model that made it, where it is in memory already. ``stale``: open it although its text changed.
+    """
+    from isotrope.search.opened_index import open_index as opened
+
+    return opened(place, encoder, stale=stale)
 
 
 def search(
@@ -598,6 +712,8 @@ def predict(
         check_file(text)
     from dataclasses import replace
 
+    from isotrope.data.readers import read
+    from isotrope.data.record_types import record_type_named
     from isotrope.encoders.cut_texts import CutTexts
     from isotrope.encoders.prediction import classifier_of
     from isotrope.heads.predictions import check_written, predict_rows

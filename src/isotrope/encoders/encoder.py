@@ -19,6 +19,7 @@ from isotrope.encoders.cut_texts import note_cut
 from isotrope.encoders.encoder_uses import EncoderUses
 from isotrope.encoders.finite_vectors import check_finite, check_given
 from isotrope.encoders.first_token import check_first_token
+from isotrope.encoders.fused_linear import fused_linears
 from isotrope.encoders.modes import evaluating
 from isotrope.encoders.parts.part import VectorPart
 from isotrope.encoders.parts.token_weights import TokenWeighting
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 
 Vectors = npt.NDArray[np.float32]
 TOKEN_BUDGET = {"cpu": 1024, "cuda": 65_536}  # tokens in one forward; small fits a CPU's cache
+GRADIENT_BUDGET = 512  # the same on a CPU with gradient: a step has few rows, and padding is paid three times over
 TABLE_BUDGET = 131_072  # tokens in one lookup of a table of word vectors
 Group = tuple[npt.NDArray[np.int64], torch.Tensor]
 
@@ -216,7 +218,7 @@ class Encoder(EncoderUses, nn.Module):
         """
         tokens = join(views, self.text_tokenizer.pad)
         on_cpu = tokens.ids.device.type == "cpu"
-        groups = list(plan(tokens.lengths, 2 * TOKEN_BUDGET["cpu"] if on_cpu else TOKEN_BUDGET["cuda"]))
+        groups = list(plan(tokens.lengths, GRADIENT_BUDGET if on_cpu else TOKEN_BUDGET["cuda"]))
         if on_cpu or len(groups) > 1:
             vectors = torch.cat([self(tokens.rows(rows)) for rows in groups])
             vectors = vectors[torch.from_numpy(np.argsort(np.concatenate(groups), kind="stable"))]
@@ -295,7 +297,8 @@ class Encoder(EncoderUses, nn.Module):
         extra = len(self.text_tokenizer.start) + len(self.text_tokenizer.suffix)
         note_cut(len(rows), int((lengths + extra > self.max_length).sum()), self.max_length)
         show = len(rows) > 2000 and None if show_progress_bar is None else show_progress_bar
-        with evaluating(self), bar("encoding", len(rows), show=show) as advance:
+        fused = fused_linears(self, int(lengths.sum()) + extra * len(rows))
+        with evaluating(self), fused, bar("encoding", len(rows), show=show) as advance:
             for group, output in self._outputs(flat, lengths, batch_size):
                 output = output[:, :width]
                 if normalize_embeddings:
@@ -306,14 +309,18 @@ class Encoder(EncoderUses, nn.Module):
         result = vectors[0] if single else vectors
         return torch.from_numpy(result) if convert_to_tensor or not convert_to_numpy else result
 
+    @property
+    def token_budget(self) -> int:
+        """Tokens that one forward takes at its best speed."""
+        return TOKEN_BUDGET.get(self.device.type, TOKEN_BUDGET["cuda"])
+
     def _outputs(self, flat: npt.NDArray[np.int32], lengths: Lengths, rows: int | None) -> Iterator[Group]:
         """Row indices and their vectors, group by group."""
         extra, ends = len(self.text_tokenizer.start) + len(self.text_tokenizer.suffix), np.cumsum(lengths)
         if self._is_mean_of_rows and not extra and lengths.max(initial=0) <= self.max_length:
             yield from self._row_means(flat, lengths, rows)
             return
-        budget = TOKEN_BUDGET.get(self.device.type, TOKEN_BUDGET["cuda"])
-        for group in plan(np.minimum(lengths + extra, self.max_length), budget, rows):
+        for group in plan(np.minimum(lengths + extra, self.max_length), self.token_budget, rows):
             whole = [flat[ends[i] - lengths[i] : ends[i]].tolist() for i in group]
             yield group, self(self.text_tokenizer.rows(whole, self.max_length).to(self.device)).float()
 

@@ -6,7 +6,7 @@ A model is a folder, or a text file of word vectors.
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import torch
@@ -14,10 +14,12 @@ import torch
 from isotrope.encoders.encoder import Encoder
 from isotrope.encoders.folder_reader import read_folder
 from isotrope.encoders.modes import evaluating
+from isotrope.encoders.onnx_encoder import FACTS as EXPORTED
+from isotrope.encoders.onnx_encoder import read_onnx
 from isotrope.encoders.packed import WEIGHTS, read_packed
 from isotrope.encoders.read_out import named
 from isotrope.encoders.remote_code import named_as_trusted, trusting
-from isotrope.encoders.stored_files import loaded_by_others
+from isotrope.encoders.stored_files import loaded_by_others, read_facts
 from isotrope.encoders.truncation import truncated
 from isotrope.encoders.vector_table import read_table
 from isotrope.errors import InputError
@@ -49,12 +51,18 @@ def load(
     else:
         trusted = named_as_trusted(name_or_path, trust_remote_code)
         folder = find_folder(str(name_or_path), (*HUB_FILES, *(["*.py"] if trusted else [])))
-        read = read_packed if (folder / WEIGHTS).is_file() else read_folder
+        read = _reader(folder)
         with trusting(folder if trusted else None):
             encoder = read(folder, chosen, language_head)
         check_runs(folder, encoder)
     placed = encoder.to(torch.device(device) if device is not None else default_device())
     return truncated(placed, truncate_dim).eval()
+
+
+def _reader(folder: Path) -> Callable[[Path, str | None, bool], Encoder]:
+    if (folder / WEIGHTS).is_file():
+        return read_packed
+    return read_onnx if EXPORTED in read_facts(folder / "isotrope.json") else read_folder
 
 
 def check_runs(folder: Path, encoder: Encoder) -> None:

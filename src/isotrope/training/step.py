@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -9,6 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from isotrope.encoders.dropout_masks import BitDropout
 from isotrope.errors import InputError
 from isotrope.measures.information import info_bound
 from isotrope.methods.frame.batch import Batch
@@ -80,7 +82,9 @@ def represent(combined: Combined, batch: Batch, accelerator: Accelerator, key: K
 def represent_seeded(combined: Combined, batch: Batch, accelerator: Accelerator, seed: int) -> dict[str, Tensor]:
     """The same, from a seed."""
     torch.manual_seed(seed)
-    with accelerator.autocast():
+    # On another device the mode would only cost: it sees every operator.
+    masks = BitDropout() if accelerator.device.type == "cpu" else nullcontext()
+    with accelerator.autocast(), masks:
         representations = combined.represent(batch.to(accelerator.device))
     return {name: tensor.float() if tensor.is_floating_point() else tensor for name, tensor in representations.items()}
 

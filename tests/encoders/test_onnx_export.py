@@ -1,0 +1,151 @@
+"""An exported model: its vectors are the encoder's, it opens in onnxruntime alone, and a wrong file is refused."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+import isotrope
+from isotrope.encoders.encoder import Encoder
+from isotrope.encoders.fresh import fresh_encoder
+from isotrope.encoders.loading import load
+from isotrope.encoders.onnx_export import FLOAT32, INT8, Drift, usual_texts
+from isotrope.encoders.parts.dense import Dense
+from isotrope.errors import InputError
+
+pytest.importorskip("onnx", reason="exports need the extra onnx")
+pytest.importorskip("onnxruntime", reason="exports need the extra onnx")
+TEXTS = ["the chef bakes bread", "a sailor", "", "the pianist plays the sonata in the quiet hall number 7", "x " * 200]
+
+
+@pytest.fixture(scope="module")
+def original(tiny: Path) -> Encoder:
+    """A model with a module behind its pooling."""
+    torch.manual_seed(0)
+    encoder = load(tiny, device="cpu")
+    return encoder.with_parts([Dense(encoder.dimension, 20, bias=True, activation=nn.Tanh())]).eval()
+
+
+@pytest.fixture(scope="module")
+def exported(original: Encoder, topics: list[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("export") / "float32"
+    isotrope.export(original, folder, text=topics[:20])
+    return folder
+
+
+@pytest.fixture(scope="module")
+def exported_int8(original: Encoder, topics: list[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("export") / "int8"
+    isotrope.export(original, folder, int8=True, text=topics[:20])
+    return folder
+
+
+def test_the_whole_graph_gives_the_vectors_of_torch(original: Encoder, exported: Path) -> None:
+    found = isotrope.load(exported)
+    assert (found.dimension, found.max_length) == (20, original.max_length)
+    np.testing.assert_allclose(found.encode(TEXTS), original.encode(TEXTS), atol=1e-5)
+    np.testing.assert_allclose(found.encode(TEXTS[0]), original.encode(TEXTS)[0], atol=1e-5)
+
+
+def test_int8_is_close_and_smaller_and_its_drift_is_stored(
+    original: Encoder, exported: Path, exported_int8: Path, topics: list[str]
+) -> None:
+    drift = Drift.between(original.encode(topics[:20]), isotrope.load(exported_int8).encode(topics[:20]))
+    stored = json.loads((exported_int8 / "isotrope.json").read_text())["onnx"]["drift"]
+    assert drift.mean_cosine > 0.99
+    assert stored["mean_cosine"] == pytest.approx(drift.mean_cosine, abs=1e-3)
+    assert (exported_int8 / INT8).stat().st_size < (exported / FLOAT32).stat().st_size
+    assert not (exported_int8 / FLOAT32).exists()
+
+
+def test_onnxruntime_and_the_tokenizer_are_enough(original: Encoder, exported: Path) -> None:
+    import onnxruntime
+    from tokenizers import Tokenizer
+
+    session = onnxruntime.InferenceSession(exported / FLOAT32)
+    row = Tokenizer.from_file(str(exported / "tokenizer.json")).encode("the chef bakes bread")
+    fed = {"input_ids": np.array([row.ids]), "attention_mask": np.array([row.attention_mask])}
+    (vector,) = session.run(["sentence_embedding"], fed)
+    np.testing.assert_allclose(vector[0], original.encode("the chef bakes bread"), atol=1e-5)
+
+
+def test_a_module_can_follow_and_the_cut_is_one(original: Encoder, exported: Path) -> None:
+    cut = isotrope.load(exported, truncate_dim=8)
+    np.testing.assert_allclose(cut.encode(TEXTS), original.encode(TEXTS)[:, :8], atol=1e-5)
+    assert cut.fingerprint() != isotrope.load(exported).fingerprint()
+
+
+def _changed(folder: Path, place: Path) -> Path:
+    return Path(shutil.copytree(folder, place / "changed"))
+
+
+def test_a_damaged_graph_is_refused(exported: Path, tmp_path: Path) -> None:
+    folder = _changed(exported, tmp_path)
+    content = bytearray((folder / FLOAT32).read_bytes())
+    content[len(content) // 2] ^= 255
+    (folder / FLOAT32).write_bytes(content)
+    with pytest.raises(InputError, match=r"damaged or belongs to another model"):
+        isotrope.load(folder)
+    (folder / FLOAT32).unlink()
+    with pytest.raises(InputError, match="missing"):
+        isotrope.load(folder)
+
+
+def test_the_graph_of_another_model_is_refused(exported: Path, exported_int8: Path, tmp_path: Path) -> None:
+    folder = _changed(exported, tmp_path)
+    shutil.copy(exported_int8 / INT8, folder / FLOAT32)
+    with pytest.raises(InputError, match=r"damaged or belongs to another model"):
+        isotrope.load(folder)
+
+
+def test_a_file_that_is_no_graph_is_refused_whatever_its_checksum(exported: Path, tmp_path: Path) -> None:
+    from isotrope.checksums import sum_of
+
+    folder = _changed(exported, tmp_path)
+    (folder / FLOAT32).write_bytes(b"no graph")
+    facts = json.loads((folder / "isotrope.json").read_text())
+    facts["onnx"]["sum"] = sum_of(folder / FLOAT32)
+    (folder / "isotrope.json").write_text(json.dumps(facts))
+    with pytest.raises(InputError, match="onnxruntime cannot open it"):
+        isotrope.load(folder)
+
+
+def test_the_tokenizer_of_another_model_is_refused(exported: Path, tmp_path: Path) -> None:
+    folder = _changed(exported, tmp_path)
+    letters = ["some other words that nobody wrote before, all of them strange and few"] * 20
+    fresh_encoder(letters, vocabulary=60, layers=1, width=8, heads=1, max_length=16).tokenizer.save_pretrained(folder)
+    with pytest.raises(InputError, match="another model's"):
+        isotrope.load(folder)
+
+
+def test_what_an_export_cannot_do_is_said(exported: Path, tmp_path: Path) -> None:
+    found = isotrope.load(exported)
+    with pytest.raises(InputError, match="no gradients"):
+        found.embed(found.tokenize(["a"]))
+    with torch.no_grad(), pytest.raises(InputError, match="sentence vectors only"):
+        found.states(found.tokenize(["a"]))
+    with pytest.raises(InputError, match="export already"):
+        isotrope.export(found, tmp_path / "again")
+    with pytest.raises(InputError, match="copy its folder"):
+        found.save(tmp_path / "saved")
+    with pytest.raises(InputError, match="pooling inside"):
+        isotrope.load(exported, pooling="cls")
+    assert not any(tmp_path.iterdir())
+
+
+def test_a_folder_that_holds_something_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "mine.txt").write_text("mine")
+    with pytest.raises(InputError, match=r"mine\.txt"):
+        isotrope.export("builtin", tmp_path)
+
+
+def test_the_usual_texts_are_different_sentences() -> None:
+    texts = usual_texts(50)
+    assert len({*texts}) == 50
+    assert all(20 <= len(text) <= 300 for text in texts)
