@@ -123,7 +123,7 @@ def train(
     if method is None or data is None:
         raise InputError("train needs a method and data, or sources: a recipe with a list of them.")
     if isinstance(data, str | os.PathLike):
-        check_file(data)
+        _check_data(data)
     _check_files(eval_data)
     _check_output(output, resume)
     check_trainable(method)
@@ -323,6 +323,9 @@ def encode(
 ) -> EncodedFile:
     """Write the vectors of a file's sentences, one row each, as .npy; empty lines are left out.
 
+    ``text`` may be images (a folder, an .npz, a parquet, a file) for a model that reads images; ``NAME.names.txt`` then
+    has the name of each row's image.
+
     ``precision`` is float32, int8, uint8, binary or ubinary. int8 needs the range of each dimension: that of these
     vectors, which is written as ``NAME.ranges.npy``, or the one of such a file, given as ``ranges``. ``truncate_dim``
     keeps the leading dimensions. For sentences in memory use ``Encoder.encode`` and
@@ -336,6 +339,8 @@ def encode(
 
     check_precision(precision)
     known = None if ranges is None else _ranges(ranges, precision)
+    if _holds_images(text):
+        return _encode_images(encoder, text, target, normalize, truncate_dim)
     texts = [record.texts[0] for record in read(check_file(text), record_type_named("sentences"), columns)]
     sentences = [sentence for sentence in texts if sentence]
     if not sentences:
@@ -367,11 +372,15 @@ def search(
     columns: Sequence[str] | None = None,
     truncate_dim: int | None = None,
 ) -> list[Hit]:
-    """The ``top`` sentences of a file that are nearest to a query by cosine.
+    """The ``top`` sentences of a file that are nearest to a query by cosine; or images nearest to that of a file.
 
     The vectors are cached next to the file, and computed again when the text or the model changes. ``truncate_dim``
     keeps their leading dimensions.
     """
+    if _holds_images(text):
+        from isotrope.search.picture_search import search_images
+
+        return search_images(_loaded(encoder, truncate_dim=truncate_dim), text, query, top)
     check_file(text)
     from isotrope.encoders.cut_texts import CutTexts, count_cut
     from isotrope.search.exact import index_file
@@ -546,7 +555,7 @@ def evaluate(
         check_seed(seed, "seeds")
     for file in (texts, test):
         if isinstance(file, str | os.PathLike):
-            check_file(file)
+            _check_data(file)
     from isotrope.evaluation.judging import judge_models
     from isotrope.evaluation.suite import Options
 
@@ -813,8 +822,45 @@ def _sentences(texts: Place | Sequence[str], columns: Sequence[str] | None) -> l
 def _check_files(given: Place | Sequence[Place] | None) -> list[Place]:
     files = [] if given is None else [given] if isinstance(given, str | os.PathLike) else list(given)
     for file in files:
-        check_file(file)
+        _check_data(file)
     return files
+
+
+def _encode_images(
+    encoder: Encoder | Place, images: Place, target: Path, normalize: bool, truncate_dim: int | None
+) -> EncodedFile:
+    """``encode`` of a source of images; what cannot be decoded is left out."""
+    import numpy as np
+
+    from isotrope.data.image_corpus import IMAGES, open_images
+    from isotrope.encoders.image_encoder import ImageEncoder
+
+    subject = _loaded(encoder, truncate_dim=truncate_dim)
+    if not isinstance(subject, ImageEncoder):
+        raise InputError(f"{images} holds images, and the model reads text; give a model for images.")
+    corpus = open_images(images, IMAGES.name, subject.size)
+    vectors = subject.encode_rows(corpus, np.arange(len(corpus)), normalize)
+    with written_file(target.with_suffix(".names.txt")) as temporary:
+        temporary.write_text("\n".join(corpus.image_names) + "\n", encoding="utf-8")
+    with written_file(target) as temporary, open(temporary, "wb") as file:
+        np.save(file, vectors)
+    return EncodedFile(target, len(vectors), vectors.shape[1], corpus.counts.empty)
+
+
+def _check_data(place: Place) -> None:
+    """Refuse what is neither a file of text nor a source of images."""
+    if _holds_images(place):
+        from isotrope.data.image_sources import check_images
+
+        check_images(place)
+    else:
+        check_file(place)
+
+
+def _holds_images(place: Place) -> bool:
+    from isotrope.data.image_sources import is_image_source  # numpy is imported by need only
+
+    return is_image_source(place)
 
 
 def _check_output(output: Place | None, resume: bool) -> None:

@@ -23,6 +23,7 @@ from isotrope.methods.frame.method_registry import auxiliaries, find
 from isotrope.methods.frame.own_task import OwnTask
 from isotrope.methods.frame.settings import Settings, check, resolve
 from isotrope.training.half_precision import check_optimiser
+from isotrope.training.image_opening import image_defaults
 from isotrope.training.loop_settings import LoopSettings
 from isotrope.training.run_folder import RunFolder
 from isotrope.training.tactics.tactic import Tactic, TacticSettings, tactics
@@ -111,7 +112,8 @@ def make_plan(
     **settings: Any,
 ) -> Plan:
     found = find(method)
-    own, loop, *rest = resolve({**found.defaults, **settings}, *setting_classes(found))
+    pictures = image_defaults(found, data)
+    own, loop, *rest = resolve({**found.defaults, **pictures, **settings}, *setting_classes(found))
     for each in (own, loop, *rest):
         check(each)
     assert isinstance(loop, LoopSettings)
@@ -138,7 +140,7 @@ def make_plan(
         files_of(eval_data),
         folder,
         resume,
-        final_table,
+        final_table and not pictures,  # the table is about text
     )
     _check_parts(plan)
     return plan
