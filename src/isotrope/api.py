@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from isotrope.machine import Machine
     from isotrope.methods.frame.method import Card
     from isotrope.report.build import Report
+    from isotrope.report.image_page import ImageReport
     from isotrope.search.exact import Hit
     from isotrope.search.mining import Mined
     from isotrope.spaces.space import Space
@@ -70,12 +71,14 @@ def methods(
         if card is None:
             raise InputError(f"Unknown method '{name}'{nearest(name, [card.name for card in cards])}")
         return MethodDescription(card, describe_settings(name))
-    record_types, families = {card.needs for card in cards}, {getattr(card, "family", "") for card in cards}
+    types = {card.name: {card.needs, getattr(card, "images", None) or card.needs} for card in cards}
+    record_types, families = set().union(*types.values()), {getattr(card, "family", "") for card in cards}
     if needs is not None and needs not in record_types:
         raise InputError(f"No method needs '{needs}'{nearest(needs, record_types)}", setting="needs")
     if family is not None and family not in families:
         raise InputError(f"Unknown family '{family}'{nearest(family, families - {''})}", setting="family")
-    return [card for card in cards if needs in (None, card.needs) and family in (None, getattr(card, "family", ""))]
+    wanted = [card for card in cards if needs is None or needs in types[card.name]]
+    return [card for card in wanted if family in (None, getattr(card, "family", ""))]
 
 
 # ---- training
@@ -578,18 +581,22 @@ def report(
     queries: Sequence[str] = (),
     columns: Sequence[str] | None = None,
     seed: int = 42,
-) -> Report:
+) -> Report | ImageReport:
     """Show runs and models next to each other, on one page or in a single figure of it.
 
     ``text``: the sentences to look at, by default those of the first run. ``data_dir`` (or ISOTROPE_DATA) brings STS;
     without it the score is label-free. ``sentences``: how many are sampled for the map. ``queries``: sentences whose
-    neighbours are shown.
+    neighbours are shown. Where ``text`` holds images, the page has maps of thumbnails and neighbours of some of them.
     """
     if text is not None:
-        check_file(text)
+        _check_data(text)
     check_seed(seed)
     check_between("sentences", sentences, 10, 1_000_000)
     check_overwrite(output, text, *subjects)
+    if text is not None and _holds_images(text):
+        from isotrope.report.image_page import make_image_report
+
+        return make_image_report(*subjects, output=output, images=text, count=sentences, seed=seed)
     from isotrope.report.build import make_report
 
     return make_report(

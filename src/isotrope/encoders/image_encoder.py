@@ -90,7 +90,7 @@ class ImageEncoder(Encoder):
         return tuple(vectors.split([len(view) for view in views]))
 
     def embed_shuffled(self, view: ImageView) -> Tensor:
-        """The same in a random order, undone afterwards: a key's group of batch norm holds other images than a query's."""
+        """The same in a random order, undone afterwards: groups of batch norm hold other images than a query's do."""
         images = view.images()
         order = torch.randperm(len(images)).to(images.device)
         vectors: Tensor = self(images[order])

@@ -34,7 +34,7 @@ TRIES = 10  # at a crop that fits into the image, as torchvision
 RATIOS = (3 / 4, 4 / 3)
 PRESETS = {
     # SimCLR, appendix A and B.9: ImageNet, and CIFAR with half the colours and no blur
-    "simclr": "crop:0.08:1,flip,jitter:0.8:0.8:0.8:0.2:0.8,gray:0.2,blur:0.5",
+    "simclr-large": "crop:0.08:1,flip,jitter:0.8:0.8:0.8:0.2:0.8,gray:0.2,blur:0.5",
     "simclr-small": "crop:0.08:1,flip,jitter:0.4:0.4:0.4:0.1:0.8,gray:0.2",
     "moco-v1": "crop:0.2:1,gray:0.2,jitter:0.4:0.4:0.4:0.4:1,flip",
     "moco-v2": "crop:0.2:1,jitter:0.4:0.4:0.4:0.1:0.8,gray:0.2,blur:0.5,flip",

@@ -28,8 +28,8 @@ from isotrope.views.two_views import edited
 
 AugmentationSetting = Annotated[
     str,
-    "Images: augmentations of both views in their order, as "
-    "crop:0.2:1,flip,jitter:0.4:0.4:0.4:0.1:0.8,gray:0.2,blur:0.5 (the last number of a step is its probability), or those of a paper: simclr, simclr-small, moco-v1, moco-v2, "
+    "Images: augmentations of both views in their order, as crop:0.2:1,flip,jitter:0.4:0.4:0.4:0.1:0.8,gray:0.2,blur "
+    "(the last number of a step is its probability), or those of a paper: simclr-large, simclr-small, moco-v1, moco-v2, "
     "moco-v2-small, supcon-small; none: the images as they are",
 ]
 
