@@ -144,7 +144,9 @@ def everything(options: argparse.Namespace, jobs: list[dict[str, Any]]) -> None:
             command += ["--seconds", str(options.seconds), "--ablation-seconds", str(options.ablation_seconds)]
             command += ["--tiny"] if options.tiny else []
             log = open(options.output / f"{name_of(one)}.log", "wb")  # noqa: SIM115
-            running.append((subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT), one))
+            surroundings = {"OMP_NUM_THREADS": "2", **os.environ}  # processes share the cores
+            process = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT, env=surroundings)
+            running.append((process, one))
         time.sleep(0.5)
         for process, one in list(running):
             if process.poll() is not None:
@@ -388,6 +390,7 @@ def speed(options: argparse.Namespace) -> None:
     for name, loop in other_loops(corpus, rows, encoder.size).items():
         found[name] = rate_of(loop, size, options)
     found |= update_rates(options, train)
+    found |= loader_rate(options, corpus, encoder)
     write(options, {"method": "simclr", "value": "", "seed": 0, "model": options.model, **found})
     print(json.dumps(found))
 
@@ -400,6 +403,73 @@ def update_rates(options: argparse.Namespace, train: Path) -> dict[str, float]:
         for name, steps in (("update", "simclr-small"), ("update_plain", "none"))
     }
     return {**rates, "augmentation_share": 1 - rates["update"] / rates["update_plain"]}
+
+
+def loader_rate(options: argparse.Namespace, corpus: Any, encoder: Any) -> dict[str, float]:
+    """The usual loop: a DataLoader with torchvision's transforms in worker processes, the same network and loss."""
+    import contextlib
+
+    import numpy as np
+    import torch
+    from PIL import Image
+    from torch.utils.data import DataLoader, Dataset
+
+    from isotrope.objectives import nt_xent
+    from isotrope.towers.heads import projection_head
+
+    try:
+        transform = torchvision_steps(encoder.size)
+    except Exception as error:
+        print(f"torchvision's loop is left out: {error}")
+        return {}
+    size, steps = (64, 3) if options.tiny else (512, 12)
+    workers = 0 if options.tiny else min(os.cpu_count() or 1, 16)
+
+    class Pairs(Dataset):  # type: ignore[type-arg]
+        pictures = [Image.fromarray(one) for one in corpus.pixels(np.arange(min(len(corpus), (steps + 2) * size)))]
+
+        def __len__(self) -> int:
+            return len(self.pictures)
+
+        def __getitem__(self, row: int) -> Any:
+            return transform(self.pictures[row]), transform(self.pictures[row])
+
+    encoder.train()
+    head = projection_head(encoder.dimension, 128, 2).to(encoder.device)
+    optimiser = torch.optim.SGD([*encoder.parameters(), *head.parameters()], lr=0.05, momentum=0.9)
+    half = encoder.device.type == "cuda"
+    loader = DataLoader(Pairs(), size, shuffle=True, drop_last=True, num_workers=workers, pin_memory=half)
+    start, done = 0.0, 0
+    for number, (first, second) in enumerate(loader):
+        if number == 2:  # workers have started
+            start = time.perf_counter()
+        mixed = torch.autocast("cuda", torch.bfloat16) if half else contextlib.nullcontext()
+        with mixed:
+            vectors = head(encoder(torch.cat([first, second]).to(encoder.device, non_blocking=True)))
+        loss = nt_xent(vectors[:size].float(), vectors[size:].float(), 0.5)
+        optimiser.zero_grad()
+        loss.backward()
+        optimiser.step()
+        done += size if number >= 2 else 0
+    if half:
+        torch.cuda.synchronize()
+    return {"torchvision_update": done / (time.perf_counter() - start)} if done else {}
+
+
+def torchvision_steps(size: int) -> Any:
+    import torch
+    from torchvision.transforms import v2
+
+    return v2.Compose(
+        [
+            v2.RandomResizedCrop(size, scale=(0.08, 1.0), antialias=True),
+            v2.RandomHorizontalFlip(),
+            v2.RandomApply([v2.ColorJitter(0.4, 0.4, 0.4, 0.1)], p=0.8),
+            v2.RandomGrayscale(0.2),
+            v2.ToImage(),
+            v2.ToDtype(torch.float32, scale=True),
+        ]
+    )
 
 
 def rate_of(work: Any, size: int, options: argparse.Namespace) -> float:
@@ -425,24 +495,17 @@ def other_loops(corpus: Any, rows: Any, size: int) -> dict[str, Any]:
 
     loops: dict[str, Any] = {}
     try:
+        import torchvision  # noqa: F401
         from PIL import Image
-        from torchvision.transforms import v2
     except Exception as error:
         print(f"torchvision is left out: {error}")
         return loops
     pixels = corpus.pixels(rows)
-    steps = [
-        v2.RandomResizedCrop(size, scale=(0.08, 1.0), antialias=True),
-        v2.RandomHorizontalFlip(),
-        v2.RandomApply([v2.ColorJitter(0.4, 0.4, 0.4, 0.1)], p=0.8),
-        v2.RandomGrayscale(0.2),
-    ]
-    on_tensors = v2.Compose([*steps, v2.ToDtype(torch.float32, scale=True)])
-    on_pictures = v2.Compose([*steps, v2.ToImage(), v2.ToDtype(torch.float32, scale=True)])
+    transform = torchvision_steps(size)
     tensors = list(torch.from_numpy(pixels).permute(0, 3, 1, 2))
     pictures = [Image.fromarray(one) for one in pixels]
-    loops["torchvision_tensors"] = lambda: [torch.stack([on_tensors(one) for one in tensors]) for _ in range(2)]
-    loops["torchvision_pillow"] = lambda: [torch.stack([on_pictures(one) for one in pictures]) for _ in range(2)]
+    loops["torchvision_tensors"] = lambda: [torch.stack([transform(one) for one in tensors]) for _ in range(2)]
+    loops["torchvision_pillow"] = lambda: [torch.stack([transform(one) for one in pictures]) for _ in range(2)]
     try:
         from lightly.transforms import SimCLRTransform
     except Exception as error:

@@ -101,6 +101,8 @@ def train(
 ) -> Run:
     """Train an encoder with a method on a file of text (or a list of records), or with ``sources`` on several.
 
+    ``data`` may be images: a folder, an .npz, a parquet or a list of arrays; ``model`` is then a network, timm:NAME.
+
     ``settings`` are those of the method and of the loop, by name; ``isotrope.methods(method)`` lists them. A checkpoint
     is selected by its Spearman correlation on ``eval_data`` (a file of scored pairs, or the mean over several) where
     that is given, otherwise without labels: by how well held-out texts retrieve their natural partner.

@@ -17,7 +17,7 @@ Top = Annotated[int, typer.Option(help="How many are shown.")]
 @app.command(cls=Command)
 def encode(
     encoder: Model,
-    text: Annotated[Path, typer.Argument(help="A file of sentences.")],
+    text: Annotated[Path, typer.Argument(help="A file of sentences, or a source of images.")],
     output: Annotated[Path, typer.Option(help="Where the vectors are written (.npy).")],
     columns: Columns = None,
     normalize: Annotated[bool, typer.Option("--normalize", help="Scale each vector to unit length.")] = False,
@@ -38,8 +38,8 @@ def encode(
 @app.command(cls=Command)
 def search(
     encoder: Model,
-    text: Annotated[Path, typer.Argument(help="A file of sentences; its vectors are cached next to it.")],
-    query: Annotated[str, typer.Argument(help="What to look for.")],
+    text: Annotated[Path, typer.Argument(help="A file of sentences, whose vectors are cached next to it; or images.")],
+    query: Annotated[str, typer.Argument(help="What to look for; among images the file of one.")],
     top: Top = 5,
     columns: Columns = None,
     truncate_dim: TruncateDim = None,

@@ -61,13 +61,17 @@ def train(
     data: Annotated[
         str | None,
         typer.Argument(
-            help="A .txt, .tsv, .csv, .jsonl or .parquet file, or one of these with .gz or .xz. "
+            help="A .txt, .tsv, .csv, .jsonl or .parquet file, or one of these with .gz or .xz; "
+            "a folder, an .npz or a .parquet of images. "
             "A recipe that lists sources takes the place of METHOD and DATA."
         ),
     ] = None,
     model: Annotated[
         str | None,
-        typer.Option(help="The encoder to start from: a folder or a hub id.", show_default="builtin-base"),
+        typer.Option(
+            help="The encoder to start from: a folder or a hub id; for images timm:NAME.",
+            show_default="builtin-base; images: timm:resnet18",
+        ),
     ] = None,
     output: Annotated[Path | None, typer.Option(help="A new folder for the run.")] = None,
     config: Annotated[

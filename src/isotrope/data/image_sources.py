@@ -230,6 +230,7 @@ def _labels(labels: Any, classes: Any, count: int, where: str) -> list[str | Non
 
 
 def _image_column(path: Path) -> str | None:
+    """A column of bytes called image or img, or one of {"bytes", "path"} under any name."""
     import pyarrow.parquet
     from pyarrow import ArrowException, types
 
@@ -237,12 +238,12 @@ def _image_column(path: Path) -> str | None:
         schema = pyarrow.parquet.read_schema(path)
     except (OSError, ArrowException):
         return None
-    binary = [
-        one.name
-        for one in schema
-        if types.is_struct(one.type) or types.is_binary(one.type) or types.is_large_binary(one.type)
-    ]
-    return next((name for name in ("image", "img", *binary) if name in binary), None)
+    for one in schema:
+        raw = types.is_binary(one.type) or types.is_large_binary(one.type)
+        packed = types.is_struct(one.type) and one.type.get_field_index("bytes") >= 0
+        if packed or (raw and one.name.lower() in ("image", "img")):
+            return str(one.name)
+    return None
 
 
 def _of_parquet(path: Path) -> ImageSource:

@@ -163,7 +163,8 @@ def _neighbours(spaces: dict[str, npt.NDArray[np.float64]], titles: list[str]) -
 
 
 def _thumbnail(number: int, titles: list[str]) -> str:
-    return f'<svg width="40" height="40"><title>{titles[number]}</title><use href="#i{number}" width="38" height="38"/></svg>'
+    image = f'<use href="#i{number}" width="38" height="38"/>'
+    return f'<svg width="40" height="40"><title>{titles[number]}</title>{image}</svg>'
 
 
 def _table(rows: list[dict[str, Any]]) -> str:
