@@ -526,7 +526,8 @@ def neighbours(options: argparse.Namespace) -> None:
     from isotrope.data.image_corpus import open_images
 
     train, test = sources(options)
-    runs = [one for one in lines(options) if one.get("last") and one["method"] == "simclr" and "folder" in one]
+    found = [one for one in lines(options) if one.get("last") and one["table"] == "main" and "folder" in one]
+    runs = [one for one in found if one["method"] == "simclr"]
     if not runs:
         print("no finished run of simclr: no picture")
         return

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 from pathlib import Path
@@ -174,6 +175,15 @@ def test_labels_are_needed_where_the_method_needs_them(tmp_path: Path) -> None:
         isotrope.train("supcon", str(tmp_path / "a.npz"), output=tmp_path / "run", **TINY)
     run = isotrope.train("simclr", str(tmp_path / "a.npz"), output=tmp_path / "run", **TINY)
     assert "knn" not in next(line["evaluation"] for line in run.history if "evaluation" in line)
+
+
+def test_the_default_rate_goes_with_the_batch(image_file: Path, tmp_path: Path) -> None:
+    """2.0 at 512 images, as SimCLR's recipe for CIFAR has it; a rate that is given stays."""
+    loop = {name: value for name, value in TINY.items() if name != "learning_rate"} | {"max_steps": 1}
+    for given, wanted in (({}, 2.0 * 16 / 512), ({"learning_rate": 0.3}, 0.3)):
+        run = isotrope.train("simclr", str(image_file), output=tmp_path / str(wanted), **loop, **given)
+        facts = json.loads((run.folder / "run.json").read_text(encoding="utf-8"))
+        assert facts["settings"]["learning_rate"] == pytest.approx(wanted)
 
 
 def test_one_image_is_too_few(tmp_path: Path) -> None:

@@ -7,18 +7,21 @@ sentence.
 from __future__ import annotations
 
 import copy
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from isotrope.data.corpus import Corpus
 from isotrope.data.image_corpus import ImageCorpus, natural_side, open_images
 from isotrope.data.image_sources import is_image_source
 from isotrope.encoders.encoder import Encoder
 from isotrope.encoders.image_encoder import ImageEncoder, fresh_image_encoder
 from isotrope.encoders.loading import load
 from isotrope.encoders.read_out import ReadOut
-from isotrope.encoders.shared_batch_norm import batch_norms
+from isotrope.encoders.shared_batch_norm import batch_norms, set_groups
 from isotrope.encoders.vision_networks import is_network_name
 from isotrope.errors import InputError
 from isotrope.methods.frame.method import Method
+from isotrope.training.loop_settings import LoopSettings
 
 if TYPE_CHECKING:
     from accelerate import Accelerator
@@ -70,7 +73,16 @@ def _start(plan: Plan, default_model: str) -> ImageEncoder:
         )
     if not isinstance(found, ImageEncoder):
         raise InputError(f"The data are images, and {plan.model} reads text; give timm:NAME, or a model for images.")
+    set_groups(found, 1)  # an earlier run in memory may have left its own
     return found
+
+
+def with_scaled_rate(plan: Plan, corpus: Corpus, settings: LoopSettings) -> LoopSettings:
+    """A method's default rate for images goes with the batch, in proportion, as published; one that was given stays."""
+    given, known = plan.given, plan.method.image_defaults
+    if not isinstance(corpus, ImageCorpus) or given & {"learning_rate", "optimiser"} or "learning_rate" not in known:
+        return settings
+    return replace(settings, learning_rate=known["learning_rate"] * settings.batch_size / known["batch_size"])
 
 
 def check_reads_text(encoder: Encoder) -> None:
