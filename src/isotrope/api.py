@@ -345,6 +345,8 @@ def encode(
     check_precision(precision)
     known = None if ranges is None else _ranges(ranges, precision)
     if _holds_images(text):
+        if precision != "float32" or columns is not None:
+            raise InputError(f"{text}: vectors of images are written as float32; leave precision and columns out.")
         return _encode_images(encoder, text, target, normalize, truncate_dim)
     texts = [record.texts[0] for record in read(check_file(text), record_type_named("sentences"), columns)]
     sentences = [sentence for sentence in texts if sentence]

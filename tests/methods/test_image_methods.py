@@ -177,6 +177,18 @@ def test_labels_are_needed_where_the_method_needs_them(tmp_path: Path) -> None:
     assert "knn" not in next(line["evaluation"] for line in run.history if "evaluation" in line)
 
 
+def test_images_to_judge_by_need_the_classes_of_the_training_images(image_file: Path, tmp_path: Path) -> None:
+    images, labels = shapes(20)
+    np.savez(tmp_path / "bare.npz", images=images)
+    np.savez(tmp_path / "strange.npz", images=images, labels=labels, classes=np.array(["dots", "rows", "zebra"]))
+    for name, said in (("bare", "have no labels"), ("strange", "the class 'zebra'")):
+        with pytest.raises(InputError, match=said):
+            isotrope.train(
+                "simclr", str(image_file), output=tmp_path / "run", eval_data=tmp_path / f"{name}.npz", **TINY
+            )
+    assert not (tmp_path / "run").exists()
+
+
 def test_the_default_rate_goes_with_the_batch(image_file: Path, tmp_path: Path) -> None:
     """2.0 at 512 images, as SimCLR's recipe for CIFAR has it; a rate that is given stays."""
     loop = {name: value for name, value in TINY.items() if name != "learning_rate"} | {"max_steps": 1}

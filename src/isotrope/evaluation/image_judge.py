@@ -20,6 +20,7 @@ from torch.nn.functional import normalize
 
 from isotrope.data.batches import Rows
 from isotrope.data.image_corpus import LABELLED_IMAGES, ImageCorpus, open_images
+from isotrope.data.image_sources import open_source
 from isotrope.encoders.encoder import Encoder
 from isotrope.encoders.image_encoder import ImageEncoder
 from isotrope.encoders.modes import evaluating
@@ -42,6 +43,8 @@ def make_image_judge(corpus: ImageCorpus, held: Rows, eval_data: Sequence[str | 
         raise InputError(
             "eval_data are classified by their nearest training images, which have no labels; leave it out."
         )
+    for file in eval_data:  # before anything is written
+        _check_classes(str(file), {label for _, label, _ in open_source(file).entries}, set(corpus.classes))
     every = np.arange(len(corpus), dtype=np.int64)
     rng = np.random.default_rng(0)
     known = np.sort(rng.permutation(np.setdiff1d(every, held) if len(held) < len(corpus) else every)[:BANK])
@@ -64,9 +67,6 @@ def make_image_judge(corpus: ImageCorpus, held: Rows, eval_data: Sequence[str | 
 def knn_accuracy(encoder: ImageEncoder, corpus: ImageCorpus, known: Rows, judged: ImageCorpus, rows: Rows) -> float:
     """In %: k nearest of ``known`` vote with weight exp(cos / τ), as MoCo's monitor."""
     place = {name: number for number, name in enumerate(corpus.classes)}
-    strange = sorted(set(judged.classes) - set(place))
-    if strange:
-        raise InputError(f"{judged.text(0)}: the class '{strange[0]}' is none of the training images'.")
     bank, queries = (
         torch.from_numpy(encoder.encode_rows(one, some)).to(encoder.device)
         for one, some in ((corpus, known), (judged, rows))
@@ -77,6 +77,14 @@ def knn_accuracy(encoder: ImageEncoder, corpus: ImageCorpus, known: Rows, judged
     neighbours = max(min(NEIGHBOURS, len(known) // 10), 1)
     votes = neighbour_votes(queries, bank, labels, len(place), neighbours, TEMPERATURE)
     return 100 * float((votes.argmax(dim=1) == wanted).double().mean())
+
+
+def _check_classes(where: str, found: set[str | None], known: set[str]) -> None:
+    if None in found:
+        raise InputError(f"{where}: the images have no labels; give labelled images as eval_data, or none.")
+    strange = sorted(str(name) for name in found - known)
+    if strange:
+        raise InputError(f"{where}: the class '{strange[0]}' is none of the training images' ({len(known)} classes).")
 
 
 def view_measures(encoder: ImageEncoder, corpus: ImageCorpus, rows: Rows) -> dict[str, float]:
