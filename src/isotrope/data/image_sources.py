@@ -142,7 +142,7 @@ def _of_folder(folder: Path) -> ImageSource:
                 f"{next(file.name for file, label in rows if label is None)} into one."
             )
     if not rows:
-        raise InputError(f"{folder}: the folder holds no images.")
+        raise InputError(f"{folder}: this is a folder that holds no images; give one that does, or a file of text.")
     stated = [f"{file.relative_to(folder)} {label} {_stat(file)}" for file, label in rows]
     return ImageSource(
         str(folder),

@@ -84,6 +84,10 @@ def _built(config: VisionConfig) -> nn.Module:
         import timm
     except ImportError as error:
         raise InputError(f"{config.network} needs the package timm; pip install 'isotrope[images]'.") from error
+    except RuntimeError as error:  # a torchvision of another build than torch
+        raise InputError(
+            f"timm is here and cannot be imported: {error}. Install the torchvision of your torch."
+        ) from error
     name = config.network.removeprefix(TIMM)
     sized = {"img_size": config.size} if name.startswith(("vit", "deit", "swin")) else {}
     if sized and config.size <= SMALL:
