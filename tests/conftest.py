@@ -10,7 +10,7 @@ import pytest
 
 from small_wordnet import write_wordnet
 
-pytest_plugins = ["small_models", "small_tokenizers"]
+pytest_plugins = ["image_samples", "small_models", "small_tokenizers"]
 
 SHARED_DATA = Path(__file__).parents[2] / "shared" / "data"
 TOPICS = {

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from isotrope.machine import Machine
     from isotrope.methods.frame.method import Card
     from isotrope.report.build import Report
+    from isotrope.report.image_page import ImageReport
     from isotrope.search.hits import Hit
     from isotrope.search.index_report import Indexed
     from isotrope.search.mining import Mined
@@ -74,12 +75,14 @@ def methods(
         if card is None:
             raise InputError(f"Unknown method '{name}'{nearest(name, [card.name for card in cards])}")
         return MethodDescription(card, describe_settings(name))
-    record_types, families = {card.needs for card in cards}, {getattr(card, "family", "") for card in cards}
+    types = {card.name: {card.needs, getattr(card, "images", None) or card.needs} for card in cards}
+    record_types, families = set().union(*types.values()), {getattr(card, "family", "") for card in cards}
     if needs is not None and needs not in record_types:
         raise InputError(f"No method needs '{needs}'{nearest(needs, record_types)}", setting="needs")
     if family is not None and family not in families:
         raise InputError(f"Unknown family '{family}'{nearest(family, families - {''})}", setting="family")
-    return [card for card in cards if needs in (None, card.needs) and family in (None, getattr(card, "family", ""))]
+    wanted = [card for card in cards if needs is None or needs in types[card.name]]
+    return [card for card in wanted if family in (None, getattr(card, "family", ""))]
 
 
 # ---- training
@@ -104,6 +107,7 @@ def train(
 
     Without a ``method``, ``builtin`` (or another finished encoder, named as ``model``) is adapted to the data: by pairs
     or triples where there are some, else by plain sentences. That is the advised way to begin.
+    ``data`` may be images: a folder, an .npz, a parquet or a list of arrays; ``model`` is then a network, timm:NAME.
 
     ``settings`` are those of the method and of the loop, by name; ``isotrope.methods(method)`` lists them. A checkpoint
     is selected by its Spearman correlation on ``eval_data`` (a file of scored pairs, or the mean over several), by its
@@ -131,13 +135,15 @@ def train(
     if data is None:
         raise InputError("train needs data, or sources: a recipe with a list of them.")
     if isinstance(data, str | os.PathLike):
-        check_file(data)
+        _check_data(data)
     _check_eval_data(eval_data)
     _check_output(output, resume)
     if method == "head":
         _refuse_loop(split, eval_data, resume)
         return _train_head(data, model, output, pooling, columns, settings)
     if method is None:
+        if isinstance(data, str | os.PathLike) and _holds_images(data):
+            raise InputError(f"{data} holds images; name the method: simclr, moco, or supcon with labels.", "method")
         from isotrope.training.advice import advise
 
         method, model = advise(data, columns, model)
@@ -377,6 +383,9 @@ def encode(
     of them. A shard holds ``shard_size`` lines and is written whole, with a checksum; a call after a crash makes what
     is missing or damaged. ``output`` may be left out then: the shards are the answer. ``ray`` spreads the shards over
     a Ray cluster (extra ``ray``).
+
+    ``text`` may be images (a folder, an .npz, a parquet, a file) for a model that reads images; ``NAME.names.txt`` then
+    has the name of each row's image.
     """
     target = _vectors_target(output, shards, ray)
     check_overwrite(target, text, encoder)
@@ -385,6 +394,12 @@ def encode(
 
     check_precision(precision)
     known = None if ranges is None else _ranges(ranges, precision)
+    if _holds_images(text):
+        if precision != "float32" or columns is not None or target is None or shards is not None:
+            raise InputError(
+                f"{text}: vectors of images are float32 in one file; leave precision, columns and shards out."
+            )
+        return _encode_images(encoder, text, target, normalize, truncate_dim)
     from isotrope.data.left_out_lines import blank_lines, write_left_out
     from isotrope.encoders.cut_texts import counting_cut
     from isotrope.shards.streamed_encoding import encode_stream, refuse_no_sentence
@@ -517,8 +532,12 @@ def search(
     that has changed is indexed again, and only its new lines are encoded. A list of queries, or several, give a list of
     hits for each. ``mode`` is hybrid, dense or lexical; ``where`` filters by kept columns, such as "year > 2020".
     ``columns`` and ``truncate_dim`` belong to the second form; ``stale`` to the first: search it although its text has
-    changed.
+    changed. Images are searched by the file of one, with a model that reads images.
     """
+    if len(words) == 2 and isinstance(words[0], str | os.PathLike) and _holds_images(words[0]):
+        from isotrope.search.picture_search import search_images
+
+        return search_images(_loaded(encoder, truncate_dim=truncate_dim), words[0], words[1], top)
     from isotrope.search.querying import answer
 
     return answer(
@@ -795,7 +814,7 @@ def evaluate(
         check_seed(seed, "seeds")
     for file in (texts, test):
         if isinstance(file, str | os.PathLike):
-            check_file(file)
+            _check_data(file)
     from isotrope.evaluation.judging import judge_models
     from isotrope.evaluation.suite import Options
 
@@ -818,18 +837,22 @@ def report(
     queries: Sequence[str] = (),
     columns: Sequence[str] | None = None,
     seed: int = 42,
-) -> Report:
+) -> Report | ImageReport:
     """Show runs and models next to each other, on one page or in a single figure of it.
 
     ``text``: the sentences to look at, by default those of the first run. ``data_dir`` (or ISOTROPE_DATA) brings STS;
     without it the score is label-free. ``sentences``: how many are sampled for the map. ``queries``: sentences whose
-    neighbours are shown.
+    neighbours are shown. Where ``text`` holds images, the page has maps of thumbnails and neighbours of some of them.
     """
     if text is not None:
-        check_file(text)
+        _check_data(text)
     check_seed(seed)
     check_between("sentences", sentences, 10, 1_000_000)
     check_overwrite(output, text, *subjects)
+    if text is not None and _holds_images(text):
+        from isotrope.report.image_page import make_image_report
+
+        return make_image_report(*subjects, output=output, images=text, count=sentences, seed=seed)
     from isotrope.report.build import make_report
 
     return make_report(
@@ -1074,17 +1097,55 @@ def _sentences(texts: Place | Sequence[str], columns: Sequence[str] | None) -> l
 def _check_files(given: Place | Sequence[Place] | None) -> list[Place]:
     files = [] if given is None else [given] if isinstance(given, str | os.PathLike) else list(given)
     for file in files:
-        check_file(file)
+        _check_data(file)
     return files
 
 
 def _check_eval_data(given: Place | Sequence[Place] | None) -> None:
     """Read and refuse before a folder is made or a model is loaded."""
-    files = _check_files(given)
+    files = [file for file in _check_files(given) if not _holds_images(file)]
     if files:
         from isotrope.evaluation.eval_data import read_eval_data
 
         read_eval_data(files)
+
+
+def _encode_images(
+    encoder: Encoder | Place, images: Place, target: Path, normalize: bool, truncate_dim: int | None
+) -> EncodedFile:
+    """``encode`` of a source of images; what cannot be decoded is left out."""
+    import numpy as np
+
+    from isotrope.data.image_corpus import IMAGES, open_images
+    from isotrope.encoders.image_encoder import ImageEncoder
+    from isotrope.files import written_file
+
+    subject = _loaded(encoder, truncate_dim=truncate_dim)
+    if not isinstance(subject, ImageEncoder):
+        raise InputError(f"{images} holds images, and the model reads text; give a model for images.")
+    corpus = open_images(images, IMAGES.name, subject.size)
+    vectors = subject.encode_rows(corpus, np.arange(len(corpus)), normalize)
+    with written_file(target.with_suffix(".names.txt")) as temporary:
+        temporary.write_text("\n".join(corpus.image_names) + "\n", encoding="utf-8")
+    with written_file(target) as temporary, open(temporary, "wb") as file:
+        np.save(file, vectors)
+    return EncodedFile(target, len(vectors), vectors.shape[1], corpus.counts.empty)
+
+
+def _check_data(place: Place) -> None:
+    """Refuse what is neither a file of text nor a source of images."""
+    if _holds_images(place):
+        from isotrope.data.image_sources import check_images
+
+        check_images(place)
+    else:
+        check_file(place)
+
+
+def _holds_images(place: Place) -> bool:
+    from isotrope.data.image_sources import is_image_source  # numpy is imported by need only
+
+    return is_image_source(place)
 
 
 def _check_output(output: Place | None, resume: bool) -> None:

@@ -291,7 +291,7 @@ def test_data_that_cannot_work(built: Built, labelled: Any, sentences: Path, tin
         {"number_of_views": 3},
         {"edits": "sprinkle:0.1"},
         {"second_edits": "delete:1"},
-        {"cross_entropy_weight": 1.0},
+        {"cross_entropy_weight": 1.1},
         {"cross_entropy_weight": -0.1},
         {"dropout": 1.0},
     ],

@@ -18,7 +18,10 @@ Top = Annotated[int, typer.Option(help="How many are shown.")]
 @app.command(cls=Command)
 def encode(
     encoder: Model,
-    text: Annotated[list[str], typer.Argument(help="Files of sentences, read as one; - is standard input.")],
+    text: Annotated[
+        list[str],
+        typer.Argument(help="Files of sentences, read as one; - is standard input. Or a source of images."),
+    ],
     output: Annotated[Path | None, typer.Option(help="Where the vectors are written (.npy).")] = None,
     columns: Columns = None,
     normalize: Annotated[bool, typer.Option("--normalize", help="Scale each vector to unit length.")] = False,

@@ -148,7 +148,11 @@ def report(
         seed=seed,
     )
     from isotrope.report.build import summary
+    from isotrope.report.image_page import ImageReport
 
+    if isinstance(found, ImageReport):
+        print_rows({"output": str(output), "rows": found.rows}, found.rows, as_json)
+        return
     rows = summary(found)
     warnings = found.findings.warnings
     print_rows({"output": str(output), "rows": rows, "warnings": [asdict(one) for one in warnings]}, rows, as_json)

@@ -70,14 +70,15 @@ def train(
         str | None,
         typer.Argument(
             help="A .txt, .tsv, .csv, .jsonl or .parquet file, or one of these with .gz or .xz; several are read as "
-            "one, and - is standard input. A recipe that lists sources takes the place of METHOD and DATA."
+            "one, and - is standard input; or a folder, an .npz or a .parquet of images. "
+            "A recipe that lists sources takes the place of METHOD and DATA."
         ),
     ] = None,
     model: Annotated[
         str | None,
         typer.Option(
-            help="The encoder to start from: a folder or a hub id.",
-            show_default="builtin-base; without METHOD builtin",
+            help="The encoder to start from: a folder or a hub id; for images timm:NAME.",
+            show_default="builtin-base; without METHOD builtin; images: timm:resnet18",
             autocompletion=complete_model,
         ),
     ] = None,

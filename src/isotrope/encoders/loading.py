@@ -13,6 +13,8 @@ import torch
 
 from isotrope.encoders.encoder import Encoder
 from isotrope.encoders.folder_reader import read_folder
+from isotrope.encoders.image_encoder import fresh_image_encoder
+from isotrope.encoders.image_folder import is_image_folder, read_image_folder
 from isotrope.encoders.modes import evaluating
 from isotrope.encoders.onnx_encoder import FACTS as EXPORTED
 from isotrope.encoders.onnx_encoder import read_onnx
@@ -22,6 +24,7 @@ from isotrope.encoders.remote_code import named_as_trusted, trusting
 from isotrope.encoders.stored_files import loaded_by_others, read_facts
 from isotrope.encoders.truncation import truncated
 from isotrope.encoders.vector_table import read_table
+from isotrope.encoders.vision_networks import is_network_name
 from isotrope.errors import InputError
 
 BUILTIN = ("builtin", "builtin-base", "builtin-static")
@@ -41,13 +44,18 @@ def load(
 
     ``pooling`` replaces the one stored with the model (auto: it does not); a plain Hugging Face folder, which stores
     none, gets mean pooling. ``language_head`` keeps the masked-language head, for methods that train it. A file is read
-    as word vectors (GloVe, word2vec or fastText text); an encoder is their mean. Code in a model's folder is never run,
+    as word vectors (GloVe, word2vec or fastText text); an encoder is their mean. A folder of an image encoder is opened
+    as such, and timm:NAME is a network for images with random weights. Code in a model's folder is never run,
     unless ``trust_remote_code`` names that folder (remote_code.py). ``truncate_dim`` keeps the leading dimensions of
     its vectors.
     """
     file, chosen = Path(name_or_path).expanduser(), named(pooling)
     if str(name_or_path) not in BUILTIN and file.is_file():
         encoder = read_table(file, chosen, language_head)
+    elif is_network_name(name_or_path) and not file.exists():
+        encoder = fresh_image_encoder(str(name_or_path))
+    elif is_image_folder(file):
+        encoder = read_image_folder(file)
     else:
         trusted = named_as_trusted(name_or_path, trust_remote_code)
         folder = find_folder(str(name_or_path), (*HUB_FILES, *(["*.py"] if trusted else [])))

@@ -15,11 +15,13 @@ import numpy as np
 
 from isotrope.data.batches import Rows
 from isotrope.data.corpus import Corpus
+from isotrope.data.image_corpus import ImageCorpus
 from isotrope.encoders.encoder import Encoder
 from isotrope.errors import InputError
 from isotrope.evaluation.eval_data import EvalData
 from isotrope.evaluation.eval_data import read_eval_data as read_eval_data
 from isotrope.evaluation.geometry import alignment, uniformity
+from isotrope.evaluation.image_judge import make_image_judge
 from isotrope.evaluation.label_free import draw_halves, find_other_half, label_free, natural_pairs
 from isotrope.evaluation.query_passages import passage_measures
 from isotrope.evaluation.scored_pairs import ScoredPairs
@@ -31,6 +33,8 @@ POSITIVE_SHARE = 0.8  # of the highest score of a file: 4 of 5
 
 def make_judge(corpus: Corpus, held_rows: Rows, eval_data: Sequence[str | os.PathLike[str]]) -> Judge:
     """The judge of a run: held-out texts must find their partner; ``eval_data`` wins where it is given."""
+    if isinstance(corpus, ImageCorpus):
+        return make_image_judge(corpus, held_rows, eval_data)
     given = read_eval_data(eval_data)
     pairs, halves = natural_pairs(corpus, held_rows), draw_halves(corpus, held_rows)
     if len(pairs[1]) < 2 and not eval_data:

@@ -55,7 +55,7 @@ def read_parts(
     whole = read_labelled(source, columns)
     if test is not None:
         return Parts(whole, read_labelled(test, columns), "two files")
-    learn, judge = _cut(whole, seed)
+    learn, judge = cut_parts(whole, seed)
     return Parts(learn, judge, f"a fifth of each class held out, seed {seed}")
 
 
@@ -88,7 +88,7 @@ def _split(source: LabelledSource, record: Record) -> str:
     return name
 
 
-def _cut(whole: Labelled, seed: int) -> tuple[Labelled, Labelled]:
+def cut_parts(whole: Labelled, seed: int) -> tuple[Labelled, Labelled]:
     """Every class keeps a text to learn from."""
     classes = np.unique(whole.labels, return_inverse=True)[1]
     if len(classes) < FOLDS:

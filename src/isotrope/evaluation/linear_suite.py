@@ -15,10 +15,12 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from isotrope.data.image_sources import is_image_source
 from isotrope.encoders.encoder import Encoder
 from isotrope.errors import InputError
 from isotrope.evaluation.classifier_scores import BINS, ClassifierScore, score_classifier
 from isotrope.evaluation.frozen_classifier import STRENGTHS, part_vectors, predict
+from isotrope.evaluation.image_parts import check_image_parts, few_labels, read_image_parts, titles
 from isotrope.evaluation.labelled_parts import Parts, read_parts
 from isotrope.evaluation.linear import LabelledSource, numbered
 from isotrope.evaluation.results import Results, read_out
@@ -50,7 +52,10 @@ class Linear(Suite):
         super().check(options)
         if options.texts is None:
             raise InputError("The linear suite needs labelled text: give texts.", setting="texts")
-        _check_labels(read_parts(_labelled(options), options.test, options.columns, options.seed))
+        if is_image_source(options.texts):
+            check_image_parts(options.texts, options.test)
+        else:
+            _check_labels(read_parts(_labelled(options), options.test, options.columns, options.seed))
 
     def run(self, encoder: Encoder, options: Options) -> Results:
         drawn = options.seed, options.resamples
@@ -62,6 +67,8 @@ class Linear(Suite):
 
     @classmethod
     def judged_texts(cls, options: Options) -> Mapping[str, Sequence[str]]:
+        if is_image_source(options.texts):
+            return {}
         parts = read_parts(_labelled(options), options.test, options.columns, options.seed)
         return dict.fromkeys(TITLES, parts.test.texts[0])
 
@@ -78,19 +85,28 @@ def evaluate_linear(
 ) -> Results:
     """Two linear classifiers, with and without standardising, and k-NN; every text is encoded once.
 
-    ``seed`` draws the parts that the text does not name itself, and the bootstrap.
+    Images have further rows: the linear classifier with 1 % and 10 % of the labels. ``seed`` draws the parts that the
+    text does not name itself, and the bootstrap.
     """
     if neighbours < 1 or not temperature > 0:
         raise InputError(f"neighbours and temperature must be above 0; {neighbours} and {temperature} were given.")
-    parts = read_parts(texts, test, columns, seed)
+    images = is_image_source(texts)
+    if images:
+        parts, vectors = read_image_parts(encoder, texts, cast(str, test), seed)
+    else:
+        parts = read_parts(texts, test, columns, seed)
+        every = [part for part in (parts.train, parts.test, parts.dev) if part is not None]
+        vectors = TextVectors.encoded(encoder, (text for part in every for text in part.texts[0]))
     sides = _check_labels(parts)
-    every = [part for part in (parts.train, parts.test, parts.dev) if part is not None]
-    vectors = TextVectors.encoded(encoder, (text for part in every for text in part.texts[0]))
+    fewer = few_labels(parts, seed) if images else {}
     labels, wanted = (torch.from_numpy(side).to(encoder.device) for side in sides[:2])
     classes = int(labels.max()) + 1
     found = {}
     for name in STRENGTHS:
         predicted = predict(name, parts, vectors, encoder.device, seed)
+        found[name] = score_classifier(predicted.probabilities, wanted, seed, resamples, predicted.strength)
+    for name, some in fewer.items():
+        predicted = predict("standardised", some, vectors, encoder.device, seed)
         found[name] = score_classifier(predicted.probabilities, wanted, seed, resamples, predicted.strength)
     judged, known = (part_vectors(vectors, part, encoder.device) for part in (parts.test, parts.train))
     votes = neighbour_votes(judged, known, labels, classes, neighbours, temperature)
@@ -98,7 +114,7 @@ def evaluate_linear(
     protocol = {
         "protocol": PROTOCOL,
         "parts": f"{len(labels):,} to learn from, {len(wanted):,} to judge by: {parts.made}",
-        "in both": f"{parts.shared:,} texts",
+        "in both": f"{parts.shared:,} {'images' if images else 'texts'}",
         "linear": "logistic regression, C chosen on " + ("dev" if parts.dev else "a tenth of the training part"),
         "k-NN": f"cosine, k {min(neighbours, len(labels))}, weights exp(cos / {temperature:g})",
         "calibration": f"expected calibration error, {BINS} bins of equal width",
@@ -107,7 +123,8 @@ def evaluate_linear(
     }
     majority = 100 * float((wanted == labels.bincount().argmax()).double().mean())
     facts = {"majority": majority, "classes": classes, "train": len(labels), "test": len(wanted)}
-    rows = [_row(TITLES[name], score, classes > 5) for name, score in found.items()]
+    named = {**TITLES, **titles([*fewer])}
+    rows = [_row(named[name], score, classes > 5) for name, score in found.items()]
     rows.append(("commonest class", f"{majority:.2f}", "", "", "", "", ""))
     nested = {name: score.to_dict() for name, score in found.items()}
     return Results({"linear": {**nested, **facts}}, protocol, COLUMNS, rows)

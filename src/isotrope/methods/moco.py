@@ -1,10 +1,10 @@
-"""MoCo (He, Fan, Wu, Xie, Girshick 2020) on text: a sentence finds its key among many, kept in one of three ways."""
+"""MoCo (He, Fan, Wu, Xie, Girshick 2020) on images and text: a record finds its key among many, kept in three ways."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Annotated, cast
+from typing import Annotated, Any, cast
 
 import numpy as np
 import torch
@@ -19,12 +19,14 @@ from isotrope.methods.frame.batch import Batch, View
 from isotrope.methods.frame.method import Card, Prepared
 from isotrope.methods.frame.pair_loss import OneWay, Pairs, Pooled
 from isotrope.methods.frame.queue_contrast import QueueContrast, QueueSettings
+from isotrope.methods.frame.record_views import AugmentationSetting, bound_edits, plain_view, record_views
 from isotrope.methods.frame.settings import ClosedShare, OneOf, at_least
 from isotrope.towers.keeping import Tower, Trained
 from isotrope.towers.memory_bank import MemoryBank
+from isotrope.views.augmentations import parse_augmentations
 from isotrope.views.edits import Edit
 from isotrope.views.numbers import Numbers
-from isotrope.views.two_views import edited, parse_two_views
+from isotrope.views.two_views import parse_two_views
 
 QUEUE, END_TO_END, BANK = "queue", "end-to-end", "memory-bank"
 LARGE = 2**28  # bytes of a memory bank that are worth a word
@@ -52,10 +54,12 @@ class MoCoSettings(QueueSettings):
         str, 'Edits of the query\'s view; a comma is "then", a slash "or", none leaves the text as it is'
     ] = "delete:0.1,crop:0.9"
     second_edits: Annotated[str, "Edits of the key's view; same: those of the query's, drawn again"] = "same"
+    augmentations: AugmentationSetting = "moco-v2-small"
 
     def rules(self) -> None:
         super().rules()
         parse_two_views(self.edits, self.second_edits)
+        parse_augmentations(self.augmentations)
         if self.mechanism == END_TO_END and self.queue is not None:
             raise InputError("mechanism end-to-end has no queue: its negatives are the batch. Set batch_size instead.")
 
@@ -82,15 +86,30 @@ class MoCo(QueueContrast[MoCoSettings]):
 
     card = Card(
         name="moco",
-        title="MoCo on edited text",
+        title="MoCo on augmented images or edited text",
         paper="He, Fan, Wu, Xie, Girshick. Momentum Contrast for Unsupervised Visual Representation Learning. "
         "CVPR 2020",
         year=2020,
         needs="sentences",
         family="contrastive",
         read_out="mean",
+        images="images",
     )
     Settings = MoCoSettings
+    # The authors' notebook for CIFAR-10, with the head of MoCo v2
+    image_defaults = {
+        "batch_size": 512,
+        "optimiser": "sgd",
+        "learning_rate": 0.06,
+        "weight_decay": 5e-4,
+        "schedule": "cosine",
+        "warmup_ratio": 0.0,
+        "max_grad_norm": None,
+        "momentum": 0.99,
+        "temperature": 0.1,
+        "head_layers": 2,
+        "epochs": 100,
+    }
     bank_is_full = False
 
     def prepare(self, corpus: Corpus) -> Prepared:
@@ -131,15 +150,14 @@ class MoCo(QueueContrast[MoCoSettings]):
 
     @cached_property
     def edits(self) -> tuple[Edit, Edit]:
-        return parse_two_views(self.settings.edits, self.settings.second_edits)(self.encoder.text_tokenizer)
+        return bound_edits(self.encoder, parse_two_views(self.settings.edits, self.settings.second_edits))
 
     @property
     def bank(self) -> MemoryBank:
         return cast(MemoryBank, self.tower["bank"])
 
     def views(self, records: Records, rng: np.random.Generator) -> dict[str, View]:
-        sequences = records.tokens()
-        first, second = (self.frame(edited(sequences, edit, rng)) for edit in self.edits)
+        first, second = record_views(self, records, self.edits, self.settings.augmentations, rng)
         rows = {"rows": Numbers.of(records.positions())} if self.settings.mechanism == BANK else {}
         return {"first": first, "second": second, **rows}
 
@@ -163,8 +181,8 @@ class MoCo(QueueContrast[MoCoSettings]):
         with evaluating(self):
             for start in range(0, len(self.trained), FILLED_AT_ONCE) if not bool(self.bank.seen.any()) else ():
                 rows = self.trained[start : start + FILLED_AT_ONCE]
-                tokens = self.frame([cast(Corpus, self.corpus).tokens(row) for row in rows]).to(device)
-                self.bank.fill(torch.from_numpy(rows).to(device), self.tower["head"](*self.encoder.embed(tokens)))
+                view: Any = plain_view(self, cast(Corpus, self.corpus), rows).to(device)
+                self.bank.fill(torch.from_numpy(rows).to(device), self.tower["head"](*self.encoder.embed(view)))
         self.bank_is_full = True
 
     def pairs(self, representations: dict[str, Tensor], generator: torch.Generator) -> Pairs:

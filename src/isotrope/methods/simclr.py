@@ -1,4 +1,4 @@
-"""SimCLR (Chen, Kornblith, Norouzi, Hinton 2020) on text: two edits of a sentence find each other among all views."""
+"""SimCLR (Chen, Kornblith, Norouzi, Hinton 2020) on images and text: two views of a record find each other."""
 
 from __future__ import annotations
 
@@ -16,11 +16,13 @@ from isotrope.encoders.modes import set_dropout
 from isotrope.methods.frame.batch import Batch, View
 from isotrope.methods.frame.method import Card, Method
 from isotrope.methods.frame.pair_loss import AllViews, PairLossSettings, pair_loss
+from isotrope.methods.frame.record_views import AugmentationSetting, bound_edits, record_views
 from isotrope.methods.frame.settings import DropoutSetting, TemperatureSetting, Width, at_least
 from isotrope.towers.heads import projection_head
 from isotrope.towers.keeping import Tower, Trained
+from isotrope.views.augmentations import parse_augmentations
 from isotrope.views.edits import Edit
-from isotrope.views.two_views import edited, parse_two_views
+from isotrope.views.two_views import parse_two_views
 
 
 @dataclass(frozen=True)
@@ -31,6 +33,7 @@ class SimCLRSettings(PairLossSettings):
         "delete:0.1,crop:0.9"
     )
     second_edits: Annotated[str, "Edits of the second view; same: those of the first, drawn again"] = "same"
+    augmentations: AugmentationSetting = "simclr-small"
     temperature: TemperatureSetting = 0.1
     projection: Annotated[Width, "Width of the vectors that are compared"] = 128
     head_layers: Annotated[int, at_least(0, most=1_000), "Linear maps of the train-only head; 0: no head"] = 2
@@ -39,28 +42,42 @@ class SimCLRSettings(PairLossSettings):
     def rules(self) -> None:
         super().rules()
         parse_two_views(self.edits, self.second_edits)
+        parse_augmentations(self.augmentations)
 
 
 class SimCLR(Method[SimCLRSettings]):
     """ℓ(i, j) = −log exp(cos(z_i, z_j)/τ) / Σ_{k≠i} exp(cos(z_i, z_k)/τ), the mean over the 2N views
 
-    j is the other view of i; z = g(f(x̃)): x̃ an edited text, f the encoder, g a head that is dropped after training.
-    When to use it: plain sentences whose meaning survives an edit. What goes wrong: strong edits change the meaning, so
-    that the pair is none; a small batch has few negatives. Siblings: ``simcse`` lets dropout alone make the pair,
-    ``moco`` takes its negatives from a queue, ``vascl`` perturbs vectors instead of words.
+    j is the other view of i; z = g(f(x̃)): x̃ an augmented image or an edited text, f the encoder, g a head that is
+    dropped after training. When to use it: images, or plain sentences whose meaning survives an edit. What goes wrong:
+    strong edits change the meaning, so that the pair is none; a small batch has few negatives. Siblings: ``simcse``
+    lets dropout alone make the pair, ``moco`` takes its negatives from a queue, ``vascl`` perturbs vectors instead of
+    words.
     """
 
     card = Card(
         name="simclr",
-        title="SimCLR on edited text",
+        title="SimCLR on augmented images or edited text",
         paper="Chen, Kornblith, Norouzi, Hinton. A Simple Framework for Contrastive Learning of Visual "
         "Representations. ICML 2020",
         year=2020,
         needs="sentences",
         family="contrastive",
         read_out="mean",
+        images="images",
     )
     Settings = SimCLRSettings
+    # The authors' for CIFAR-10: 512 images, rate 1.0 · batch / 256, τ 0.5
+    image_defaults = {
+        "batch_size": 512,
+        "optimiser": "lars",
+        "learning_rate": 2.0,
+        "weight_decay": 1e-4,
+        "schedule": "cosine",
+        "max_grad_norm": None,
+        "temperature": 0.5,
+        "epochs": 100,
+    }
     shared_views = ("first", "second")
 
     def towers(self, encoder: Encoder) -> dict[str, Tower]:
@@ -71,11 +88,10 @@ class SimCLR(Method[SimCLRSettings]):
 
     @cached_property
     def edits(self) -> tuple[Edit, Edit]:
-        return parse_two_views(self.settings.edits, self.settings.second_edits)(self.encoder.text_tokenizer)
+        return bound_edits(self.encoder, parse_two_views(self.settings.edits, self.settings.second_edits))
 
     def views(self, records: Records, rng: np.random.Generator) -> dict[str, View]:
-        sequences = records.tokens()
-        first, second = (self.frame(edited(sequences, edit, rng)) for edit in self.edits)
+        first, second = record_views(self, records, self.edits, self.settings.augmentations, rng)
         return {"first": first, "second": second}
 
     def represent(self, batch: Batch) -> dict[str, Tensor]:

@@ -19,13 +19,15 @@ from isotrope.errors import InputError
 from isotrope.methods.frame.batch import Batch, View
 from isotrope.methods.frame.classifying import Classifying
 from isotrope.methods.frame.method import Card, Method, Prepared
+from isotrope.methods.frame.record_views import AugmentationSetting, bound_edits, record_views
 from isotrope.methods.frame.settings import DropoutSetting, OneOf, Settings, TemperatureSetting, at_least
 from isotrope.objectives import supervised_contrast
 from isotrope.towers.heads import projection_head
 from isotrope.towers.keeping import Tower, Trained
+from isotrope.views.augmentations import parse_augmentations
 from isotrope.views.edits import Edit
 from isotrope.views.numbers import Numbers
-from isotrope.views.two_views import edited, parse_two_views
+from isotrope.views.two_views import parse_two_views
 
 
 @dataclass(frozen=True)
@@ -41,13 +43,17 @@ class SupConSettings(Settings):
         "delete:0.1,crop:0.9"
     )
     second_edits: Annotated[str, "Edits of the second view; same: those of the first, drawn again"] = "same"
+    augmentations: AugmentationSetting = "supcon-small"
     cross_entropy_weight: Annotated[
-        float, at_least(0, below=1), "Weight c of the classifier's cross-entropy; the contrast gets 1 − c"
+        float,
+        at_least(0, most=1),
+        "Weight c of the classifier's cross-entropy; the contrast gets 1 − c; 1: a classifier alone, to compare with",
     ] = 0.0
     dropout: DropoutSetting = None
 
     def rules(self) -> None:
         parse_two_views(self.edits, self.second_edits)
+        parse_augmentations(self.augmentations)
 
 
 class SupCon(Method[SupConSettings], Classifying):
@@ -74,8 +80,19 @@ class SupCon(Method[SupConSettings], Classifying):
         needs="labelled",
         family="contrastive",
         read_out="mean",
+        images="labelled-images",
     )
     Settings = SupConSettings
+    # The authors' for CIFAR-10, at half their batch and rate
+    image_defaults = {
+        "batch_size": 512,
+        "optimiser": "sgd",
+        "learning_rate": 0.25,
+        "weight_decay": 1e-4,
+        "schedule": "cosine",
+        "max_grad_norm": None,
+        "epochs": 100,
+    }
     batches = "by-class"
     keeps = "last"  # whether halves of a text find each other says nothing about classes
     shared_views = ("first", "second")
@@ -105,11 +122,11 @@ class SupCon(Method[SupConSettings], Classifying):
 
     @cached_property
     def edits(self) -> tuple[Edit, Edit]:
-        return parse_two_views(self.settings.edits, self.settings.second_edits)(self.encoder.text_tokenizer)
+        return bound_edits(self.encoder, parse_two_views(self.settings.edits, self.settings.second_edits))
 
     def views(self, records: Records, rng: np.random.Generator) -> dict[str, View]:
-        texts = records.tokens()
-        made = {name: self.frame(edited(texts, edit, rng)) for name, edit in zip(self.names, self.edits, strict=False)}
+        edits = self.edits[: len(self.names)]
+        made = dict(zip(self.names, record_views(self, records, edits, self.settings.augmentations, rng), strict=True))
         return {**made, "labels": Numbers.of(records.labels())}
 
     def represent(self, batch: Batch) -> dict[str, Tensor]:

@@ -23,6 +23,7 @@ from isotrope.methods.frame.matryoshka import parse_widths
 from isotrope.methods.frame.own_task import OwnTask
 from isotrope.training.feeds import CorpusFeed
 from isotrope.training.held_out_task import chooses_itself
+from isotrope.training.image_opening import with_scaled_rate
 from isotrope.training.loop_settings import LoopSettings
 from isotrope.training.opening import Opened, open_like
 from isotrope.training.plan import Plan
@@ -59,6 +60,7 @@ def build(plan: Plan, opened: Opened, accelerator: Accelerator, split: tuple[Row
     settings = (
         plan.loop if "batch_size" in plan.given else _fitting(plan.loop, corpus, order, accelerator.num_processes)
     )
+    settings = with_scaled_rate(plan, corpus, settings)
     check_length(opened.encoder, settings.max_length)
     train, held = split or hold_out(corpus, settings.held_out, settings.draw_seed)
     combined = _combine(plan, opened, settings)

@@ -9,7 +9,8 @@ from isotrope.methods.frame.matryoshka import parse_widths
 from isotrope.methods.frame.settings import Count, Draws, OneOf, Positive, Settings, Weight, above, at_least
 
 PRECISIONS = ("auto", "float32", "bfloat16", "float16")
-OPTIMISERS = ("adamw", "muon", "adagrad", "sgd")
+OPTIMISERS = ("adamw", "muon", "adagrad", "sgd", "lars")
+SCHEDULES = ("linear", "cosine")
 TRACKERS = ("none", "tensorboard", "wandb", "mlflow")
 Seed = Annotated[int, at_least(0, below=1 << 32), "Random seed of the run"]
 Beta = Annotated[float, at_least(0, below=1)]
@@ -38,11 +39,14 @@ class LoopSettings(Settings):
         float | None, above(0), "Longest gradient; longer ones are scaled down to it; none: no clipping"
     ] = 1.0
     optimiser: Annotated[
-        str, OneOf(*OPTIMISERS), "Muon takes the weight matrices of layers and leaves the rest to AdamW"
+        str,
+        OneOf(*OPTIMISERS),
+        "Muon takes the weight matrices of layers and leaves the rest to AdamW; lars scales each tensor's step",
     ] = "adamw"
+    schedule: Annotated[str, OneOf(*SCHEDULES), "How the learning rate falls to zero behind its warm-up"] = "linear"
     adam_beta1: Annotated[Beta, "Decay of AdamW's first moment"] = 0.9
     adam_beta2: Annotated[Beta, "Decay of AdamW's second moment"] = 0.999
-    sgd_momentum: Annotated[Beta, "Momentum of sgd; 0: plain gradient descent"] = 0.9
+    sgd_momentum: Annotated[Beta, "Momentum of sgd and lars; 0: plain gradient descent"] = 0.9
     gradient_accumulation_steps: Annotated[Draws, "Batches whose gradients are added up; no further negatives"] = 1
     chunk_size: Annotated[
         int | None, at_least(1), "Records in one forward: large batches in small memory, same gradient"

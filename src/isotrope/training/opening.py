@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from isotrope.data.corpus import Corpus, open_corpus
+from isotrope.data.image_sources import is_image_source
 from isotrope.data.sources import find_records
 from isotrope.encoders.encoder import Encoder
 from isotrope.encoders.language_head import MissingHeadError, NewHeadWarning
@@ -16,7 +17,8 @@ from isotrope.encoders.loading import load
 from isotrope.encoders.read_out import ReadOut, with_read_out
 from isotrope.errors import InputError
 from isotrope.methods.frame.from_scratch import FromScratch
-from isotrope.training.plan import Plan
+from isotrope.training.image_opening import check_reads_text, open_image_plan
+from isotrope.training.plan import DEFAULT_MODEL, Plan
 
 if TYPE_CHECKING:
     from accelerate import Accelerator
@@ -32,7 +34,9 @@ class Opened:
 
 
 def open_plan(plan: Plan, accelerator: Accelerator) -> Opened:
-    """The first process tokenizes; the others find the cache."""
+    """The first process tokenizes, or decodes; the others find the cache."""
+    if is_image_source(plan.data):
+        return Opened(*open_image_plan(plan, accelerator, DEFAULT_MODEL))
     encoder, read_out = open_encoder(plan, accelerator)
     with accelerator.main_process_first():
         corpus = open_like(plan, plan.data, plan.method.record_types(plan.settings), encoder)
@@ -42,6 +46,7 @@ def open_plan(plan: Plan, accelerator: Accelerator) -> Opened:
 def open_encoder(plan: Plan, accelerator: Accelerator) -> tuple[Encoder, ReadOut]:
     """The encoder that training starts from, under the read-out that it is trained with."""
     start, card = open_start(plan, accelerator), plan.method.card
+    check_reads_text(start)
     if plan.from_scratch:
         return start, ReadOut(start.pooling.name, "the encoder is made from the data")
     return with_read_out(start, plan.pooling, card.read_out, card.name)

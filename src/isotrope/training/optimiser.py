@@ -1,7 +1,8 @@
-"""AdamW, Muon with AdamW, Adagrad or SGD, with decay on weight matrices only, and the schedule of the rate."""
+"""AdamW, Muon with AdamW, Adagrad, SGD or LARS, with decay on weight matrices only, and the schedule of the rate."""
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from typing import Any, cast
@@ -11,6 +12,7 @@ from torch.optim import SGD, Adagrad, AdamW, Muon, Optimizer
 from torch.optim.lr_scheduler import LambdaLR
 
 from isotrope.methods.frame.learner import Learner
+from isotrope.training.lars import LARS
 from isotrope.training.loop_settings import LoopSettings
 
 
@@ -31,6 +33,10 @@ def build_optimiser(combined: Learner, settings: LoopSettings) -> Optimizer:
         return Adagrad(groups, fused=not any(parameter.is_cuda for parameter in trainable(combined)))
     if settings.optimiser == "sgd":
         return SGD(groups, lr=settings.learning_rate, momentum=settings.sgd_momentum)
+    if settings.optimiser == "lars":
+        # A group holds matrices and kernels, or else biases and norms.
+        adapted = [{**group, "adapts": group["params"][0].dim() > 1} for group in groups]
+        return LARS(adapted, settings.sgd_momentum)
     return _adamw(groups, combined, settings)
 
 
@@ -107,12 +113,13 @@ def build_schedule(optimiser: Optimizer, share: Callable[[int], float]) -> Lambd
     return LambdaLR(optimiser, share)
 
 
-def rise_and_fall(step: int, steps: int, warmup_ratio: float) -> float:
-    """The share of the rate at a step: up in a straight line, then down to zero."""
+def rise_and_fall(step: int, steps: int, warmup_ratio: float, schedule: str = "linear") -> float:
+    """The share of the rate at a step: up in a straight line, then down to zero, in one too or by half a cosine."""
     warmup = int(steps * warmup_ratio)
     if step < warmup:
         return (step + 1) / (warmup + 1)
-    return max(steps - step, 0) / max(steps - warmup, 1)
+    left = max(steps - step, 0) / max(steps - warmup, 1)
+    return left if schedule == "linear" else 0.5 * (1 - math.cos(math.pi * left))
 
 
 def trainable(module: nn.Module) -> list[nn.Parameter]:

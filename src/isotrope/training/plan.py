@@ -24,6 +24,7 @@ from isotrope.methods.frame.own_task import OwnTask
 from isotrope.methods.frame.settings import Settings, check, resolve
 from isotrope.training.adapting import adapting_defaults
 from isotrope.training.half_precision import check_optimiser
+from isotrope.training.image_opening import image_defaults
 from isotrope.training.loop_settings import LoopSettings
 from isotrope.training.run_folder import RunFolder
 from isotrope.training.tactics.tactic import Tactic, TacticSettings, tactics
@@ -114,9 +115,10 @@ def make_plan(
 ) -> Plan:
     """``adapts``: where ``model`` is a finished sentence encoder, the defaults are those of adapting one."""
     found = find(method)
+    pictures = image_defaults(found, data)
     named_by_user = {name.replace("-", "_") for name in settings}
-    adapting = adapting_defaults(found, model, named_by_user) if adapts else {}
-    own, loop, *rest = resolve({**found.defaults, **adapting, **settings}, *setting_classes(found))
+    adapting = adapting_defaults(found, model, named_by_user) if adapts and not pictures else {}
+    own, loop, *rest = resolve({**found.defaults, **adapting, **pictures, **settings}, *setting_classes(found))
     for each in (own, loop, *rest):
         check(each)
     assert isinstance(loop, LoopSettings)
@@ -143,7 +145,7 @@ def make_plan(
         files_of(eval_data),
         folder,
         resume,
-        final_table,
+        final_table and not pictures,  # the table is about text
     )
     _check_parts(plan)
     return plan

@@ -17,13 +17,14 @@ from typing import TYPE_CHECKING, Any
 
 from isotrope.data.batches import Rows
 from isotrope.data.corpus import Corpus
+from isotrope.data.image_sources import content_digest
 from isotrope.encoders.classifier import Classifier
 from isotrope.encoders.encoder import Encoder
 from isotrope.encoders.encoder_uses import PROMPTS
 from isotrope.encoders.model_card import COMMAND, EVALUATION
 from isotrope.encoders.read_out import RAW, ReadOut, is_raw
 from isotrope.encoders.saving import check_target
-from isotrope.files import file_digest, written_folder
+from isotrope.files import written_folder
 from isotrope.methods.frame.learner import Learner
 from isotrope.progress import say
 from isotrope.training.building import Built, build
@@ -171,7 +172,7 @@ def _facts(
         "read_out": asdict(opened.read_out),
         "source": source_of(plan),
         "eval_data": [str(file) for file in plan.eval_data],
-        "eval_content": [file_digest(file) for file in plan.eval_data],
+        "eval_content": [content_digest(file) for file in plan.eval_data],
         **({"made": dict(plan.made)} if plan.made else {}),
         "seed": built.settings.seed,
         "processes": accelerator.num_processes,

@@ -136,9 +136,9 @@ class Updater:
             group["lr"] = highest * self.share_of_rate(step)
 
     def share_of_rate(self, step: int) -> float:
-        """A tactic may have its own schedule; otherwise the rate rises, then falls to zero, in straight lines."""
+        """A tactic may have its own schedule; otherwise the rate rises, then falls to zero."""
         own = (tactic.rate(step) for tactic in self.tactics)
-        plain = rise_and_fall(step, self.steps, self.settings.warmup_ratio)
+        plain = rise_and_fall(step, self.steps, self.settings.warmup_ratio, self.settings.schedule)
         return next((share for share in own if share is not None), plain)
 
 

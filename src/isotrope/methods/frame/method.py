@@ -29,6 +29,7 @@ from torch import Tensor, nn
 
 from isotrope.data.batches import Rows
 from isotrope.data.corpus import Corpus, Records
+from isotrope.data.image_corpus import ImageCorpus
 from isotrope.encoders.encoder import Encoder
 from isotrope.methods.frame.batch import Batch, View
 from isotrope.methods.frame.settings import Settings
@@ -45,7 +46,8 @@ class Card:
     """Who a method is. ``accepts`` are record types that will do in place of ``needs``.
 
     ``read_out`` is the paper's pooling, taken where training begins with a raw language model; None where the paper has
-    no sentence vector (tokens only) or takes it from another network (the last state of an RNN).
+    no sentence vector (tokens only) or takes it from another network (the last state of an RNN). ``images`` is the
+    record type of images that it takes as well: images or labelled-images; None: it is about text.
     """
 
     name: str
@@ -57,6 +59,7 @@ class Card:
     accepts: tuple[str, ...] = ()
     kind: str = "training"
     read_out: str | None = None
+    images: str | None = None
 
 
 @dataclass(frozen=True)
@@ -85,6 +88,7 @@ class Method(nn.Module, Generic[S]):
     defaults: ClassVar[Mapping[str, Any]] = {}  # settings of the loop and weights of auxiliary losses that suit it
     adapting: ClassVar[Mapping[str, Any]] = {}  # settings that suit it where the start is a finished sentence encoder
     advised_for: ClassVar[tuple[str, ...]] = ()  # record types of which it is the method that ``train DATA`` takes
+    image_defaults: ClassVar[Mapping[str, Any]] = {}  # the same, and its own settings, where the data are images
 
     def __init__(
         self, settings: S, encoder: Encoder, max_length: int | None = None, corpus: Corpus | None = None
@@ -94,6 +98,8 @@ class Method(nn.Module, Generic[S]):
         self.encoder = encoder
         self.max_length = max_length
         self.corpus = corpus
+        if isinstance(corpus, ImageCorpus):
+            self.keeps = "last"  # as published: nothing is chosen by labels
         self.prepared = Prepared() if corpus is None else self.prepare(corpus)
         self.tower = nn.ModuleDict(self.towers(encoder))
 

@@ -23,8 +23,9 @@ from isotrope.methods.frame.method import Method, Prepared
 from isotrope.methods.frame.pair_loss import PairLossSettings, Pairs, Pooled, pair_loss
 from isotrope.methods.frame.settings import ClosedShare, DropoutSetting, TemperatureSetting, Width, at_least
 from isotrope.towers.heads import projection_head
-from isotrope.towers.keeping import Frozen, Momentum, Tower, Trained
+from isotrope.towers.keeping import Momentum, Tower, Trained
 from isotrope.towers.key_queue import KeyQueue
+from isotrope.towers.shuffled_keys import key_vectors, momentum_copy
 
 LONGEST, SHORTEST = 65_536, 1024  # of a queue whose length is not given; the first is MoCo's
 
@@ -43,6 +44,11 @@ class QueueSettings(PairLossSettings):
     temperature: TemperatureSetting = 0.07
     projection: Annotated[Width, "Width of the vectors that are compared"] = 128
     head_layers: Annotated[int, at_least(0, most=1_000), "Linear maps of the train-only head; 0: no head"] = 1
+    norm_groups: Annotated[
+        int,
+        at_least(1, most=1_024),
+        "Batch norm: groups of a batch with statistics of their own, among which keys are shuffled; 1: one group",
+    ] = 8
     dropout: DropoutSetting = None
 
     def check_batch(self, batch_size: int) -> None:
@@ -75,7 +81,7 @@ class QueueContrast(Method[Q]):
         head, width = self.head(encoder)
         return {
             "head": Trained(head),
-            "key": Momentum(encoder, settings.momentum),
+            "key": momentum_copy(encoder, settings.momentum, settings.norm_groups),
             "key_head": Momentum(head, settings.momentum),
             "queue": KeyQueue(settings.queue or LONGEST, width),
         }
@@ -91,7 +97,7 @@ class QueueContrast(Method[Q]):
     def represent(self, batch: Batch) -> dict[str, Tensor]:
         (queries,) = self.encoder.embed(batch["first"])
         with torch.no_grad():
-            (keys,) = cast(Encoder, cast(Frozen, self.tower["key"]).module).embed(batch["second"])
+            keys = key_vectors(cast(Tower, self.tower["key"]), batch["second"])
         return {"queries": self.tower["head"](queries), "keys": self.tower["key_head"](keys)}
 
     def pairs(self, representations: dict[str, Tensor], generator: torch.Generator) -> Pairs:

@@ -1,0 +1,114 @@
+"""Batch normalisation that knows the whole batch: over all processes, or, for MoCo, in groups apart.
+
+    y = (x − mean) / √(variance + ε) · γ + β
+
+SimCLR takes mean and variance over all devices: with those of one device a network can spot its partner by them. MoCo
+wants the opposite: a query and its key must not share statistics, so several devices keep their own and keys are
+shuffled among them. ``groups`` does that on one device (record i belongs to group i mod ``groups``), as the authors'
+notebook for CIFAR does. In evaluation nothing differs from torch's.
+"""
+
+from __future__ import annotations
+
+from math import gcd
+from typing import Any
+
+import torch
+from torch import Tensor, distributed, nn
+from torch.nn import functional
+
+
+class SharedBatchNorm(nn.BatchNorm2d):
+    """Weights, buffers and evaluation are those of ``nn.BatchNorm2d``."""
+
+    groups: int = 1
+
+    def forward(self, input: Tensor) -> Tensor:
+        if not self.training:
+            return super().forward(input)
+        groups = gcd(self.groups, len(input))
+        if groups > 1:
+            return self._grouped(input, groups)
+        return self._global(input) if _processes() > 1 else super().forward(input)
+
+    def _grouped(self, images: Tensor, groups: int) -> Tensor:
+        count, channels, height, width = images.shape
+        assert self.running_mean is not None
+        assert self.running_var is not None
+        means, variances = self.running_mean.repeat(groups), self.running_var.repeat(groups)
+        result = functional.batch_norm(
+            images.reshape(count // groups, groups * channels, height, width),
+            means,
+            variances,
+            self.weight.repeat(groups),
+            self.bias.repeat(groups),
+            True,
+            self.momentum or 0.0,
+            self.eps,
+        )
+        with torch.no_grad():
+            self.running_mean.copy_(means.view(groups, channels).mean(dim=0))
+            self.running_var.copy_(variances.view(groups, channels).mean(dim=0))
+        return result.view(count, channels, height, width)
+
+    def _global(self, images: Tensor) -> Tensor:
+        """Two sums over the processes; gradients of all reach the pixels of all."""
+        values = images.float()
+        count = _summed(torch.tensor(float(values.numel() // values.shape[1]), device=values.device))
+        mean = _summed(values.sum(dim=(0, 2, 3))) / count
+        centred = values - mean.view(1, -1, 1, 1)
+        variance = _summed(centred.square().sum(dim=(0, 2, 3))) / count
+        with torch.no_grad():
+            share = self.momentum or 0.0
+            assert self.running_mean is not None
+            assert self.running_var is not None
+            self.running_mean.lerp_(mean, share)
+            self.running_var.lerp_(variance * count / (count - 1), share)
+            if self.num_batches_tracked is not None:
+                self.num_batches_tracked.add_(1)
+        scale = (self.weight * (variance + self.eps).rsqrt()).view(1, -1, 1, 1)
+        return (centred * scale + self.bias.view(1, -1, 1, 1)).to(images.dtype)
+
+
+class _Sum(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, tensor: Tensor) -> Tensor:
+        total = tensor.clone()
+        distributed.all_reduce(total)
+        return total
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> Tensor:
+        total = gradients[0].clone()
+        distributed.all_reduce(total)
+        return total
+
+
+def _summed(tensor: Tensor) -> Tensor:
+    return _Sum.apply(tensor)  # type: ignore[no-untyped-call]
+
+
+def _processes() -> int:
+    return distributed.get_world_size() if distributed.is_available() and distributed.is_initialized() else 1
+
+
+def share_statistics(network: nn.Module) -> nn.Module:
+    """The same network, its plain batch norms replaced by these; names and weights stay."""
+    for parent in list(network.modules()):
+        for name, child in list(parent.named_children()):
+            if type(child) is nn.BatchNorm2d:
+                other = SharedBatchNorm(child.num_features, child.eps, child.momentum, child.affine)
+                other.load_state_dict(child.state_dict())
+                setattr(parent, name, other)
+    return network
+
+
+def batch_norms(module: nn.Module) -> list[nn.Module]:
+    """Every batch norm inside a module, whoever made it."""
+    return [part for part in module.modules() if isinstance(part, nn.modules.batchnorm._BatchNorm)]
+
+
+def set_groups(module: nn.Module, groups: int) -> None:
+    for part in module.modules():
+        if isinstance(part, SharedBatchNorm):
+            part.groups = groups

@@ -1,0 +1,113 @@
+"""Image encoders: the same vectors whatever the batch, from files and arrays, saved and loaded; batch norms."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+import isotrope
+from image_samples import shapes
+from isotrope.data.image_corpus import open_images
+from isotrope.encoders.image_encoder import ImageEncoder, fresh_image_encoder
+from isotrope.encoders.shared_batch_norm import SharedBatchNorm, batch_norms, set_groups
+from isotrope.errors import InputError
+
+
+@pytest.fixture(scope="module")
+def encoder() -> ImageEncoder:
+    found = fresh_image_encoder("conv:4", 16)
+    found.train()
+    with torch.no_grad():  # statistics that are not those of a fresh network
+        found(torch.rand(32, 3, 16, 16, generator=torch.Generator().manual_seed(0)))
+    return found.eval()
+
+
+def test_vectors_do_not_depend_on_the_batch(encoder: ImageEncoder) -> None:
+    images, _ = shapes(20)
+    whole = encoder.encode(images)
+    assert whole.shape == (20, encoder.dimension)
+    assert np.allclose(encoder.encode(images[::-1], batch_size=3)[::-1], whole, atol=1e-5)
+    assert np.allclose(encoder.encode(images[4]), whole[4], atol=1e-5)
+    assert np.allclose(np.linalg.norm(encoder.encode(images, normalize_embeddings=True), axis=1), 1, atol=1e-5)
+
+
+def test_files_arrays_and_corpora_give_the_same_vectors(
+    encoder: ImageEncoder, image_folder: Path, image_file: Path
+) -> None:
+    corpus = open_images(image_file, "images", 16)
+    whole = encoder.encode_rows(corpus, np.arange(30))
+    files = sorted(image_folder.rglob("*.png"), key=lambda file: file.name)
+    assert np.allclose(encoder.encode(files), whole, atol=1e-5)
+    assert np.allclose(encoder.encode(shapes(30)[0] / 255.0), whole, atol=1e-5)
+    assert encoder.similarity(str(files[0]), files[:3])[0, 0] == pytest.approx(1, abs=1e-5)
+
+
+def test_what_is_saved_loads_with_the_same_vectors(encoder: ImageEncoder, tmp_path: Path) -> None:
+    encoder.save(tmp_path / "model")
+    loaded = isotrope.load(tmp_path / "model", device="cpu")
+    images, _ = shapes(6)
+    assert isinstance(loaded, ImageEncoder)
+    assert np.array_equal(loaded.encode(images), encoder.encode(images))
+    assert loaded.fingerprint() == encoder.fingerprint()
+    (tmp_path / "model" / "model.safetensors").write_bytes(b"broken")
+    with pytest.raises(InputError, match="the weights cannot be read"):
+        isotrope.load(tmp_path / "model")
+
+
+def test_a_resnet_of_timm_has_a_small_stem_for_small_images(tmp_path: Path) -> None:
+    timm = pytest.importorskip("timm", reason="the extra images", exc_type=(ImportError, RuntimeError))
+    small, usual = (fresh_image_encoder("timm:resnet18", side) for side in (32, 224))
+    stem, large = (one.backbone.network.conv1 for one in (small, usual))
+    assert (stem.kernel_size, stem.stride) == ((3, 3), (1, 1))
+    assert isinstance(small.backbone.network.maxpool, nn.Identity)
+    assert (large.kernel_size, large.stride) == ((7, 7), (2, 2))
+    assert all(isinstance(part, SharedBatchNorm) for part in batch_norms(small))
+    small.save(tmp_path / "model")
+    images = np.zeros((2, 32, 32, 3), np.uint8)
+    assert np.array_equal(isotrope.load(tmp_path / "model", device="cpu").encode(images), small.eval().encode(images))
+    plain = timm.create_model("resnet18", num_classes=0).state_dict().keys()
+    assert usual.backbone.network.state_dict().keys() == plain
+
+
+@pytest.mark.parametrize("name", ["timm", "resnet18", "conv@4", "timm:resnet18@9999"])
+def test_names_of_no_network_are_refused(name: str) -> None:
+    with pytest.raises(InputError):
+        fresh_image_encoder(name, 32)
+
+
+def test_text_is_refused_with_a_word_on_images(encoder: ImageEncoder) -> None:
+    with pytest.raises(InputError, match="reads images, not text"):
+        encoder.encode(["A man is playing a guitar."])
+    with pytest.raises(InputError, match="takes no text"):
+        encoder.tokenize(["A man"])
+
+
+class TestBatchNorm:
+    """Groups are batches of their own; everything else is torch's."""
+
+    @pytest.fixture
+    def images(self) -> torch.Tensor:
+        return torch.randn(8, 3, 4, 4, generator=torch.Generator().manual_seed(0))
+
+    def test_one_process_and_one_group_are_torchs(self, images: torch.Tensor) -> None:
+        ours, theirs = SharedBatchNorm(3), nn.BatchNorm2d(3)
+        for _ in range(2):
+            assert torch.equal(ours(images), theirs(images))
+        assert torch.equal(ours.running_var, theirs.running_var)
+        assert torch.equal(ours.eval()(images), theirs.eval()(images))
+
+    def test_a_group_sees_its_own_images(self, images: torch.Tensor) -> None:
+        ours = SharedBatchNorm(3)
+        set_groups(ours, 2)
+        found = ours(images)
+        for group in range(2):
+            assert torch.allclose(found[group::2], nn.BatchNorm2d(3)(images[group::2]), atol=1e-6)
+
+    def test_a_batch_that_groups_do_not_divide_has_fewer(self, images: torch.Tensor) -> None:
+        ours = SharedBatchNorm(3)
+        set_groups(ours, 8)
+        assert torch.allclose(ours(images[:7]), nn.BatchNorm2d(3)(images[:7]), atol=1e-6)
