@@ -105,12 +105,17 @@ class ImageEncoder(Encoder):
         convert_to_numpy: bool = True,
         convert_to_tensor: bool = False,
         truncate_dim: int | None = None,
+        prompt_name: str | None = None,
+        prompt: str | None = None,
+        processes: int = 1,
     ) -> Any:
         """Vectors of ``images``, float32, in the order given; one image gives one vector.
 
         An image is the name of a file, an array [height, width, 3] (or [n, height, width, 3]), or a Pillow image. It is
         looked at in the middle, 87.5 % of its shorter side, as the papers do; one of the network's size as a whole.
         """
+        if prompt_name or prompt or processes != 1:
+            raise InputError("Images have no prompt and are encoded in one process; leave prompt and processes out.")
         single = isinstance(images, str | os.PathLike) or _dimensions(images) in (2, 3)
         rows = [images] if single else list(images)
         if not rows:
