@@ -12,10 +12,11 @@ import isotrope
 from isotrope.cli import main
 from isotrope.encoders.encoder import Encoder
 from isotrope.errors import InputError
-from isotrope.evaluation.bm25 import K1, B, bm25_order, bm25_scores
+from isotrope.evaluation.bm25 import K1, B, bm25_found, bm25_order, bm25_scores
 from isotrope.evaluation.caption_files import find_captions
 from isotrope.evaluation.lexical import lexical_cosines, lexical_order
-from isotrope.evaluation.retrieval_files import SetFiles, find_sets, read_set
+from isotrope.evaluation.ranked_documents import hybrid_order
+from isotrope.evaluation.retrieval_files import RetrievalSet, SetFiles, find_sets, read_set
 from isotrope.evaluation.retrieval_scores import MEASURES, measured
 from isotrope.evaluation.suite import find_suite
 
@@ -111,7 +112,7 @@ def test_equal_texts_are_found_and_words_too(tiny: Path, tmp_path: Path, topics:
         qrels=[f"{row}\t{row}\t1" for row in range(len(texts))],
     )
     found = isotrope.evaluate(tiny, "retrieval", tmp_path).scores["retrieval"]["small"]
-    for each in (found, found["baselines"]["TF-IDF"], found["baselines"]["BM25"]):
+    for each in (found, *(found["baselines"][name] for name in ("TF-IDF", "BM25", "encoder + BM25"))):
         assert [each[name] for name in MEASURES] == [100, 100, 100, 100]
 
 
@@ -207,6 +208,14 @@ def test_bm25_is_its_formula() -> None:
         assert bm25_order(documents, [asked], 3)[0].tolist() == np.argsort(-np.array(expected), kind="stable").tolist()
     assert bm25_order(["of the", "and"], ["the"], 5).tolist() == [[0, 1]]
     assert bm25_scores(["the"], ["of"]).tolist() == [0]
+
+
+def test_hybrid_joins_the_encoder_with_the_documents_that_share_a_word() -> None:
+    """Documents without a shared word have no rank by BM25, whatever their place in the file."""
+    documents = ["red bread", "blue boats", "green salt", "red boats"]
+    assert bm25_found(documents, ["blue", "red boats", "none"], 3) == [[1], [3, 0, 1], []]
+    read = RetrievalSet("small", documents, ["blue", "none"], [{1: 1.0}, {0: 1.0}], 0)
+    assert hybrid_order(read, np.array([[2, 3, 1, 0], [3, 2, 1, 0]])).tolist() == [[1, 2, 3, 0], [3, 2, 1, 0]]
 
 
 def rankings(encoder: Encoder, folder: Path, name: str) -> tuple[list[dict[str, float]], list[dict[str, int]]]:
