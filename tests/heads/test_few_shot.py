@@ -34,9 +34,7 @@ def test_the_recipe_pairs_each_text_with_its_class_and_with_another(few_shot: An
     assert all(first != second for first, second, _ in pairs)
 
 
-def test_a_head_on_a_table_of_words_is_as_good_as_the_recipe(
-    few_shot: Any, shared_data: Path, tmp_path: Path
-) -> None:
+def test_a_head_on_a_table_of_words_is_as_good_as_the_recipe(few_shot: Any, shared_data: Path, tmp_path: Path) -> None:
     """On subjectivity, two classes, 300 other texts; the start is the static model, so that both are quick."""
     isotrope.load("builtin-static").save(tmp_path / "m")
     drawn = few_shot.draw(few_shot.read_task(shared_data / "transfer", "subj"), 10, 300, seed=0)
