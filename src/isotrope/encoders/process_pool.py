@@ -3,15 +3,15 @@
     vectors = encoder.encode(texts, processes=4)
 
 Worth it for tens of thousands of texts on a CPU of many cores, where one process leaves cores idle; each process needs
-the memory of the model again and about three seconds to begin. The vectors are those of one process up to rounding.
-Processes are spawned, so a script that calls this needs the guard ``if __name__ == "__main__":``, as Python's own
-pools do. For vectors in files, or several machines, see sharded encoding.
+the memory of the model again and some seconds to begin. The vectors are those of one process up to rounding. The model
+travels as a saved folder, so one that cannot be saved is refused. Processes are spawned, so a script that calls this
+needs the guard ``if __name__ == "__main__":``, as Python's own pools do.
 """
 
 from __future__ import annotations
 
 import multiprocessing
-import pickle
+import tempfile
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from typing import TYPE_CHECKING, Any
@@ -54,14 +54,12 @@ def encode_in_processes(
     options = (batch_size, normalize_embeddings, False, True, False, truncate_dim)
     threads = max(torch.get_num_threads() // processes, 1)
     show = len(texts) > 2000 and None if show_progress_bar is None else show_progress_bar
-    pool = ProcessPoolExecutor(
-        processes,
-        mp_context=multiprocessing.get_context("spawn"),
-        initializer=_begin,
-        initargs=(pickle.dumps(encoder), threads),
-    )
     try:
-        with pool, bar("encoding", len(texts), show=show) as advance:
+        with (
+            tempfile.TemporaryDirectory(prefix="isotrope-") as place,
+            _pool(encoder, f"{place}/model", processes, threads) as pool,
+            bar("encoding", len(texts), show=show) as advance,
+        ):
             jobs = [
                 pool.submit(_work, start, texts[start : start + size], options) for start in range(0, len(texts), size)
             ]
@@ -79,10 +77,18 @@ def encode_in_processes(
     return vectors
 
 
-def _begin(pickled: bytes, threads: int) -> None:
+def _pool(encoder: Encoder, folder: str, processes: int, threads: int) -> ProcessPoolExecutor:
+    encoder.save(folder)
+    spawned = multiprocessing.get_context("spawn")
+    return ProcessPoolExecutor(processes, mp_context=spawned, initializer=_begin, initargs=(folder, threads))
+
+
+def _begin(folder: str, threads: int) -> None:
     global _encoder
+    from isotrope.encoders.loading import load
+
     torch.set_num_threads(threads)
-    _encoder = pickle.loads(pickled)
+    _encoder = load(folder, device="cpu")
 
 
 def _work(start: int, texts: list[str], options: tuple[Any, ...]) -> tuple[int, npt.NDArray[np.float32], CutTexts]:
