@@ -31,7 +31,7 @@ def open_service(
 
 def open_index_of(place: Place, models: Sequence[ServedModel]) -> Index:
     """The index with the first model that fits it; where none does, the sentence about the first."""
-    from isotrope.search.opened_index import open_index  # type: ignore[import-not-found,unused-ignore]
+    from isotrope.search.opened_index import open_index
 
     refused: InputError | None = None
     for model in models:
