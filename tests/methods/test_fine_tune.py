@@ -236,6 +236,9 @@ def test_bad_input_is_refused_and_nothing_is_left(
     flat = table(
         tmp_path / "flat.tsv", "sentence1\tsentence2\tscore", [(topics[i], topics[i + 99], 3) for i in range(60)]
     )
+    scored = table(
+        tmp_path / "scored.tsv", "sentence1\tsentence2\tscore", [(topics[i], topics[i + 99], i % 5) for i in range(60)]
+    )
     strange = table(tmp_path / "strange.tsv", "text\tlabel", [(topics[0], "weather")])
     for data, more, named in (
         (one, {}, "labelled 'only'"),
@@ -246,7 +249,7 @@ def test_bad_input_is_refused_and_nothing_is_left(
         (labelled, {"positive": "space"}, "one of two classes"),
         (labelled, {"form": "ranking"}, "form is one of"),
         (labelled, {"dropout": 1.0}, "dropout"),
-        (labelled, {"eval_data": flat}, "own task"),
+        (labelled, {"eval_data": scored}, "own task"),
     ):
         with pytest.raises(InputError, match=named):
             isotrope.train("fine-tune", data, tiny, tmp_path / "run", **SHORT, **more)

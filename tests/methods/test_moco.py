@@ -229,7 +229,12 @@ def test_resume_equals_an_uninterrupted_run_queue_and_all(sentences: Path, resum
 @unjudged
 def test_the_query_encoder_is_what_is_kept(tiny: Path, sentences: Path, tmp_path: Path) -> None:
     run = isotrope.train(
-        "moco", sentences, model=tiny, output=tmp_path / "run", **{**SHORT, "max_steps": 3, "eval_steps": 3}
+        "moco",
+        sentences,
+        model=tiny,
+        output=tmp_path / "run",
+        keep_start=False,
+        **{**SHORT, "max_steps": 3, "eval_steps": 3},
     )
     kept = load_file(tmp_path / "run" / "checkpoints" / "best-3.safetensors")
     saved = load_file(run.folder / "model" / "model.safetensors")

@@ -218,6 +218,7 @@ def test_separate_towers_begin_equal_and_both_learn(build: Build, batched: Batch
 @pytest.mark.filterwarnings("ignore::isotrope.training.state.TrainingWarning")
 def test_the_second_tower_is_saved_inside_the_model(tiny: Path, triples: Path, tmp_path: Path) -> None:
     loop: dict[str, Any] = {"max_steps": 3, "batch_size": 8, "eval_steps": 3, "learning_rate": 1e-3, "held_out": 0}
+    loop["keep_start"] = False
     common = {"model": tiny, "output": tmp_path / "run", "pooling": "cls", "towers": "separate", **loop}
     run = isotrope.train("simcse-supervised", triples, **common)
     kept = load_file(tmp_path / "run" / "checkpoints" / "best-3.safetensors")

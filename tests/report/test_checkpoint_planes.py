@@ -11,7 +11,8 @@ import pytest
 from report_world import World
 
 import isotrope
-from isotrope.evaluation.checkpoint_judge import read_scored, scored_measures
+from isotrope.evaluation.checkpoint_judge import scored_measures
+from isotrope.evaluation.eval_data import read_eval_data
 from isotrope.report.build import Report
 from isotrope.report.plane_figures import checkpoint_table
 from isotrope.training.run_folder import RunFolder
@@ -66,8 +67,8 @@ def test_an_evaluation_logs_alignment_and_uniformity_of_the_scored_pairs(runs, w
 def test_several_files_are_averaged(world, tiny):
     encoder = isotrope.load(tiny)
     other = world.data / "sts" / "sick.test.tsv"
-    alone = [scored_measures(encoder, read_scored([file])) for file in (stsb(world), other)]
-    both = scored_measures(encoder, read_scored([stsb(world), other]))
+    alone = [scored_measures(encoder, read_eval_data([file]).scored) for file in (stsb(world), other)]
+    both = scored_measures(encoder, read_eval_data([stsb(world), other]).scored)
     for name in ("spearman", "eval_alignment", "eval_uniformity"):
         assert both[name] == pytest.approx((alone[0][name] + alone[1][name]) / 2)
     assert both["spearman sick.test"] == alone[1]["spearman"]
@@ -77,7 +78,7 @@ def test_scores_that_find_nothing_alike_have_no_alignment(tiny, tmp_path, topics
     file = tmp_path / "zero.tsv"
     rows = [f"{topics[i]}\t{topics[i + 1]}\t{-i % 3 - 2}" for i in range(12)]
     file.write_text("sentence1\tsentence2\tscore\n" + "\n".join(rows) + "\n", encoding="utf-8")
-    found = scored_measures(isotrope.load(tiny), read_scored([file]))
+    found = scored_measures(isotrope.load(tiny), read_eval_data([file]).scored)
     assert "eval_uniformity" in found
     assert np.isfinite(list(found.values())).all()
 

@@ -34,7 +34,7 @@ def test_the_page_has_the_table_and_every_run_on_the_plane(comparison: Compariso
     assert [card.settings["seed"] for card in report.findings.subjects if card.role == "run"] == [42, 42]
     page = report.html()
     assert "<h2>The comparison</h2>" in page
-    for cell in (row.gain("retrieval_mrr") for row in comparison.rows()[1:]):
+    for cell in (row.gain("common_mrr") for row in comparison.rows()[1:]):
         assert f"<td>{cell}</td>" in page
     assert "the same for all rows and seeds" in page
     panel = report.figures["plane"].panels[-1]
@@ -49,7 +49,7 @@ def test_the_page_has_the_table_and_every_run_on_the_plane(comparison: Compariso
     assert json.loads(told.read_text(encoding="utf-8"))["compared"]["heads"][:4] == [
         "method",
         "text",
-        "MRR",
+        "MRR of all rows",
         "from start",
     ]
     drawn = report.save(tmp_path / "plane.svg", figure="plane")

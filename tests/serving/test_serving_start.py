@@ -89,30 +89,33 @@ def test_a_signal_answers_what_is_open_and_ends_with_0(tiny: Path) -> None:
     words = [sys.executable, "-m", "isotrope", "serve", f"name={tiny}", "--port", "0", "--batch-tokens", "16"]
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     with subprocess.Popen(words, stderr=subprocess.PIPE, text=True, env=environment) as process:
-        assert process.stderr is not None
-        line = process.stderr.readline()
-        while "serves name" not in line:
-            assert process.poll() is None, line
+        try:
+            assert process.stderr is not None
             line = process.stderr.readline()
-        port = int(line.split(":")[2].split()[0])
-        answers: list[int] = []
-        body = json.dumps({"inputs": ["the chef bakes the bread and the soup"] * 300})
-        opened = http.client.HTTPConnection("127.0.0.1", port, timeout=120)
-        opened.request("POST", "/embed", body)
+            while "serves name" not in line:
+                assert process.poll() is None, line
+                line = process.stderr.readline()
+            port = int(line.split(":")[2].split()[0])
+            answers: list[int] = []
+            body = json.dumps({"inputs": ["the chef bakes the bread and the soup"] * 300})
+            opened = http.client.HTTPConnection("127.0.0.1", port, timeout=120)
+            opened.request("POST", "/embed", body)
 
-        def wait() -> None:
-            found = opened.getresponse()
-            answers.append(len(json.loads(found.read())))
+            def wait() -> None:
+                found = opened.getresponse()
+                answers.append(len(json.loads(found.read())))
 
-        waiting = threading.Thread(target=wait)
-        waiting.start()
-        asked = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
-        asked.request("GET", "/metrics")
-        while "te_queue_size 1.0" not in asked.getresponse().read().decode() and not answers:
+            waiting = threading.Thread(target=wait)
+            waiting.start()
+            asked = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
             asked.request("GET", "/metrics")
-        asked.close()
-        process.send_signal(signal.SIGTERM)
-        waiting.join(120)
-        assert answers == [300]
-        assert process.wait(60) == 0
-        assert "Stopped." in process.stderr.read()
+            while "te_queue_size 1.0" not in asked.getresponse().read().decode() and not answers:
+                asked.request("GET", "/metrics")
+            asked.close()
+            process.send_signal(signal.SIGTERM)
+            waiting.join(120)
+            assert answers == [300]
+            assert process.wait(60) == 0
+            assert "Stopped." in process.stderr.read()
+        finally:
+            process.kill()  # where something failed, nobody waits for it

@@ -15,7 +15,6 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
 from isotrope.encoders.image_encoder import ImageEncoder
-from isotrope.encoders.saving import check_target
 from isotrope.encoders.vision_networks import VisionConfig, VisionNetwork
 from isotrope.errors import InputError
 from isotrope.files import write_json, written_folder
@@ -26,6 +25,8 @@ KEY = "image_encoder"
 
 def save_images(encoder: ImageEncoder, folder: str | os.PathLike[str]) -> None:
     """Write ``encoder`` to ``folder``."""
+    from isotrope.encoders.saving import check_target  # who reads does not need the writer
+
     target = check_target(folder)
     if len(encoder.parts):
         raise InputError("An image encoder with maps behind its network cannot be written yet; save it without them.")
@@ -64,8 +65,9 @@ def read_image_folder(folder: Path) -> ImageEncoder:
 
 
 def _facts(file: Path) -> dict[str, Any]:
+    """What the file says; nothing where it is no file (a pipe would be waited for) or cannot be read."""
     try:
-        found = json.loads(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        found = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
+    except (OSError, ValueError, RecursionError):
         return {}
     return found if isinstance(found, dict) else {}

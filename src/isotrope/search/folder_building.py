@@ -107,7 +107,7 @@ class _Build:
             folder = self.folder / BLOCKS / _named(number)
             if not folder.is_dir():
                 return found
-            found.append((folder.name, len(np.load(folder / "vectors.npy", mmap_mode="r"))))
+            found.append((folder.name, len(np.load(folder / "vectors.npy", mmap_mode="r", allow_pickle=False))))
         raise AssertionError
 
     def _encode(self, start: int, changed: Changed) -> None:

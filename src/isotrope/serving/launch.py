@@ -77,6 +77,7 @@ def make_server(service: Service, key: bytes | None, host: str) -> uvicorn.Serve
 
 def run(service: Service, listening: socket.socket, key: bytes | None, host: str) -> None:
     """Answer until SIGTERM or Ctrl-C; requests that are open then are answered first."""
+    listening.listen(BACKLOG)  # whoever reads the line below and connects at once is not refused
     address = listening.getsockname()
     shown = f"[{address[0]}]" if ":" in address[0] else address[0]
     say(f"http://{shown}:{address[1]} serves {', '.join(service.models)}; Ctrl-C ends it.")

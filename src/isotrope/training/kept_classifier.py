@@ -11,9 +11,11 @@ import numpy.typing as npt
 
 from isotrope.data.batches import Rows
 from isotrope.data.corpus import Corpus, Records
+from isotrope.data.image_corpus import ImageCorpus
 from isotrope.encoders.classifier import Classifier
 from isotrope.encoders.cut_texts import counting_cut
 from isotrope.encoders.encoder import Encoder
+from isotrope.encoders.image_encoder import ImageEncoder
 from isotrope.encoders.prediction import pair_vectors
 from isotrope.heads.label_sets import LabelSets
 from isotrope.heads.logistic_head import fit_head, measures_of
@@ -61,7 +63,9 @@ def drawn(rows: Rows, most: int, seed: int) -> Rows:
 
 
 def vectors_of(encoder: Encoder, corpus: Corpus, rows: Rows) -> npt.NDArray[np.float32]:
-    """The vectors of the records' texts, or of their pairs."""
+    """The vectors of the records' texts, of their pairs, or of their images."""
+    if isinstance(corpus, ImageCorpus) and isinstance(encoder, ImageEncoder):
+        return encoder.encode_rows(corpus, rows)
     records = Records(corpus, rows.tolist())
     with counting_cut():  # how many records are cut was said when training began
         if len(records.fields) > 1:
