@@ -1,0 +1,131 @@
+"""Verbs that find: index, open_index, search, mine."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from isotrope.api.arguments import Place, holds_images, loaded
+from isotrope.data.tables import check_file
+from isotrope.errors import InputError, check_seed
+from isotrope.files import check_overwrite
+
+if TYPE_CHECKING:
+    from isotrope.encoders.encoder import Encoder
+    from isotrope.search.hits import Hit
+    from isotrope.search.index_report import Indexed
+    from isotrope.search.mining import Mined
+    from isotrope.search.opened_index import SearchIndex
+
+
+def index(
+    model: Encoder | Place,
+    text: Place | Sequence[Place] = (),
+    output: Place | None = None,
+    *,
+    columns: Sequence[str] | None = None,
+    keep: Sequence[str] | None = None,
+    id_column: str | None = None,
+    precision: str = "float32",
+    dimensions: int | None = None,
+    update: bool = False,
+    add: bool = False,
+    delete: str | None = None,
+) -> Indexed:
+    """Build an index of text files that ``search`` finds rows in, by vectors and by words.
+
+    ``output``: a folder (exact search, memory-mapped), ``milvus:FILE`` (Milvus Lite) or ``http://HOST:PORT`` (a Milvus
+    server). ``columns`` hold the text (several are joined); the other columns of a table are kept for filters and hits,
+    or those that ``keep`` names. ``precision`` int8 or binary searches by codes and re-scores the best by the float
+    vectors; ``dimensions`` keeps the leading ones; the answer says what either costs. A build that was stopped goes on
+    by the same call. Over an index that is there: ``update`` makes it one of exactly this text and encodes only what
+    is new, ``add`` adds rows (one whose ``id_column`` is known replaces it), ``delete`` takes out the rows of a filter
+    such as "year < 2000", and then ``text`` may be empty.
+    """
+    if output is None:
+        raise InputError("index needs a place to write to: a folder, milvus:FILE or http://HOST:PORT.", "output")
+    files = [text] if isinstance(text, str | os.PathLike) else list(text)
+    for file in files:
+        check_file(file)
+    from isotrope.search.index_making import make_index
+
+    return make_index(
+        model,
+        files,
+        output,
+        columns=columns,
+        keep=keep,
+        id_column=id_column,
+        precision=precision,
+        dimensions=dimensions,
+        update=update,
+        add=add,
+        delete=delete,
+    )
+
+
+def open_index(place: Place, encoder: Encoder | None = None, *, stale: bool = False) -> SearchIndex:
+    """Open an index for many queries; the model is loaded at the first one that needs it.
+
+    ``encoder``: the model that made it, where it is in memory already. ``stale``: open it although its text changed.
+    """
+    from isotrope.search.opened_index import open_index as opened
+
+    return opened(place, encoder, stale=stale)
+
+
+def search(
+    encoder: Encoder | Place,
+    *words: Any,
+    top: int = 10,
+    mode: str = "hybrid",
+    where: str | None = None,
+    columns: Sequence[str] | None = None,
+    truncate_dim: int | None = None,
+    stale: bool = False,
+) -> list[Hit] | list[list[Hit]]:
+    """The ``top`` rows that answer a query: ``search(index, query)``, or ``search(model, file, query)``.
+
+    The first is an index that ``index`` made. The second keeps an index next to the file, one for each model; a file
+    that has changed is indexed again, and only its new lines are encoded. A list of queries, or several, give a list of
+    hits for each. ``mode`` is hybrid, dense or lexical; ``where`` filters by kept columns, such as "year > 2020".
+    ``columns`` and ``truncate_dim`` belong to the second form; ``stale`` to the first: search it although its text has
+    changed. Images are searched by the file of one, with a model that reads images.
+    """
+    if len(words) == 2 and isinstance(words[0], str | os.PathLike) and holds_images(words[0]):
+        from isotrope.search.picture_search import search_images
+
+        return search_images(loaded(encoder, truncate_dim=truncate_dim), words[0], words[1], top)
+    from isotrope.search.querying import answer
+
+    return answer(
+        encoder, words, top=top, mode=mode, where=where, columns=columns, truncate_dim=truncate_dim, stale=stale
+    )
+
+
+def mine(
+    pairs: Place | Sequence[Any],
+    model: Place | Encoder = "builtin",
+    output: Place | None = None,
+    *,
+    first: int | None = None,
+    last: int = 50,
+    margin: float | None = None,
+    seed: int = 42,
+    columns: Sequence[str] | None = None,
+) -> Mined:
+    """Find one hard negative for each pair among the positives of all pairs, by cosine under ``model``.
+
+    Candidates of an anchor are ranked from the nearest; the anchor itself, its positives and the anchors it is a
+    positive of are excluded. One of the ranks ``first`` to ``last`` is drawn at random. ``margin`` is the minimum gap
+    between positive and negative cosine; with it ``first`` is 1 unless given, without it 10. With ``output`` (.tsv) the
+    triples are written.
+    """
+    if isinstance(pairs, str | os.PathLike):
+        check_file(pairs)
+    check_seed(seed)
+    check_overwrite(output, pairs, model)
+    from isotrope.search.mining import mine as find_negatives
+
+    return find_negatives(pairs, model, output, first=first, last=last, margin=margin, seed=seed, columns=columns)
