@@ -181,7 +181,7 @@ class SupervisedSimCSE(HeadedContrast[SupervisedSettings]):
         read_out="cls",
     )
     Settings = SupervisedSettings
-    adapting = {"temperature": 0.03, "learning_rate": 2e-4, "max_length": 128}  # a choice, not measured yet
+    adapting = {"temperature": 0.03, "learning_rate": 2e-4, "max_length": 128}  # docs/notes/packages.md
     advised_for = ("triples", "pairs")
     auto_head = "kept"
     shared_views = ("anchor", "positive", "negative")
