@@ -8,7 +8,7 @@ export TOKENIZERS_PARALLELISM ?= true
 .PHONY: help demo test lint bench docs audit clean
 
 help:
-	@echo "make demo    train on the standard library's documentation, show before and after, answer three queries"
+	@echo "make demo    adapt the built-in encoder to the standard library's documentation, answer three queries"
 	@echo "make test    run the tests"
 	@echo "make lint    ruff, mypy, import-linter"
 	@echo "make bench   compare with sentence-transformers in one process (ratios)"

@@ -31,7 +31,6 @@ METHODS = "isotrope.methods."
 NAMES_ELSEWHERE = {
     ("__init__.py", "distil"): "a verb of the same name",
     ("cli/flags.py", "distil"): "that verb's command",
-    ("demo.py", "simcse"): "the demo trains one method",
     ("methods/frame/masked_language.py", "mlm"): "the term that every paper with masked language modelling logs",
     ("methods/cline.py", "mlm"): "the weight of that term",
     ("methods/dclr.py", "simcse"): "the run that it needs before its own",

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from isotrope.encoders.cut_texts import counting_cut
 from isotrope.methods.frame.learner import Learner
 from isotrope.progress import say
 from isotrope.training.metrics_log import MetricsLog
@@ -53,7 +54,8 @@ class Selection:
 
     def _judge(self, state: TrainingState, contrastive: bool) -> float:
         combined, step = self.combined, state.step
-        judgement = self.judge(combined.export() if step else combined.encoder)  # at first the encoder as it was given
+        with counting_cut():  # how many records are cut was said when training began
+            judgement = self.judge(combined.export() if step else combined.encoder)  # at first as it was given
         none_yet = state.best_step == 0 and not has_start(state)
         better = none_yet or math.isnan(state.best) or judgement.score > state.best
         if step == 0 and self.keep_start and not math.isnan(judgement.score):
