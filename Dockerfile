@@ -1,10 +1,10 @@
 # A small image for the CPU: torch comes from the index of CPU builds, so no CUDA wheel is fetched.
-#   docker build -t isotrope .
+#   docker build --build-arg TORCH_INDEX=… -t isotrope .      PyTorch's install page names the index: pip, Linux, CPU
 #   docker run --rm -v "$PWD:/data" isotrope encode builtin sentences.txt --output vectors.npy
 #   docker run --rm -p 127.0.0.1:8080:8080 isotrope serve builtin --host 0.0.0.0
 FROM python:3.12-slim AS build
 
-ARG TORCH_INDEX=https://download.pytorch.org/whl/cpu
+ARG TORCH_INDEX
 ARG EXTRAS=search,serve
 
 ENV PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1
@@ -13,7 +13,7 @@ ENV PATH=/opt/isotrope/bin:$PATH
 
 WORKDIR /src
 COPY constraints.txt ./
-RUN pip install --constraint constraints.txt --index-url "$TORCH_INDEX" torch
+RUN pip install --constraint constraints.txt --index-url "${TORCH_INDEX:?give the index of CPU builds}" torch
 COPY pyproject.toml README.md LICENSE ./
 COPY src ./src
 RUN pip install --constraint constraints.txt ".[$EXTRAS]"
