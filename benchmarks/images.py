@@ -143,9 +143,9 @@ def everything(options: argparse.Namespace, jobs: list[dict[str, Any]]) -> None:
             command += ["--output", str(options.output), "--model", options.model, "--points", str(options.points)]
             command += ["--seconds", str(options.seconds), "--ablation-seconds", str(options.ablation_seconds)]
             command += ["--tiny"] if options.tiny else []
-            log = open(options.output / f"{name_of(one)}.log", "wb")  # noqa: SIM115
             surroundings = {"OMP_NUM_THREADS": "2", **os.environ}  # processes share the cores
-            process = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT, env=surroundings)
+            with open(options.output / f"{name_of(one)}.log", "wb") as log:  # the process has its own copy
+                process = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT, env=surroundings)
             running.append((process, one))
         time.sleep(0.5)
         for process, one in list(running):
@@ -589,11 +589,11 @@ def epoch_rows(found: list[dict[str, Any]]) -> list[str]:
     points: dict[str, list[tuple[float, float]]] = defaultdict(list)
     for line in found:
         points[line["method"]].append((line["epochs"], line["linear"]))
-    told = {
+    curves = {
         name: ", ".join(f"{epochs:.0f}: {linear:.1f}" for epochs, linear in sorted(pairs))
         for name, pairs in points.items()
     }
-    return ["| method | epochs: linear top-1 |", "|---|---|", *(f"| {name} | {row} |" for name, row in told.items())]
+    return ["| method | epochs: linear top-1 |", "|---|---|", *(f"| {name} | {row} |" for name, row in curves.items())]
 
 
 def table_of(found: list[dict[str, Any]], by: str, columns: tuple[str, ...]) -> list[str]:
