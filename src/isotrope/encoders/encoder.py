@@ -20,11 +20,13 @@ from isotrope.encoders.encoder_uses import EncoderUses
 from isotrope.encoders.finite_vectors import check_finite, check_given
 from isotrope.encoders.first_token import check_first_token
 from isotrope.encoders.fused_linear import fused_linears
+from isotrope.encoders.gpu_encoding import framed_rows, half_precision, tokenized_ahead, vectors_behind
 from isotrope.encoders.modes import evaluating
 from isotrope.encoders.parts.part import VectorPart
 from isotrope.encoders.parts.token_weights import TokenWeighting
 from isotrope.encoders.pooling import Pooling
 from isotrope.encoders.truncation import check_width
+from isotrope.encoders.unpadded import unpadded
 from isotrope.encoders.word_vectors import StaticVectors
 from isotrope.errors import InputError
 from isotrope.progress import bar
@@ -186,10 +188,14 @@ class Encoder(EncoderUses, nn.Module):
 
     def layers(self, tokens: Tokens) -> tuple[torch.Tensor, ...]:
         """H_0 … H_L of one padded forward, each [rows, width, d]."""
+        if bare := unpadded(self.backbone, tokens):
+            return bare.all_layers(tokens)
         return tuple(self.backbone(**_inputs(tokens), output_hidden_states=True).hidden_states)
 
     def states(self, tokens: Tokens) -> torch.Tensor:
         """H_L of one padded forward, [rows, width, d]."""
+        if bare := unpadded(self.backbone, tokens):
+            return bare.states(tokens)
         last: torch.Tensor = self.backbone(**_inputs(tokens)).last_hidden_state
         return last
 
@@ -218,6 +224,8 @@ class Encoder(EncoderUses, nn.Module):
         """
         tokens = join(views, self.text_tokenizer.pad)
         on_cpu = tokens.ids.device.type == "cpu"
+        if unpadded(self.backbone, tokens):
+            return self(tokens).split([len(view) for view in views])
         groups = list(plan(tokens.lengths, GRADIENT_BUDGET if on_cpu else TOKEN_BUDGET["cuda"]))
         if on_cpu or len(groups) > 1:
             vectors = torch.cat([self(tokens.rows(rows)) for rows in groups])
@@ -266,6 +274,7 @@ class Encoder(EncoderUses, nn.Module):
         prompt_name: str | None = None,
         prompt: str | None = None,
         processes: int = 1,
+        half: bool = False,
     ) -> Any:
         """Vectors of ``texts``, float32, in the order given; one text gives one vector.
 
@@ -273,12 +282,14 @@ class Encoder(EncoderUses, nn.Module):
         only caps the rows of one. The result does not depend on batch or order beyond rounding (1e-5). A model whose
         vectors are NaN or infinite is refused at the first batch that has one. ``truncate_dim`` keeps the leading
         dimensions, before a vector is normalized. ``prompt``, or one of ``prompts`` by its name, takes the place of the
-        model's own. ``processes`` share the texts, on a CPU; see ``isotrope.encoders.process_pool``.
+        model's own. ``processes`` share the texts, on a CPU; see ``isotrope.encoders.process_pool``. ``half``: a GPU
+        multiplies in float16, several times as fast; ``isotrope.encoders.gpu_encoding.half_cost`` measures what it
+        changes.
         """
         if prompt_name is not None or prompt is not None:
             wanted = self.prompt_named(prompt_name) if prompt is None and prompt_name is not None else str(prompt)
             options = (batch_size, normalize_embeddings, show_progress_bar, convert_to_numpy, convert_to_tensor)
-            return self.with_prompt(wanted).encode(texts, *options, truncate_dim, processes=processes)
+            return self.with_prompt(wanted).encode(texts, *options, truncate_dim, processes=processes, half=half)
         single = isinstance(texts, str)
         rows = _checked(texts)
         if processes != 1 and not single:
@@ -293,17 +304,11 @@ class Encoder(EncoderUses, nn.Module):
         width = self.dimension if truncate_dim is None else check_width(truncate_dim, self.dimension)
         vectors = np.empty((len(rows), width), dtype=np.float32)
         prompted = [self.prompt + text for text in rows] if self.prompt else rows
-        flat, lengths = self.text_tokenizer.flat(prompted)
-        extra = len(self.text_tokenizer.start) + len(self.text_tokenizer.suffix)
-        note_cut(len(rows), int((lengths + extra > self.max_length).sum()), self.max_length)
         show = len(rows) > 2000 and None if show_progress_bar is None else show_progress_bar
-        fused = fused_linears(self, int(lengths.sum()) + extra * len(rows))
-        with evaluating(self), fused, bar("encoding", len(rows), show=show) as advance:
-            for group, output in self._outputs(flat, lengths, batch_size):
-                output = output[:, :width]
-                if normalize_embeddings:
-                    output = nn.functional.normalize(output, dim=-1)
-                vectors[group] = found = output.cpu().numpy()
+        faster = half_precision(self.device, half)
+        with evaluating(self), faster, bar("encoding", len(rows), show=show) as advance:
+            for group, found in self._vectors(prompted, batch_size, width, normalize_embeddings):
+                vectors[group] = found
                 check_finite([rows[i] for i in group], found)
                 advance(len(group))
         result = vectors[0] if single else vectors
@@ -314,15 +319,46 @@ class Encoder(EncoderUses, nn.Module):
         """Tokens that one forward takes at its best speed."""
         return TOKEN_BUDGET.get(self.device.type, TOKEN_BUDGET["cuda"])
 
+    def _vectors(self, texts: list[str], rows: int | None, width: int, unit: bool) -> Iterator[tuple[Any, Vectors]]:
+        """Numbers of texts and their vectors, group by group."""
+
+        def finished(output: torch.Tensor) -> torch.Tensor:
+            output = output.float()[:, :width]
+            return nn.functional.normalize(output, dim=-1) if unit else output
+
+        if self.device.type == "cuda" and not self._is_mean_of_rows:
+            yield from vectors_behind((group, finished(output)) for group, output in self._outputs_ahead(texts, rows))
+            return
+        flat, lengths = self.text_tokenizer.flat(texts)
+        extra = self._count_cut(lengths)
+        with fused_linears(self, int(lengths.sum()) + extra * len(texts)):
+            for group, output in self._outputs(flat, lengths, rows):
+                yield group, finished(output).cpu().numpy()
+
+    def _count_cut(self, lengths: Lengths) -> int:
+        """Tokens that frame a text; those that have no room for it are counted."""
+        extra = len(self.text_tokenizer.start) + len(self.text_tokenizer.suffix)
+        note_cut(len(lengths), int((lengths + extra > self.max_length).sum()), self.max_length)
+        return extra
+
+    def _outputs_ahead(self, texts: list[str], rows: int | None) -> Iterator[Group]:
+        """Numbers of texts and their vectors on the GPU; a block of texts is tokenized while another is computed."""
+        for start, (flat, lengths) in tokenized_ahead(self.text_tokenizer, texts):
+            extra, starts = self._count_cut(lengths), np.cumsum(lengths) - lengths
+            for group in plan(np.minimum(lengths + extra, self.max_length), self.token_budget, rows):
+                tokens = framed_rows(self.text_tokenizer, flat, starts, lengths, group, self.max_length)
+                yield group + start, self(tokens.to(self.device))
+
     def _outputs(self, flat: npt.NDArray[np.int32], lengths: Lengths, rows: int | None) -> Iterator[Group]:
         """Row indices and their vectors, group by group."""
-        extra, ends = len(self.text_tokenizer.start) + len(self.text_tokenizer.suffix), np.cumsum(lengths)
+        extra = len(self.text_tokenizer.start) + len(self.text_tokenizer.suffix)
         if self._is_mean_of_rows and not extra and lengths.max(initial=0) <= self.max_length:
             yield from self._row_means(flat, lengths, rows)
             return
+        starts = np.cumsum(lengths) - lengths
         for group in plan(np.minimum(lengths + extra, self.max_length), self.token_budget, rows):
-            whole = [flat[ends[i] - lengths[i] : ends[i]].tolist() for i in group]
-            yield group, self(self.text_tokenizer.rows(whole, self.max_length).to(self.device)).float()
+            tokens = framed_rows(self.text_tokenizer, flat, starts, lengths, group, self.max_length)
+            yield group, self(tokens.to(self.device))
 
     @property
     def _is_mean_of_rows(self) -> bool:
@@ -338,7 +374,7 @@ class Encoder(EncoderUses, nn.Module):
             before, after = ends[start] - lengths[start], ends[group[-1]]
             ids = torch.from_numpy(flat[before:after]).to(self.device).long()
             starts = torch.from_numpy(ends[group] - lengths[group] - before).to(self.device)
-            yield group, self._finish(table.means(ids, starts)).float()
+            yield group, self._finish(table.means(ids, starts))
 
     def similarity(self, a: Any, b: Any) -> npt.NDArray[np.float32]:
         """Cosines [rows of a, rows of b]; both are texts or vectors."""

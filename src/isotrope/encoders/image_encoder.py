@@ -108,11 +108,13 @@ class ImageEncoder(Encoder):
         prompt_name: str | None = None,
         prompt: str | None = None,
         processes: int = 1,
+        half: bool = False,
     ) -> Any:
         """Vectors of ``images``, float32, in the order given; one image gives one vector.
 
         An image is the name of a file, an array [height, width, 3] (or [n, height, width, 3]), or a Pillow image. It is
         looked at in the middle, 87.5 % of its shorter side, as the papers do; one of the network's size as a whole.
+        ``half`` changes nothing here.
         """
         if prompt_name or prompt or processes != 1:
             raise InputError("Images have no prompt and are encoded in one process; leave prompt and processes out.")

@@ -28,7 +28,7 @@ class Tokens:
         return len(self.lengths)
 
     def to(self, device: torch.device) -> Tokens:
-        return self._each(lambda tensor: tensor.to(device, non_blocking=True), self.lengths)
+        return self._each(lambda tensor: moved(tensor, device), self.lengths)
 
     def rows(self, rows: slice | npt.NDArray[np.int64]) -> Tokens:
         """Some rows, without the padding they do not need."""
@@ -41,6 +41,13 @@ class Tokens:
         return Tokens(
             change(self.ids), change(self.mask), lengths, None if self.segments is None else change(self.segments)
         )
+
+
+def moved(tensor: torch.Tensor, device: torch.device) -> torch.Tensor:
+    """On the device; to a GPU through pinned memory, so that the host does not wait for the copy."""
+    if torch.device(device).type == "cuda" and tensor.device.type == "cpu":
+        return tensor.pin_memory().to(device, non_blocking=True)
+    return tensor.to(device, non_blocking=True)
 
 
 def join(views: Sequence[Tokens], pad: int) -> Tokens:

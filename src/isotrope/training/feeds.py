@@ -86,4 +86,6 @@ class CorpusFeed:
         process, seed = self.accelerator.process_index, self.settings.seed
         size = self.settings.batch_size // self.accelerator.num_processes
         own = rows[process * size : (process + 1) * size]
-        return make_batch(self.combined, self.corpus, own, (seed, number, process), keyed_seed(seed, number))
+        batch = make_batch(self.combined, self.corpus, own, (seed, number, process), keyed_seed(seed, number))
+        # Copied ahead too, by the thread that makes batches.
+        return batch.to(self.accelerator.device) if self.accelerator.device.type == "cuda" else batch

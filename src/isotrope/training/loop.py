@@ -19,6 +19,8 @@ from accelerate import Accelerator
 from accelerate.state import AcceleratorState
 
 from isotrope.encoders.loading import default_device
+from isotrope.encoders.row_layers import can_compile
+from isotrope.encoders.unpadded import Speed, at_speed, forget_graphs
 from isotrope.methods.frame.learner import Learner
 from isotrope.progress import bar
 from isotrope.training.checkpoints import Checkpoints
@@ -33,6 +35,8 @@ from isotrope.training.selection import Selection, has_start
 from isotrope.training.state import Finished, Interrupted, Judge, TrainingState
 from isotrope.training.tactics.tactic import Tactic
 from isotrope.training.updates import Updater
+
+WORTH_COMPILING = 300  # steps
 
 
 @dataclass(frozen=True)
@@ -75,7 +79,8 @@ def train_loop(job: Job, resume: bool = False) -> Finished:
     late, shown = False, length.done(state)
     length.begin(state)
     updater.set_steps(length.steps, state.step)
-    with closing(source), bar(job.label, length.total(), shown, show) as advance, interruptible() as interrupted:
+    fast = at_speed(speed_of(settings, length.steps - state.step, accelerator))
+    with closing(source), fast, bar(job.label, length.total(), shown, show) as advance, interruptible() as interrupted:
         while state.step < length.steps and not selection.exhausted(state) and not late:
             update = updater.update(state.step, source)
             state.step += 1
@@ -102,6 +107,7 @@ def train_loop(job: Job, resume: bool = False) -> Finished:
             if stop:
                 raise Interrupted(f"stopped at step {state.step}", _stopped(state, checkpoints, folder))
     end_tracking(accelerator, settings)
+    forget_graphs()
     checkpoints.put_best(state)
     complete = not late or state.step >= length.steps
     return Finished(folder.history(), state.best_step, state.step, complete, start_kept=has_start(state))
@@ -124,6 +130,15 @@ def is_past(deadline: float, accelerator: Accelerator) -> bool:
     verdict = torch.tensor(float(late), device=accelerator.device)
     torch.distributed.broadcast(verdict, 0)
     return bool(verdict)
+
+
+def speed_of(settings: LoopSettings, steps: int, accelerator: Accelerator) -> Speed:
+    """Layers are compiled where that pays: it costs about as much as a hundred steps. Graphs need one batch a step."""
+    if settings.compiled == "never" or accelerator.device.type != "cuda":
+        return Speed()
+    if settings.compiled == "auto" and not (steps >= WORTH_COMPILING and can_compile()):
+        return Speed()
+    return Speed(True, settings.gradient_accumulation_steps == 1 and settings.chunk_size is None)
 
 
 def make_accelerator(settings: LoopSettings, folder: RunFolder | None = None) -> Accelerator:

@@ -10,6 +10,7 @@ from isotrope.methods.frame.settings import Count, Draws, OneOf, Positive, Setti
 
 PRECISIONS = ("auto", "float32", "bfloat16", "float16")
 OPTIMISERS = ("adamw", "muon", "adagrad", "sgd", "lars")
+COMPILED = ("auto", "always", "never")
 SCHEDULES = ("linear", "cosine")
 TRACKERS = ("none", "tensorboard", "wandb", "mlflow")
 Seed = Annotated[int, at_least(0, below=1 << 32), "Random seed of the run"]
@@ -67,6 +68,9 @@ class LoopSettings(Settings):
     ] = None
     seed: Seed = 42
     precision: Annotated[str, OneOf(*PRECISIONS), "auto: bfloat16 on a GPU that has it, float32 elsewhere"] = "auto"
+    compiled: Annotated[
+        str, OneOf(*COMPILED), "Compile the layers on a GPU; auto: where a run is long enough to win the time back"
+    ] = "auto"
     report_to: Annotated[str, OneOf(*TRACKERS), "Tracker that the log goes to as well"] = "none"
 
     def rules(self) -> None:

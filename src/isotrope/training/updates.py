@@ -58,6 +58,7 @@ class Updater:
     ) -> None:
         self.combined, self.settings, self.steps = combined, settings, steps
         self.tactics, self.accelerator = tactics, accelerator
+        self.weights = list(combined.parameters())
         self.optimiser = build_optimiser(combined, settings)
         self.prepared = accelerator.prepare_optimizer(self.optimiser)
         self.schedule = build_schedule(self.optimiser, self.share_of_rate)
@@ -78,9 +79,11 @@ class Updater:
             numbers = {**outcome.terms, **outcome.measures}
             taken.append(BatchLog(batch.source, outcome.loss, numbers, outcome.candidates))
             last[batch.source] = part, outcome.representations
-        # Towers of other sources have no gradient in any process, and the optimiser must pass them over.
-        average_gradients(dict.fromkeys(p for part, _ in last.values() for p in trainable(part)))
-        norm = accelerator.clip_grad_norm_(trainable(combined), settings.max_grad_norm or math.inf)
+        if accelerator.num_processes > 1:
+            # Towers of other sources have no gradient in any process, and the optimiser must pass them over.
+            average_gradients(dict.fromkeys(p for part, _ in last.values() for p in trainable(part)))
+        trained = [weight for weight in self.weights if weight.requires_grad]
+        norm = accelerator.clip_grad_norm_(trained, settings.max_grad_norm or math.inf)
         for tactic in self.tactics:
             tactic.change_gradients(step)
         self.prepared.step()

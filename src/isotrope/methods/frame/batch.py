@@ -39,7 +39,8 @@ class Batch:
         return torch.Generator().manual_seed(self.seed)
 
     def to(self, device: torch.device) -> Batch:
-        return replace(self, views={name: view.to(device) for name, view in self.views.items()})
+        moved = {id(view): view.to(device) for view in self.views.values()}  # two names may stand for one view
+        return replace(self, views={name: moved[id(view)] for name, view in self.views.items()})
 
     def chunks(self, size: int | None) -> list[Batch]:
         """Cut by records; a view with k rows a record is cut into k times as many rows."""

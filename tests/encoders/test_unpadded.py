@@ -1,0 +1,182 @@
+"""Rows without padding: the states are those of the model's own forward, and so are the gradients."""
+
+from __future__ import annotations
+
+import copy
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from isotrope.encoders.encoder import Encoder
+from isotrope.encoders.loading import load
+from isotrope.encoders.modes import set_dropout
+from isotrope.encoders.row_graphs import fill, size_for
+from isotrope.encoders.unpadded import Speed, at_speed, laid_out, of_backbone, unpadded, with_padding
+
+TEXTS = ["a", "the chef bakes bread in the warm kitchen", "", "two boats cross the bay", "the end"] * 3
+gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+
+
+@pytest.fixture
+def encoder(tiny: Path) -> Encoder:
+    return load(tiny, device="cpu")
+
+
+def inside(states: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+    return states[mask.bool()]
+
+
+def test_every_layer_is_that_of_the_model(encoder: Encoder) -> None:
+    tokens = encoder.tokenize(TEXTS)
+    found = of_backbone(encoder.backbone)
+    assert found is not None
+    with torch.no_grad():
+        own, ours = encoder.layers(tokens), found.all_layers(tokens)
+    assert len(own) == len(ours)
+    for theirs, mine in zip(own, ours, strict=True):
+        torch.testing.assert_close(inside(mine, tokens.mask), inside(theirs, tokens.mask), atol=1e-5, rtol=1e-5)
+
+
+def test_gradients_are_those_of_the_model(encoder: Encoder) -> None:
+    tokens, other = encoder.tokenize(TEXTS), copy.deepcopy(encoder)
+    found = of_backbone(other.backbone)
+    assert found is not None
+    weight = torch.randn(encoder.width)
+    (inside(encoder.states(tokens), tokens.mask) @ weight).square().mean().backward()
+    (inside(found.states(tokens), tokens.mask) @ weight).square().mean().backward()
+    for (name, one), two in zip(encoder.backbone.named_parameters(), other.backbone.parameters(), strict=True):
+        if one.grad is not None:
+            assert two.grad is not None, name
+            torch.testing.assert_close(two.grad, one.grad, atol=1e-5, rtol=1e-3)
+
+
+def test_a_model_with_a_hook_takes_its_own_forward(encoder: Encoder) -> None:
+    assert of_backbone(encoder.backbone) is not None
+    handle = encoder.backbone.encoder.layer[0].register_forward_hook(lambda *_: None)
+    assert of_backbone(encoder.backbone) is None
+    handle.remove()
+    assert of_backbone(encoder.backbone) is not None
+
+
+def test_a_model_with_a_new_module_takes_its_own_forward(encoder: Encoder) -> None:
+    class Adapted(torch.nn.Linear):
+        """As adapters are: another class in the place of a linear layer."""
+
+    assert of_backbone(encoder.backbone) is not None
+    attention = encoder.backbone.encoder.layer[0].attention.self
+    attention.query = Adapted(attention.query.in_features, attention.query.out_features)
+    assert of_backbone(encoder.backbone) is None
+
+
+def test_a_copy_is_computed_with_its_own_weights(encoder: Encoder) -> None:
+    tokens, other = encoder.tokenize(TEXTS), copy.deepcopy(encoder)
+    with torch.no_grad():
+        other.backbone.embeddings.word_embeddings.weight.mul_(2)
+        one, two = (of_backbone(each.backbone) for each in (encoder, other))
+        assert one is not None
+        assert two is not None
+        assert not torch.allclose(one.states(tokens), two.states(tokens))
+
+
+def test_on_a_cpu_the_model_takes_its_own_forward(encoder: Encoder) -> None:
+    assert unpadded(encoder.backbone, encoder.tokenize(TEXTS)) is None
+
+
+@pytest.mark.parametrize("count", [1, 255, 256, 257, 5000, 39_000, 100_000])
+def test_few_numbers_of_tokens_and_little_filling(count: int) -> None:
+    size = size_for(count)
+    assert size >= count
+    assert size - count < max(512, count / 8)
+    assert size_for(size) == size
+
+
+def test_filling_changes_no_state_and_no_gradient(encoder: Encoder) -> None:
+    found = of_backbone(encoder.backbone)
+    assert found is not None
+    _, inputs = laid_out(encoder.tokenize(TEXTS))
+    count, weight = len(inputs.ids), torch.randn(encoder.width)
+    results = []
+    for given in (inputs, fill(inputs, 512)):
+        encoder.zero_grad()
+        *_, last = found.layers.walk(_with_a_row_behind(given), torch.float32)
+        (last[:count] @ weight).square().mean().backward()
+        gradient = encoder.backbone.encoder.layer[0].output.dense.weight.grad
+        assert gradient is not None
+        results.append((last[:count].detach(), gradient.clone()))
+    for one, two in zip(*results, strict=True):
+        torch.testing.assert_close(one, two, atol=1e-6, rtol=1e-4)
+
+
+def _with_a_row_behind(inputs):  # type: ignore[no-untyped-def]
+    """The attention of a CPU gives no states to tokens without a row: here they are one of their own."""
+    end = torch.tensor([len(inputs.ids)], dtype=torch.int32)
+    return inputs._replace(borders=torch.cat([inputs.borders, end]))
+
+
+@gpu
+@pytest.mark.parametrize("half", [torch.float16, torch.bfloat16, None])
+@pytest.mark.parametrize("longest", [64, 128, 512])
+def test_on_a_gpu_states_are_those_of_the_model(encoder: Encoder, half: torch.dtype | None, longest: int) -> None:
+    encoder = encoder.to("cuda")
+    texts = [" ".join(["bread"] * n) for n in np.random.default_rng(0).integers(1, longest, 40)]
+    tokens = encoder.tokenize(texts, longest).to(torch.device("cuda"))
+    with torch.no_grad(), with_padding():
+        own = inside(encoder.states(tokens), tokens.mask)
+    with torch.no_grad(), torch.autocast("cuda", half or torch.float32, enabled=half is not None):
+        ours = inside(encoder.states(tokens), tokens.mask)
+    assert float(torch.nn.functional.cosine_similarity(own, ours).min()) > (0.999 if half else 0.99999)
+
+
+@gpu
+def test_graphs_give_the_gradients_of_the_plain_forward(encoder: Encoder) -> None:
+    encoder = encoder.to("cuda").train()
+    set_dropout(encoder.backbone, 0.0)
+    tokens, weight = encoder.tokenize(TEXTS).to(torch.device("cuda")), torch.randn(encoder.width, device="cuda")
+    found = []
+    for speed in (Speed(), Speed(compiled=True), Speed(graphs=True), Speed(compiled=True, graphs=True)):
+        for _ in range(2):  # a graph is recorded, then replayed
+            encoder.zero_grad(set_to_none=True)
+            with at_speed(speed), torch.autocast("cuda", torch.bfloat16):
+                (vectors,) = encoder.embed(tokens)
+            (vectors @ weight).sum().backward()
+        found.append(torch.cat([p.grad.flatten() for p in encoder.parameters() if p.grad is not None]))
+    for other in found[1:]:
+        assert float(torch.nn.functional.cosine_similarity(found[0], other, dim=0)) > 0.999
+        assert float(other.norm() / found[0].norm()) == pytest.approx(1, abs=0.02)
+
+
+@gpu
+def test_two_forwards_in_one_step_do_not_share_a_graph(encoder: Encoder) -> None:
+    encoder = encoder.to("cuda").train()
+    set_dropout(encoder.backbone, 0.0)
+    one, two = (encoder.tokenize(texts).to(torch.device("cuda")) for texts in (TEXTS, TEXTS[::-1]))
+    gradients, weight = [], torch.randn(encoder.width, device="cuda")
+    for speed in (Speed(), Speed(graphs=True)):
+        for _ in range(2):
+            encoder.zero_grad(set_to_none=True)
+            with at_speed(speed), torch.autocast("cuda", torch.bfloat16):
+                first, second = encoder.embed(one)[0], encoder.embed(two)[0]
+            (first @ weight + 3 * (second @ weight).square()).sum().backward()
+        gradients.append(torch.cat([p.grad.flatten() for p in encoder.parameters() if p.grad is not None]))
+    assert float(torch.nn.functional.cosine_similarity(*gradients, dim=0)) > 0.999
+
+
+@gpu
+def test_the_same_seed_drops_the_same_and_another_one_does_not(encoder: Encoder) -> None:
+    encoder = encoder.to("cuda").train()
+    set_dropout(encoder.backbone, 0.3)
+    tokens = encoder.tokenize(TEXTS).to(torch.device("cuda"))
+
+    def vectors(seed: int, speed: Speed) -> torch.Tensor:
+        torch.manual_seed(seed)
+        with at_speed(speed), torch.autocast("cuda", torch.bfloat16):
+            (found,) = encoder.embed(tokens)
+        found.sum().backward()
+        return found.detach().clone()
+
+    for speed in (Speed(), Speed(compiled=True), Speed(compiled=True, graphs=True)):
+        vectors(0, speed)
+        assert torch.equal(vectors(1, speed), vectors(1, speed))
+        assert not torch.equal(vectors(1, speed), vectors(2, speed))
