@@ -97,6 +97,7 @@ def main() -> None:
     options.add_argument("--models", default="builtin-base")
     options.add_argument("--sets", default=",".join(SETS))
     options.add_argument("--seeds", type=int, default=5)
+    options.add_argument("--first-seed", type=int, default=0)
     options.add_argument("--steps", type=int, default=300)
     options.add_argument("--batch-size", type=int, default=32)
     options.add_argument("--rate", type=float, default=1e-4)
@@ -119,7 +120,7 @@ def main() -> None:
                 files = parts(chosen.data_dir / "emotion", name, target)
                 arms = chosen.arms.split(",") if chosen.arms else ["none", chosen.chain_thaw]
                 found: dict[str, list[list[float]]] = {arm: [] for arm in arms}  # [seeds, measures] of each arm
-                for seed in range(chosen.seeds):
+                for seed in range(chosen.first_seed, chosen.first_seed + chosen.seeds):
                     for number, (thaw, rows) in enumerate(found.items()):
                         output = target / f"{place}-{name}-{number}-{seed}"
                         run = {"model": model, "set": name, "chain_thaw": thaw, "seed": seed, **terms}
