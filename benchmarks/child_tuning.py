@@ -1,12 +1,14 @@
 """Child-Tuning against plain fine-tuning, each arm with the learning rate that suits it.
 
     python benchmarks/child_tuning.py --data-dir DATA [--tasks mrpc,rte,stsb] [--seeds 10] [--epochs 3]
+    [--keep RUNS.jsonl] [--arms plain,D]
 
 F divides what is left of the gradient by p, but Adam divides it out again: its mean step is about √p of plain
 training's. At one rate for all arms, F is plain training at a lower rate. So each arm (plain, F, D) first chooses its
 rate from ``--rates``: a tenth of the training records is held out, and the mean of its own measure over ``--tries``
 seeds decides. Then all training records are learned at that rate, and the test file is measured once for each of
-``--seeds`` other seeds. Differences to plain are taken seed by seed, with an interval of 95 % (Student's t).
+``--seeds`` other seeds. Differences to plain are taken seed by seed, with an interval of 95 % (Student's t). ``--keep``
+writes every run to a file, and a repeated call makes those that are missing.
 """
 
 from __future__ import annotations
@@ -15,10 +17,12 @@ import argparse
 import shutil
 import tempfile
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from kept_runs import KeptRuns
 from scipy.stats import t
 
 import isotrope
@@ -41,8 +45,11 @@ def fine_tuned(train: Path, own: dict[str, Any], loop: dict[str, Any], model: st
     return [line["evaluation"] for line in run.history if "evaluation" in line][-1]
 
 
+Scored = Callable[[dict[str, Any], Path], float]  # settings of a run, its folder → the measure
+
+
 def best_rate(
-    train: Path, own: dict[str, Any], loop: dict[str, Any], measure: str, folder: Path, chosen: argparse.Namespace
+    scored: Scored, loop: dict[str, Any], folder: Path, chosen: argparse.Namespace
 ) -> tuple[float, dict[float, float]]:
     """The rate with the highest mean over a few seeds, and the mean of each."""
     means = {}
@@ -50,7 +57,7 @@ def best_rate(
         found = []
         for seed in range(1000, 1000 + chosen.tries):
             settings = {**loop, "learning_rate": rate, "seed": seed, "held_out": HELD_OUT}
-            found.append(fine_tuned(train, own, settings, chosen.model, folder / f"{rate}-{seed}")[measure])
+            found.append(scored(settings, folder / f"{rate}-{seed}"))
         means[rate] = float(np.mean(found))
     return max(means, key=lambda rate: means[rate]), means
 
@@ -79,17 +86,27 @@ def compared(task: str, folder: Path, chosen: argparse.Namespace) -> None:
         "F": {"child_tuning": "F", "child_p": chosen.share},
         "D": {"child_tuning": "D", "child_p": chosen.share, "child_samples": chosen.samples},
     }
+    kept = KeptRuns(chosen.keep)
     results: dict[str, np.ndarray] = {}
     for arm, own in arms.items():
-        rate, means = best_rate(train, own, loop, measure, folder / f"{task}-{arm}-rates", chosen)
+        if arm not in chosen.arms.split(","):
+            continue
+
+        def scored(settings: dict[str, Any], output: Path, own: dict[str, Any] = own) -> float:
+            name = f"test_{measure}" if "test" in settings else measure
+            run = {"task": task, "model": chosen.model, **own, **settings, "test": "test" in settings}
+            return float(kept.get(run, lambda: fine_tuned(train, own, settings, chosen.model, output)[name]))
+
+        rate, means = best_rate(scored, loop, folder / f"{task}-{arm}-rates", chosen)
         found = []
         for seed in range(chosen.seeds):
             settings = {**loop, "learning_rate": rate, "seed": seed, "held_out": 0, "test": str(test)}
             output = folder / f"{task}-{arm}-{seed}"
-            found.append(fine_tuned(train, own, settings, chosen.model, output)[f"test_{measure}"])
+            found.append(scored(settings, output))
         results[arm] = np.array(found)
         listed = ", ".join(f"{tried:g}: {mean:.4f}" for tried, mean in means.items())
-        difference = interval(results[arm] - results["plain"], "+") if arm != "plain" else ""
+        compares = arm != "plain" and "plain" in results
+        difference = interval(results[arm] - results["plain"], "+") if compares else ""
         print(
             f"| {task}, {measure} | {arm} | {rate:g} | {listed} | {interval(results[arm])} | {difference} |", flush=True
         )
@@ -109,6 +126,8 @@ def main() -> None:
     options.add_argument("--length", type=int, default=128)
     options.add_argument("--share", type=float, default=0.3)
     options.add_argument("--samples", type=int, default=512)
+    options.add_argument("--arms", default="plain,F,D", help="these alone, joined by commas")
+    options.add_argument("--keep", type=Path, help="a file of runs: those it has are not made again")
     chosen = options.parse_args()
     warnings.simplefilter("ignore", TrainingWarning)
     print("| task | arm | rate | held-out mean of each rate | test, mean (95 % interval) | from plain, seed by seed |")

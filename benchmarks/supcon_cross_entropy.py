@@ -69,7 +69,7 @@ def linear(encoder: Encoder, train: Labelled, labels: Tensor) -> Classifier:
 
     def scores(vectors: Tensor) -> Tensor:
         rows = standardised(torch.cat([learned, vectors]), len(learned))[len(learned) :]
-        found = rows @ fits.weights[:, 0] + fits.biases[0]
+        found = rows.to(fits.weights.dtype) @ fits.weights[:, 0] + fits.biases[0]
         return torch.cat([torch.zeros_like(found), found], dim=1) if found.shape[1] == 1 else found
 
     return scores
