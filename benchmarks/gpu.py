@@ -58,7 +58,7 @@ def main() -> None:
                 steps(model, sentences, folder, size, chosen)
         if chosen.what in ("encode", "all"):
             encodes(model, sentences, chosen)
-            if not chosen.model:
+            if chosen.what == "all":
                 encodes("builtin", sentences, chosen)
         if chosen.what in ("methods", "all"):
             methods(folder, sentences, chosen)
