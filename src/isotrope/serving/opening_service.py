@@ -31,12 +31,15 @@ def open_service(
 
 def open_index_of(place: Place, models: Sequence[ServedModel]) -> Index:
     """The index with the first model that fits it; where none does, the sentence about the first."""
+    from isotrope.search.cut_rows import say_cut
     from isotrope.search.opened_index import open_index
 
     refused: InputError | None = None
     for model in models:
         try:
-            return open_index(place, model.encoder, stale=True)
+            index = open_index(place, model.encoder, stale=True)
+            say_cut(index.manifest)
+            return index
         except InputError as error:
             refused = refused or error
     assert refused is not None
