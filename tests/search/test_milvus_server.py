@@ -25,7 +25,6 @@ HEAD = "doc\ttext\tyear"
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     running = milvus.MilvusServer()
     running.set_base_dir(str(tmp_path_factory.mktemp("milvus")))
-    running.listen_port = 0  # any that is free
     running.start()
     yield f"http://127.0.0.1:{running.listen_port}"
     running.stop()
