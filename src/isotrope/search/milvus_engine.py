@@ -132,8 +132,13 @@ def expression(found: Filter, fields: Mapping[str, str]) -> str:
     return _tested(found, fields[found.column])
 
 
+def _is_long(value: Any) -> bool:
+    """A whole number that a column of float64 cannot be compared with as it stands."""
+    return isinstance(value, int) and not isinstance(value, bool) and abs(value) > 1 << 53
+
+
 def _tested(test: ColumnTest, field: str) -> str:
-    values = [json.dumps(value, ensure_ascii=False) for value in test.values]
+    values = [json.dumps(float(value) if _is_long(value) else value, ensure_ascii=False) for value in test.values]
     if test.sign in ("null", "not null"):
         return f"{field} is {test.sign}"
     listed = values[0] if not test.sign.endswith("in") else f"[{', '.join(values)}]"
