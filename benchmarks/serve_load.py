@@ -100,11 +100,8 @@ async def watch(server: Program, texts: list[str], requests: int) -> None:
     for tenth in range(1, 11):
         timed = await load(server.port, "/embed", bodies_of(texts, requests // 10), 64)
         bad = len(timed.seconds) - timed.statuses.get(200, 0)
-        done = tenth * (requests // 10)
-        print(
-            f"{done:>8,} requests {server.megabytes:>8.1f} MB {len(timed.seconds) / timed.wall:>8.1f} a second, {bad} bad",
-            flush=True,
-        )
+        done, rate = tenth * (requests // 10), len(timed.seconds) / timed.wall
+        print(f"{done:>8,} requests {server.megabytes:>8.1f} MB {rate:>8.1f} a second, {bad} bad", flush=True)
 
 
 async def measure(servers: dict[str, Program], texts: list[str], requests: int) -> list[dict[str, float | str]]:

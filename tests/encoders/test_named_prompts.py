@@ -46,7 +46,7 @@ def test_a_file_is_encoded_with_a_prompt(prompted: isotrope.Encoder, tmp_path: P
     np.testing.assert_allclose(np.load(tmp_path / "s.npy"), prompted.encode_query(TEXTS), atol=1e-6)
     with pytest.raises(isotrope.errors.InputError, match="each choose the prompt"):
         isotrope.encode(prompted, text, tmp_path / "a.npy", query=True, document=True)
-    with pytest.raises(isotrope.errors.InputError, match="no prompt 'querry'; .*query"):
+    with pytest.raises(isotrope.errors.InputError, match=r"no prompt 'querry'.*query"):
         isotrope.encode(prompted, text, tmp_path / "a.npy", prompt_name="querry")
     assert not (tmp_path / "a.npy").exists()
 

@@ -72,9 +72,11 @@ def test_int8_codes_are_re_scored(tiny: Path, table: Path, tmp_path: Path, place
         one, two = (each.search("the sonata", 5, "dense", "year > 2020")[0] for each in (index, exact))
     assert [hit.id for hit in one] == [hit.id for hit in two]
     assert [hit.score for hit in one] == pytest.approx([hit.score for hit in two], abs=1e-6)
-    with pytest.raises(InputError, match="keeps 32 dimensions in int8|in int8; it takes no others"):
+    with pytest.raises(InputError, match="in int8; it takes no others"):
         isotrope.index(encoder, table, place, id_column="doc", update=True)
-    with pytest.raises(InputError, match="Milvus.* keeps float32 and int8 vectors here, not binary; take precision int8"):
+    with pytest.raises(
+        InputError, match=r"Milvus.* keeps float32 and int8 vectors here, not binary; take precision int8"
+    ):
         isotrope.index(encoder, table, place + "#bits", precision="binary")
 
 
@@ -124,9 +126,7 @@ def test_rows_come_and_go(tiny: Path, table: Path, tmp_path: Path, place: str) -
         isotrope.open_index(place, isotrope.load(tiny, pooling="cls"))
 
 
-def test_a_build_that_was_stopped_goes_on(
-    tiny: Path, table: Path, place: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_build_that_was_stopped_goes_on(tiny: Path, table: Path, place: str, monkeypatch: pytest.MonkeyPatch) -> None:
     from isotrope.search import milvus_building
 
     encoder = isotrope.load(tiny)

@@ -41,7 +41,9 @@ def table(tmp_path: Path, topics: list[str]) -> Path:
 def test_an_old_server_is_refused_and_nothing_is_made(server: str, tiny: Path, table: Path) -> None:
     from pymilvus import MilvusClient
 
-    with pytest.raises(InputError, match=r"Milvus v2\.3.* answers there, and an index needs 2\.5 or newer, which has BM25"):
+    with pytest.raises(
+        InputError, match=r"Milvus v2\.3.* answers there, and an index needs 2\.5 or newer, which has BM25"
+    ):
         isotrope.index(tiny, table, f"{server}#refused")
     assert not MilvusClient(uri=server).has_collection("refused")
 

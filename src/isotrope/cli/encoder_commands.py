@@ -33,7 +33,9 @@ def encode(
     prompt_name: Annotated[
         str | None, typer.Option(help="The model's prompt of this name goes before each text, such as query.")
     ] = None,
-    query: Annotated[bool, typer.Option("--query", help="Texts are queries: their prompt, if the model has one.")] = False,
+    query: Annotated[
+        bool, typer.Option("--query", help="Texts are queries: their prompt, if the model has one.")
+    ] = False,
     document: Annotated[
         bool, typer.Option("--document", help="Texts are documents: their prompt, if the model has one.")
     ] = False,

@@ -28,7 +28,8 @@ SHOWN = 80  # characters of a text in the table
 @dataclass(frozen=True)
 class Prediction:
     """``label``: the class, labels joined by a bar, or a score; ``probability``: of all that ``label`` says, where the
-    model has one; ``best``: the likeliest classes and their probabilities; ``labels``: where a text may have several."""
+    model has one; ``best``: the likeliest classes and their probabilities; ``labels``: those given, where a text may
+    have several."""
 
     line: int
     texts: tuple[str, ...]

@@ -53,6 +53,6 @@ def say_cut(manifest: Manifest) -> None:
     """One line of the log where texts of the index were cut."""
     if manifest.cut:
         say(
-            f"{manifest.cut:,} of the {manifest.rows:,} texts of the index are longer than the model reads and were cut; "
-            "words find their ends, vectors do not."
+            f"{manifest.cut:,} of the {manifest.rows:,} texts of the index are longer than the model reads and were "
+            "cut; words find their ends, vectors do not."
         )

@@ -1,5 +1,7 @@
 """Build or change an index in Milvus. Rows are numbered in order and written in batches, so a build that was killed
-goes on after the last row that is there. An update writes the new rows behind the old ones, whose vectors it reuses, and takes the old ones away at its end.
+goes on after the last row that is there.
+
+An update writes the new rows behind the old ones, whose vectors it reuses, and takes the old ones away at its end.
 """
 
 from __future__ import annotations

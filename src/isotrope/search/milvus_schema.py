@@ -1,7 +1,7 @@
 """The collection of an index in Milvus: its fields, and the indexes over vectors and words.
 
-row, vector, text, plain (its words as all engines compare them), words (BM25, made by Milvus of ``plain``), cut (whether
-the model read only its beginning), line, file, id, c0, c1, … (the kept columns)
+row, vector, text, plain (its words as all engines compare them), words (BM25, made by Milvus of ``plain``),
+cut (whether the model read only its beginning), line, file, id, c0, c1, … (the kept columns)
 
 int8 is an index of codes over the float vectors, which stay there for re-scoring.
 """
@@ -24,8 +24,8 @@ def check_kept(place: IndexPlace, precision: str) -> None:
     if precision not in ("float32", "int8"):
         engine = "a Milvus server" if place.target.startswith(SERVERS) else "Milvus Lite"
         raise InputError(
-            f"{place}: {engine} keeps float32 and int8 vectors here, not {precision}; take precision int8, or a folder, "
-            f"which searches by {precision} codes.",
+            f"{place}: {engine} keeps float32 and int8 vectors here, not {precision}; take precision int8, or a "
+            f"folder, which searches by {precision} codes.",
             "precision",
         )
 
@@ -54,7 +54,7 @@ def create_collection(
     fields: Mapping[str, str],
     precision: str = "float32",
 ) -> None:
-    """``fields`` names the field of each kept column, ``kinds`` what it holds. Where the engine refuses, nothing stays."""
+    """``fields`` names the field of each kept column, ``kinds`` what it holds. An engine that refuses keeps nothing."""
     from pymilvus import DataType, Function, FunctionType
 
     schema = client.create_schema(auto_id=False, enable_dynamic_field=False)

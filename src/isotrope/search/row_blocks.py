@@ -43,7 +43,8 @@ def write_block(
     probe: Mapping[str, Any] | None = None,
     cut: npt.NDArray[np.bool_] | None = None,
 ) -> None:
-    """``cut`` [rows] says whose text is longer than the model reads. ``first_file`` is added to the number of a row's source: rows that are added have sources of their own."""
+    """``first_file`` is added to the number of a row's source: rows that are added have sources of their own. ``cut``
+    [rows] says whose text is longer than the model reads."""
     import pyarrow
 
     arrays = {
