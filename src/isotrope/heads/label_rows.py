@@ -25,8 +25,8 @@ def labelled_records(source: str | os.PathLike[str] | Sequence[Any], columns: Se
     """Records whose value is their labels joined by a bar; '' where there are none."""
     if not isinstance(source, str | os.PathLike):
         named = None if columns is None else list(columns)[-1]
-        rows = [_joined_row(row, f"row {number}", named) for number, row in enumerate(source, 1)]
-        yield from records_of(rows, "labelled", columns)[1]
+        given = [_joined_row(row, f"row {number}", named) for number, row in enumerate(source, 1)]
+        yield from records_of(given, "labelled", columns)[1]
         return
     path = Path(source)
     if format_of(check_file(path)) not in LISTED:
