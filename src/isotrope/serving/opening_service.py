@@ -8,6 +8,8 @@ from typing import Any
 
 from isotrope.encoders.encoder import Encoder
 from isotrope.errors import InputError
+from isotrope.progress import say
+from isotrope.search.index_rows import Source
 from isotrope.serving.served_model import ServedModel, open_models
 from isotrope.serving.service import Index, Service
 from isotrope.serving.service_limits import CPU_TOKENS, GPU_TOKENS, Limits
@@ -38,9 +40,18 @@ def open_index_of(place: Place, models: Sequence[ServedModel]) -> Index:
     for model in models:
         try:
             index = open_index(place, model.encoder, stale=True)
-            say_cut(index.manifest)
-            return index
         except InputError as error:
             refused = refused or error
+            continue
+        say_cut(index.manifest)
+        _warn_changed(index.manifest.sources)
+        return index
     assert refused is not None
     raise refused
+
+
+def _warn_changed(sources: Sequence[Source]) -> None:
+    """A server goes on answering from the index while somebody edits the text; whoever starts it is told."""
+    for source in sources:
+        if source.changed():
+            say(f"warning: {source.path} has changed since it was indexed; the index answers as it is.")
