@@ -1,10 +1,11 @@
 """``isotrope serve`` against the plainest other way, FastAPI around sentence-transformers, under 1, 8 and 64 clients.
 
-    python benchmarks/serve_load.py [--requests 10000] [--quick] [--json]
+    python benchmarks/serve_load.py [--requests 10000] [--quick] [--memory] [--json]
 
 Both servers run at once, each in a process of its own, and are asked in turns, so that a busy machine slows both alike.
 Both hold the same folder and answer /embed with the vector of one short text. Memory is the resident set before the
-first and after the last request. FastAPI must be installed (it is no dependency of isotrope). Read the ratios.
+first and after the last request; ``--memory`` asks this server alone, by 64 clients, and prints it after each tenth of
+the requests. FastAPI must be installed (it is no dependency of isotrope). Read the ratios.
 """
 
 from __future__ import annotations
@@ -55,6 +56,7 @@ def main() -> None:
     options.add_argument("--quick", action="store_true", help="600 requests")
     options.add_argument("--model", default="builtin", help="what both serve")
     options.add_argument("--threads", type=int, default=1, help="of torch, in each server")
+    options.add_argument("--memory", action="store_true", help="this server alone: its memory as requests come")
     options.add_argument("--json", action="store_true", help="for machines")
     chosen = options.parse_args()
     requests = 600 if chosen.quick else chosen.requests
@@ -68,6 +70,10 @@ def main() -> None:
         script.write_text(OTHER, encoding="utf-8")
         ports = [free_port(), free_port()]
         ours = ["-m", "isotrope", "serve", str(folder), "--port", str(ports[0])]
+        if chosen.memory:
+            with program(ours, ports[0], chosen.threads) as alone:
+                asyncio.run(watch(alone, texts, requests))
+            return
         theirs = [str(script), str(folder), str(ports[1])]
         with program(ours, ports[0], chosen.threads) as first, program(theirs, ports[1], chosen.threads) as second:
             rows = asyncio.run(measure({"isotrope": first, "fastapi": second}, texts, requests))
@@ -85,6 +91,17 @@ def main() -> None:
     for clients in CLIENTS:
         first, second = (row for row in rows if row["clients"] == clients)
         print(f"{clients} clients: isotrope answers {first['rate'] / second['rate']:.2f} × as many requests a second")
+
+
+async def watch(server: Program, texts: list[str], requests: int) -> None:
+    """The resident set after each tenth of the requests."""
+    await load(server.port, "/embed", bodies_of(texts, 50), 8)
+    print(f"{0:>8,} requests {server.megabytes:>8.1f} MB", flush=True)
+    for tenth in range(1, 11):
+        timed = await load(server.port, "/embed", bodies_of(texts, requests // 10), 64)
+        bad = len(timed.seconds) - timed.statuses.get(200, 0)
+        done, rate = tenth * (requests // 10), len(timed.seconds) / timed.wall
+        print(f"{done:>8,} requests {server.megabytes:>8.1f} MB {rate:>8.1f} a second, {bad} bad", flush=True)
 
 
 async def measure(servers: dict[str, Program], texts: list[str], requests: int) -> list[dict[str, float | str]]:

@@ -32,6 +32,25 @@ def test_a_named_prompt_stands_before_the_text(prompted: isotrope.Encoder) -> No
     assert not np.allclose(prompted.encode_query(TEXTS), prompted.encode(TEXTS), atol=1e-3)
 
 
+def test_a_file_is_encoded_with_a_prompt(prompted: isotrope.Encoder, tmp_path: Path) -> None:
+    """In one file and in shards; two ways to choose it, and one that the model does not have, are refused."""
+    text = tmp_path / "texts.txt"
+    text.write_text("\n".join(TEXTS) + "\n", encoding="utf-8")
+    ways = {"query": {"prompt_name": "query"}, "document": {"document": True}, "queries": {"query": True}}
+    for name, options in ways.items():
+        output, expected = tmp_path / f"{name}.npy", prompted.encode_query(TEXTS)
+        isotrope.encode(tmp_path / "prompted", text, output, **options)
+        expected = prompted.encode_document(TEXTS) if name == "document" else expected
+        np.testing.assert_allclose(np.load(output), expected, atol=1e-6)
+    isotrope.encode(tmp_path / "prompted", text, tmp_path / "s.npy", shards=tmp_path / "shards", query=True)
+    np.testing.assert_allclose(np.load(tmp_path / "s.npy"), prompted.encode_query(TEXTS), atol=1e-6)
+    with pytest.raises(isotrope.errors.InputError, match="each choose the prompt"):
+        isotrope.encode(prompted, text, tmp_path / "a.npy", query=True, document=True)
+    with pytest.raises(isotrope.errors.InputError, match=r"no prompt 'querry'.*query"):
+        isotrope.encode(prompted, text, tmp_path / "a.npy", prompt_name="querry")
+    assert not (tmp_path / "a.npy").exists()
+
+
 def test_sentence_transformers_has_the_same_queries_and_documents(prompted: isotrope.Encoder, tmp_path: Path) -> None:
     from sentence_transformers import SentenceTransformer
 

@@ -323,5 +323,7 @@ def test_milvus_says_what_it_needs(tiny: Path, table: Path, tmp_path: Path) -> N
         isotrope.index(tiny, table, f"milvus:{tmp_path}/index")
     with pytest.raises(InputError, match="is no name of a collection"):
         isotrope.index(tiny, table, f"milvus:{tmp_path}/index.db#a b")
-    with pytest.raises(InputError, match="precision int8 is for a folder"):
-        isotrope.index(tiny, table, f"milvus:{tmp_path}/index.db", precision="int8")
+    with pytest.raises(InputError, match="Milvus Lite keeps float32 and int8 vectors here, not binary"):
+        isotrope.index(tiny, table, f"milvus:{tmp_path}/index.db", precision="binary")
+    with pytest.raises(InputError, match="a Milvus server keeps float32 and int8 vectors here, not ubinary"):
+        isotrope.index(tiny, table, "http://localhost:1", precision="ubinary")

@@ -1,7 +1,8 @@
-"""The same index in Milvus Lite: it finds, filters, changes and goes on as a folder does."""
+"""The same index in Milvus, in a file and over the network: it finds, filters, changes and goes on as a folder does."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,19 @@ pytest.importorskip("milvus_lite", reason="milvus-lite is not installed (extra s
 HEAD = "doc\ttext\tyear\tlang"
 
 
+@pytest.fixture(params=["file", "network"])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    """Milvus Lite in this process, and the same served over TCP, which the client cannot tell from a server."""
+    if request.param == "file":
+        yield f"milvus:{tmp_path}/docs.db"
+        return
+    served = pytest.importorskip("milvus_lite.adapter.grpc.server", reason="this milvus-lite has no server")
+    server, database, port = served.start_server_in_thread(str(tmp_path / "served"))
+    yield f"http://127.0.0.1:{port}"
+    server.stop(grace=None).wait()
+    database.close()
+
+
 @pytest.fixture
 def table(tmp_path: Path, topics: list[str]) -> Path:
     path = tmp_path / "texts.tsv"
@@ -24,8 +38,8 @@ def table(tmp_path: Path, topics: list[str]) -> Path:
     return path
 
 
-def test_milvus_answers_as_a_folder_does(tiny: Path, table: Path, tmp_path: Path) -> None:
-    encoder, place = isotrope.load(tiny), f"milvus:{tmp_path}/docs.db"
+def test_milvus_answers_as_a_folder_does(tiny: Path, table: Path, tmp_path: Path, place: str) -> None:
+    encoder = isotrope.load(tiny)
     made = isotrope.index(encoder, table, place, id_column="doc")
     isotrope.index(encoder, table, tmp_path / "folder", id_column="doc")
     (cost,) = made.costs
@@ -37,14 +51,63 @@ def test_milvus_answers_as_a_folder_does(tiny: Path, table: Path, tmp_path: Path
             (one,), (two,) = (each.search(query, 10, "dense", where) for each in (index, exact))
             assert len({hit.id for hit in one} & {hit.id for hit in two}) >= 9 if two else one == []
             (words,), (same,) = (each.search(query, 10, "lexical", where) for each in (index, exact))
-            assert {hit.id for hit in words[:1]} == {hit.id for hit in same[:1]}
+            assert [hit.id for hit in words[:1]] == [hit.id for hit in same[:1]]
+            assert [hit.bm25 for hit in words] == sorted((hit.bm25 or 0 for hit in words), reverse=True)
         (found,), (same,) = (each.search(query, 1, "lexical")[0] for each in (index, exact))
         assert (found.id, found.line, found.columns, found.marks) == (same.id, same.line, same.columns, same.marks)
         assert found.id == "d44"
 
 
-def test_rows_come_and_go(tiny: Path, table: Path, tmp_path: Path) -> None:
-    place, more = f"milvus:{tmp_path}/docs.db#other", tmp_path / "more.tsv"
+def test_int8_codes_are_re_scored(tiny: Path, table: Path, tmp_path: Path, place: str) -> None:
+    """The scores are those of the float vectors, to the last digits, as in a folder."""
+    encoder = isotrope.load(tiny)
+    made = isotrope.index(encoder, table, place, id_column="doc", precision="int8")
+    isotrope.index(encoder, table, tmp_path / "folder", id_column="doc")
+    assert [cost.vectors for cost in made.costs] == ["Milvus, HNSW_SQ", "Milvus, HNSW_SQ, re-scored"]
+    assert {cost.bytes for cost in made.costs} == {encoder.dimension}
+    codes, scored = (cost.recall for cost in made.costs)
+    assert 0.9 < codes <= scored
+    with isotrope.open_index(place, encoder) as index, isotrope.open_index(tmp_path / "folder", encoder) as exact:
+        assert index.info()["precision"] == "int8"
+        one, two = (each.search("the sonata", 5, "dense", "year > 2020")[0] for each in (index, exact))
+    assert [hit.id for hit in one] == [hit.id for hit in two]
+    assert [hit.score for hit in one] == pytest.approx([hit.score for hit in two], abs=1e-6)
+    with pytest.raises(InputError, match="in int8; it takes no others"):
+        isotrope.index(encoder, table, place, id_column="doc", update=True)
+    with pytest.raises(
+        InputError, match=r"Milvus.* keeps float32 and int8 vectors here, not binary; take precision int8"
+    ):
+        isotrope.index(encoder, table, place + "#bits", precision="binary")
+
+
+def test_words_are_those_of_a_folder(tiny: Path, tmp_path: Path, place: str) -> None:
+    """Accents, capitals, Chinese without blanks, letters that stand alone, words with _ between them."""
+    texts = ["Ein Café in der Straße", "我去東京旅行", "vitamin D helps", "snake_case_name is code", "nothing here"]
+    (tmp_path / "texts.txt").write_text("\n".join(texts) + "\n", encoding="utf-8")
+    isotrope.index(tiny, tmp_path / "texts.txt", place)
+    with isotrope.open_index(place) as index:
+        for query, line in (("CAFE", 1), ("café", 1), ("strasse", 1), ("東京", 2), ("d", 3), ("case", 4)):
+            assert [hit.line for hit in index.search(query, 5, "lexical")[0]] == [line], query
+
+
+def test_the_texts_that_were_cut_are_remembered(
+    tiny: Path, tmp_path: Path, place: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    table, more = tmp_path / "texts.tsv", tmp_path / "more.tsv"
+    table.write_text("doc\ttext\na\tshort\nb\t" + "long " * 200 + "\nc\t" + "more " * 200 + "\n", encoding="utf-8")
+    isotrope.index(tiny, table, place, id_column="doc")
+    more.write_text("doc\ttext\nd\t" + "other " * 200 + "\n", encoding="utf-8")
+    isotrope.index(tiny, more, place, id_column="doc", add=True)
+    with isotrope.open_index(place) as index:
+        assert index.info()["cut"] == 3
+    assert isotrope.index(tiny, output=place, delete="doc = 'b'").deleted == 1
+    with caplog.at_level("INFO", logger="isotrope"):
+        isotrope.search(place, "short")
+    assert "2 of the 3 texts of the index are longer than the model reads" in caplog.text
+
+
+def test_rows_come_and_go(tiny: Path, table: Path, tmp_path: Path, place: str) -> None:
+    place, more = f"{place}#other", tmp_path / "more.tsv"
     isotrope.index(tiny, table, place, id_column="doc")
     more.write_text(f"{HEAD}\nd5\ta violin in the kitchen\t2099\tfr\nnew\tthe boat\t1990\tfr\n", encoding="utf-8")
     made = isotrope.index(tiny, more, place, id_column="doc", add=True)
@@ -63,20 +126,18 @@ def test_rows_come_and_go(tiny: Path, table: Path, tmp_path: Path) -> None:
         isotrope.open_index(place, isotrope.load(tiny, pooling="cls"))
 
 
-def test_a_build_that_was_stopped_goes_on(
-    tiny: Path, table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_build_that_was_stopped_goes_on(tiny: Path, table: Path, place: str, monkeypatch: pytest.MonkeyPatch) -> None:
     from isotrope.search import milvus_building
 
-    place, encoder = f"milvus:{tmp_path}/docs.db", isotrope.load(tiny)
+    encoder = isotrope.load(tiny)
     monkeypatch.setattr(milvus_building, "ROWS", 60)
     plain, written = milvus_building._Build._write, []
 
-    def stopping(self: Any, batch: Any, vectors: Any, first: int) -> None:
+    def stopping(self: Any, batch: Any, vectors: Any, flags: Any, first: int) -> None:
         if first >= 120:
             raise KeyboardInterrupt
         written.append(first)
-        plain(self, batch, vectors, first)
+        plain(self, batch, vectors, flags, first)
 
     monkeypatch.setattr(milvus_building._Build, "_write", stopping)
     with pytest.raises(KeyboardInterrupt):

@@ -102,3 +102,18 @@ def test_values_cannot_leave_their_quotes_in_the_language_of_milvus() -> None:
     assert expression(found, {"lang": "c1", "year": "c0"}) == (
         r"""(c1 == "a\" or row > 0 or \"" and (c0 is not null and not (c0 in [1, 2.5])))"""
     )
+
+
+def test_whole_numbers_beyond_float64_are_compared() -> None:
+    """A column of whole numbers with a float, a column of floats with a whole number, and what Milvus is asked."""
+    large = (1 << 53) + 1
+    whole, floats = pyarrow.table({"c:year": [large, 5, None]}), pyarrow.table({"c:year": [float(large), 5.5, None]})
+    for table, where, expected in (
+        (whole, "year > 4.5", [True, True, False]),
+        (whole, f"year = {large}", [True, False, False]),
+        (whole, f"year in ({large}, 5.0)", [True, True, False]),
+        (floats, f"year < {large}", [False, True, False]),
+        (floats, f"year not in ({large}, 7)", [False, True, False]),
+    ):
+        assert mask_of(table, read_filter(where, KINDS), "c:").tolist() == expected, where
+    assert expression(read_filter(f"year = {large}", KINDS), {"year": "c0"}) == "c0 == 9007199254740992.0"

@@ -119,3 +119,19 @@ def test_a_signal_answers_what_is_open_and_ends_with_0(tiny: Path) -> None:
             assert "Stopped." in process.stderr.read()
         finally:
             process.kill()  # where something failed, nobody waits for it
+
+
+def test_who_starts_it_hears_of_cut_and_changed_texts(
+    tiny: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    from isotrope.serving.opening_service import open_service
+
+    text = tmp_path / "a.txt"
+    text.write_text("short\n" + "long " * 200 + "\n", encoding="utf-8")
+    isotrope.index(tiny, text, tmp_path / "index")
+    text.write_text("another\n", encoding="utf-8")
+    with caplog.at_level("INFO", logger="isotrope"):
+        service = open_service([tiny], tmp_path / "index")
+    service.close()
+    assert "1 of the 2 texts of the index are longer than the model reads" in caplog.text
+    assert "a.txt has changed since it was indexed" in caplog.text

@@ -69,6 +69,23 @@ def check_output(output: Place | None, resume: bool) -> None:
         check_run_folder(output, resume)
 
 
+def check_prompt(prompt_name: str | None, query: bool, document: bool) -> None:
+    """One way to choose the prompt at most."""
+    if sum((prompt_name is not None, query, document)) > 1:
+        raise InputError("prompt_name, query and document each choose the prompt; give one of them.", "prompt_name")
+
+
+def prompted(encoder: Encoder, prompt_name: str | None, query: bool, document: bool) -> Encoder:
+    """With the prompt of that name; or that of queries or documents, where the model has one."""
+    from isotrope.encoders.encoder_uses import DOCUMENT_NAMES
+
+    if prompt_name is not None:
+        return encoder.with_prompt(encoder.prompt_named(prompt_name))
+    wanted = ("query",) if query else DOCUMENT_NAMES if document else ()
+    found = next((name for name in wanted if name in encoder.prompts), None)
+    return encoder if found is None else encoder.with_prompt(encoder.prompts[found])
+
+
 def loaded(encoder: Encoder | Place, pooling: str | None = None, truncate_dim: int | None = None) -> Encoder:
     if isinstance(encoder, str | os.PathLike):
         from isotrope.encoders.loading import load

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from isotrope.answers import (
     EncodedFile,
 )
-from isotrope.api.arguments import Place, holds_images, loaded
+from isotrope.api.arguments import Place, check_prompt, holds_images, loaded, prompted
 from isotrope.data.tables import check_file, check_readable
 from isotrope.errors import InputError, check_between
 from isotrope.files import check_overwrite
@@ -30,6 +30,9 @@ def encode(
     ranges: Place | None = None,
     truncate_dim: int | None = None,
     *,
+    prompt_name: str | None = None,
+    query: bool = False,
+    document: bool = False,
     shards: Place | None = None,
     shard_size: int = 16_384,
     ray: bool = False,
@@ -39,8 +42,9 @@ def encode(
 
     The file is streamed: memory does not grow with it. ``precision`` is float32, int8, uint8, binary or ubinary. int8
     needs the range of each dimension: that of these vectors, which is written as ``NAME.ranges.npy``, or the one of
-    such a file, given as ``ranges``. ``truncate_dim`` keeps the leading dimensions. For sentences in memory use
-    ``Encoder.encode`` and ``isotrope.encoders.precision.quantize``.
+    such a file, given as ``ranges``. ``truncate_dim`` keeps the leading dimensions. ``prompt_name`` names the prompt
+    that goes before each text; ``query`` and ``document`` take the one for such texts, where the model has one. For
+    sentences in memory use ``Encoder.encode`` and ``isotrope.encoders.precision.quantize``.
 
     ``shards`` names a folder in which any number of processes and machines share the work: start the same call in each
     of them. A shard holds ``shard_size`` lines and is written whole, with a checksum; a call after a crash makes what
@@ -53,14 +57,16 @@ def encode(
     target = _vectors_target(output, shards, ray)
     check_overwrite(target, text, encoder)
     check_between("shard_size", shard_size, 1, 10_000_000)
+    check_prompt(prompt_name, query, document)
     from isotrope.encoders.precision import check_precision
 
     check_precision(precision)
     known = None if ranges is None else _ranges(ranges, precision)
     if holds_images(text):
-        if precision != "float32" or columns is not None or target is None or shards is not None:
+        named = prompt_name is not None or query or document
+        if precision != "float32" or columns is not None or target is None or shards is not None or named:
             raise InputError(
-                f"{text}: vectors of images are float32 in one file; leave precision, columns and shards out."
+                f"{text}: vectors of images are float32 in one file; leave precision, columns, prompts and shards out."
             )
         return _encode_images(encoder, text, target, normalize, truncate_dim)
     from isotrope.data.left_out_lines import blank_lines, write_left_out
@@ -69,11 +75,14 @@ def encode(
     from isotrope.shards.text_blocks import TextBlocks
     from isotrope.shards.vector_form import VectorForm
 
+    def opened() -> Encoder:
+        return prompted(loaded(encoder, truncate_dim=truncate_dim), prompt_name, query, document)
+
     blocks, form = TextBlocks(text, columns, shard_size), VectorForm(normalize, precision, known)
     if shards is None:
         assert target is not None
         with counting_cut() as counted:
-            found = encode_stream(lambda: loaded(encoder, truncate_dim=truncate_dim), blocks, target, form)
+            found = encode_stream(opened, blocks, target, form)
         counted.say()
         aside = write_left_out(target, blank_lines(text, columns) if found.empty else ())
         return EncodedFile(target, found.rows, found.dimension, found.empty, precision, counted.cut, aside)
@@ -89,11 +98,13 @@ def encode(
 
         if not isinstance(encoder, str | os.PathLike):
             raise InputError("ray loads the encoder in every process; give its name or folder.", setting="ray")
+        if prompt_name is not None or query or document:
+            raise InputError("ray takes the model's own prompt; leave prompt_name, query and document out.", "ray")
         whole, made = encode_on_ray(str(encoder), truncate_dim, blocks, Path(shards), form, target)
     else:
         from isotrope.shards.shard_work import encode_shards
 
-        whole, made = encode_shards(loaded(encoder, truncate_dim=truncate_dim), blocks, Path(shards), form, target)
+        whole, made = encode_shards(opened(), blocks, Path(shards), form, target)
     whole.say_cut()
     aside = None if target is None else write_left_out(target, blank_lines(text, columns) if whole.empty else ())
     place, facts = target or Path(shards), (whole.empty, precision, whole.cut, aside, whole.shards, made)

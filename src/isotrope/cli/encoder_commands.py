@@ -30,6 +30,15 @@ def encode(
         Path | None, typer.Option(help="Ranges for int8 that an earlier call wrote; default: those of these vectors.")
     ] = None,
     truncate_dim: TruncateDim = None,
+    prompt_name: Annotated[
+        str | None, typer.Option(help="The model's prompt of this name goes before each text, such as query.")
+    ] = None,
+    query: Annotated[
+        bool, typer.Option("--query", help="Texts are queries: their prompt, if the model has one.")
+    ] = False,
+    document: Annotated[
+        bool, typer.Option("--document", help="Texts are documents: their prompt, if the model has one.")
+    ] = False,
     shards: Annotated[
         Path | None,
         typer.Option(
@@ -53,6 +62,9 @@ def encode(
         precision,
         ranges,
         truncate_dim,
+        prompt_name=prompt_name,
+        query=query,
+        document=document,
         shards=shards,
         shard_size=shard_size,
         ray=ray,

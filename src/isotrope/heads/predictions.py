@@ -28,19 +28,23 @@ SHOWN = 80  # characters of a text in the table
 @dataclass(frozen=True)
 class Prediction:
     """``label``: the class, labels joined by a bar, or a score; ``probability``: of all that ``label`` says, where the
-    model has one; ``best``: the likeliest classes and their probabilities."""
+    model has one; ``best``: the likeliest classes and their probabilities; ``labels``: those given, where a text may
+    have several."""
 
     line: int
     texts: tuple[str, ...]
     label: str
     probability: float | None
     best: dict[str, float]
+    labels: tuple[str, ...] | None = None
 
     def to_dict(self) -> dict[str, Any]:
         text: Any = self.texts[0] if len(self.texts) == 1 else list(self.texts)
         if self.probability is None:
             return {"line": self.line, "score": float(self.label), "text": text}
         facts: dict[str, Any] = {"line": self.line, "label": self.label, "probability": self.probability}
+        if self.labels is not None:
+            facts["labels"] = list(self.labels)
         return {**facts, "probabilities": self.best, "text": text}
 
 
@@ -109,8 +113,9 @@ def _found(
         best = {names[place]: round(float(chances[place]), 6) for place in order[:top]}
         if classifier.task == "labels":
             given = chances >= THRESHOLD
-            label = JOINT.join(names[place] for place in np.flatnonzero(given))
-            found.append(Prediction(line, row, label, float(np.where(given, chances, 1 - chances).prod()), best))
+            labels = tuple(names[place] for place in np.flatnonzero(given))
+            whole = float(np.where(given, chances, 1 - chances).prod())
+            found.append(Prediction(line, row, JOINT.join(labels), whole, best, labels))
         else:
             found.append(Prediction(line, row, names[order[0]], float(chances[order[0]]), best))
     return found

@@ -29,7 +29,6 @@ def mask_of(table: Any, found: Filter, prefix: str) -> Mask:
 
 
 def _tested(table: Any, test: ColumnTest, name: str) -> Mask:
-    import pyarrow
     from pyarrow import compute
 
     if name not in table.column_names:  # an older block than the column
@@ -38,7 +37,7 @@ def _tested(table: Any, test: ColumnTest, name: str) -> Mask:
     if test.sign in ("null", "not null"):
         passed = column.is_null() if test.sign == "null" else column.is_valid()
     elif test.sign in COMPARED:
-        passed = getattr(compute, COMPARED[test.sign])(column, pyarrow.scalar(test.values[0]))
+        passed = getattr(compute, COMPARED[test.sign])(*_alike(column, test.values[0]))
     elif test.sign.endswith("like"):
         passed = compute.match_like(column, pattern=test.values[0])
     else:
@@ -52,7 +51,18 @@ def _among(column: Any, values: tuple[Any, ...]) -> Any:
     """As ``is_in``, but no value stays no value."""
     from pyarrow import compute
 
-    passed = compute.equal(column, values[0])
+    passed = compute.equal(*_alike(column, values[0]))
     for value in values[1:]:
-        passed = compute.or_kleene(passed, compute.equal(column, value))
+        passed = compute.or_kleene(passed, compute.equal(*_alike(column, value)))
     return passed
+
+
+def _alike(column: Any, value: Any) -> tuple[Any, Any]:
+    """Both whole numbers or both floats: Arrow refuses to compare a float with a whole number beyond 2⁵³."""
+    import pyarrow
+
+    if isinstance(value, float) and pyarrow.types.is_integer(column.type):
+        return column.cast(pyarrow.float64(), safe=False), pyarrow.scalar(value)
+    if isinstance(value, int) and pyarrow.types.is_floating(column.type):
+        return column, pyarrow.scalar(float(value))
+    return column, pyarrow.scalar(value)

@@ -21,6 +21,7 @@ from isotrope.errors import InputError
 from isotrope.files import names_in, write_json
 from isotrope.progress import bar, say
 from isotrope.search.column_kinds import agreed
+from isotrope.search.cut_rows import flagged
 from isotrope.search.filter_masks import Mask
 from isotrope.search.folder_costs import measure
 from isotrope.search.folder_engine import BLOCKS, DELETED, FolderEngine
@@ -143,13 +144,15 @@ class _Build:
         maker, texts = self.wanted.maker, [row.text for row in block]
         folder, found = self.folder / BLOCKS / _named(number), None
         if probes is not None:  # a new index: nothing is known
-            whole = maker.documents(texts)
-            vectors, new, found = maker.kept(whole), len(texts), probes.of_block(start, whole)
+            (whole, new), cut = flagged(maker.encoder, texts, lambda: (maker.documents(texts), len(texts)))
+            vectors, found = maker.kept(whole), probes.of_block(start, whole)
         else:
-            vectors, new = known.vectors(texts, lambda some: maker.kept(maker.documents(some)))
+            (vectors, new), cut = flagged(
+                maker.encoder, texts, lambda: known.vectors(texts, lambda some: maker.kept(maker.documents(some)))
+            )
         changed.encoded += new
         changed.reused += len(texts) - new
-        write_block(folder, block, vectors, self.kinds, len(self.base_sources), found)
+        write_block(folder, block, vectors, self.kinds, len(self.base_sources), found, cut)
 
     @cached_property
     def probes(self) -> Probes | None:

@@ -38,7 +38,9 @@ def complete(folder: Path, manifest: Manifest, deleted: Mask | None) -> Manifest
         write_words(place, texts)
     if manifest.precision != "float32":
         parts.update(_write_codes(folder, engine, end))
-    return manifest.changed(parts=parts, rows=int(live.sum()))
+    flags = engine.rows.cut()
+    cut = None if flags is None else int((flags & live).sum())
+    return manifest.changed(parts=parts, rows=int(live.sum()), cut=cut)
 
 
 def _texts(engine: FolderEngine) -> Iterator[str]:

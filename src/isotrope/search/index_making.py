@@ -19,6 +19,7 @@ from isotrope.search.index_place import IndexPlace, parse_place
 from isotrope.search.index_report import Indexed, peak_memory
 from isotrope.search.index_request import Changed, Wanted
 from isotrope.search.index_rows import Reading, scan
+from isotrope.search.milvus_schema import check_kept
 
 if TYPE_CHECKING:
     from isotrope.encoders.encoder import Encoder
@@ -44,10 +45,8 @@ def make_index(
     begun = time.perf_counter()
     place = parse_place(output)
     check_precision(precision)
-    if place.engine != "folder" and precision != "float32":
-        raise InputError(
-            f"{place}: Milvus keeps float32 vectors here; precision {precision} is for a folder.", "precision"
-        )
+    if place.engine != "folder":
+        check_kept(place, precision)
     if update and add:
         raise InputError("update and add exclude each other: update leaves only the given rows.", "update")
     changed, cut, empty = None, CutTexts(), 0

@@ -30,7 +30,8 @@ class ModelFacts:
 
 @dataclass(frozen=True)
 class Manifest:
-    """``dimension`` is that of the kept vectors; ``parts`` are engine-specific names; ``measured`` what was printed."""
+    """``dimension`` is that of the kept vectors; ``parts`` are engine-specific names; ``measured`` what was printed;
+    ``cut`` how many texts are longer than the model reads, None in an index that did not count them."""
 
     model: ModelFacts
     dimension: int
@@ -41,6 +42,7 @@ class Manifest:
     rows: int
     parts: Mapping[str, Any] = field(default_factory=dict)
     measured: Mapping[str, Any] = field(default_factory=dict)
+    cut: int | None = None
     format: int = FORMAT
 
     def to_dict(self) -> dict[str, Any]:
@@ -88,6 +90,7 @@ def manifest_of(found: Any, where: str) -> Manifest:
             rows=int(found["rows"]),
             parts=dict(found["parts"]),
             measured=dict(found["measured"]),
+            cut=None if found.get("cut") is None else int(found["cut"]),
         )
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         if isinstance(error, InputError):

@@ -1,8 +1,6 @@
 """Build or change an index in Milvus. Rows are numbered in order and written in batches, so a build that was killed
 goes on after the last row that is there.
 
-    row, vector, text, words (BM25, made by Milvus of the text), line, file, id, c0, c1, … (the kept columns)
-
 An update writes the new rows behind the old ones, whose vectors it reuses, and takes the old ones away at its end.
 """
 
@@ -12,6 +10,7 @@ import itertools
 import json
 import time
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,19 +19,29 @@ import numpy.typing as npt
 from isotrope.errors import InputError
 from isotrope.progress import bar, say
 from isotrope.search.column_kinds import agreed
+from isotrope.search.cut_rows import Flags, flagged
 from isotrope.search.index_manifest import Manifest
 from isotrope.search.index_place import IndexPlace
 from isotrope.search.index_report import Cost
 from isotrope.search.index_request import Changed, Wanted, check_change
 from isotrope.search.index_rows import IndexRow
-from isotrope.search.milvus_client import BEGUN, alter, connect, manifest_in, milvus_errors, properties_of
+from isotrope.search.milvus_client import (
+    BEGUN,
+    alter,
+    connect,
+    field_names,
+    manifest_in,
+    milvus_errors,
+    properties_of,
+)
 from isotrope.search.milvus_engine import FIELDS, MilvusEngine, expression
-from isotrope.search.milvus_schema import LONGEST, create_collection, vector_index
+from isotrope.search.milvus_schema import LONGEST, create_collection, plain_words, vector_index
 from isotrope.search.recall_probe import TOP, Probes, probe_texts
 from isotrope.search.row_blocks import key_of
 from isotrope.search.row_filter import ColumnTest, read_filter
 
 ROWS = 1000  # in a batch
+CUT = "cut"
 Floats = npt.NDArray[np.float32]
 
 
@@ -54,7 +63,8 @@ def delete_entities(place: IndexPlace, where: str) -> Changed:
         manifest = engine.manifest
         with milvus_errors(place):
             client.delete(place.collection, filter=expression(read_filter(where, manifest.kinds), engine.fields))
-            left = manifest.changed(rows=_count(client, place, ""))
+            cut = _cut(client, place, field_names(client, place))
+            left = manifest.changed(rows=_count(client, place, ""), cut=cut)
         alter(client, place, manifest=left.to_dict())
         return Changed(left, deleted=manifest.rows - left.rows)
     finally:
@@ -88,7 +98,8 @@ class _Build:
         name = self.wanted.name(self.generation)
         begun = json.loads((self.properties or {}).get(BEGUN) or "{}")
         if self.properties is None:
-            create_collection(self.client, self.place, self.wanted.maker.dimension, self.kinds, self.fields)
+            width, precision = self.wanted.maker.dimension, self.wanted.precision
+            create_collection(self.client, self.place, width, self.kinds, self.fields, precision)
             begun = {"request": name, "first": 0}
             alter(self.client, self.place, begun=begun)
         elif begun.get("request") != name:
@@ -100,6 +111,7 @@ class _Build:
             begun = {"request": name, "first": int(self.old.parts["next"])}
             self.client.delete(self.place.collection, filter=f"row >= {begun['first']}")  # of a build that was given up
             alter(self.client, self.place, begun=begun)
+        self.stored = field_names(self.client, self.place)
         first = int(begun["first"])
         done = _count(self.client, self.place, f"row >= {first}")
         if done:
@@ -108,7 +120,7 @@ class _Build:
         exact = self._encode(first, done, changed)
         self._finish(first, changed)
         if exact is not None:
-            changed.costs = (self._cost(*exact, first),)
+            changed.costs = tuple(self._costs(*exact, first))
         return changed
 
     def _encode(self, first: int, done: int, changed: Changed) -> tuple[Probes, list[dict[str, Any]]] | None:
@@ -123,8 +135,9 @@ class _Build:
         with bar("indexing", len(scanned), done) as advance:
             rows = scanned.rows(done, self.kinds)
             while batch := list(itertools.islice(rows, ROWS)):
-                vectors, new = self._vectors(batch, known)
-                self._write(batch, vectors, first + start)
+                encode = partial(self._vectors, batch, known)
+                (vectors, new), flags = flagged(maker.encoder, [row.text for row in batch], encode)
+                self._write(batch, vectors, flags, first + start)
                 changed.encoded += new
                 changed.reused += len(batch) - new
                 if probes is not None:
@@ -152,12 +165,14 @@ class _Build:
             vectors[missing] = maker.kept(maker.documents([batch[number].text for number in missing]))
         return vectors, len(missing)
 
-    def _write(self, batch: list[IndexRow], vectors: Floats, first: int) -> None:
+    def _write(self, batch: list[IndexRow], vectors: Floats, flags: Flags, first: int) -> None:
         entities = []
-        for number, (row, vector) in enumerate(zip(batch, vectors, strict=True)):
+        for number, (row, vector, cut) in enumerate(zip(batch, vectors, flags, strict=True)):
             self._check_length(row)
             entity = {"row": first + number, "vector": vector, "text": row.text, "line": row.line, "id": row.id}
             entity["file"] = row.file + self.base_sources
+            if CUT in self.stored:
+                entity.update(plain=plain_words(row.text), cut=bool(cut))
             for name, field in self.fields.items():
                 value = row.values.get(name)
                 entity[field] = float(value) if self.kinds[name] == "number" and value is not None else value
@@ -195,7 +210,7 @@ class _Build:
         return Manifest(
             model=maker.facts,
             dimension=maker.dimension,
-            precision="float32",
+            precision=self.wanted.precision,
             reading=scanned.reading,
             kinds=self.kinds,
             sources=(*before, *scanned.sources),
@@ -210,8 +225,8 @@ class _Build:
             changed.deleted = max(before - changed.reused, 0)
         elif first and self.wanted.scanned.reading.id_column is not None:
             changed.replaced = self._replace(first, before)
-        rows = _count(self.client, self.place, "")
-        changed.manifest = changed.manifest.changed(rows=rows)
+        rows, cut = _count(self.client, self.place, ""), _cut(self.client, self.place, self.stored)
+        changed.manifest = changed.manifest.changed(rows=rows, cut=cut)
         alter(self.client, self.place, manifest=changed.manifest.to_dict(), begun={})
 
     def _replace(self, first: int, before: int) -> int:
@@ -222,17 +237,28 @@ class _Build:
             self.client.delete(self.place.collection, filter=f"row < {first} and {again}")
         return before - _count(self.client, self.place, f"row < {first}")
 
-    def _cost(self, probes: Probes, gathered: list[dict[str, Any]], first: int) -> Cost:
+    def _costs(self, probes: Probes, gathered: list[dict[str, Any]], first: int) -> Iterator[Cost]:
+        """Of the engine's index, and of its codes with the best re-scored."""
         engine = MilvusEngine(self.place, self.client)
         exact = [[row + first for row in rows] for rows in probes.exact(gathered)]
         probes.own = [row + first for row in probes.own]
-        begun = time.perf_counter()
-        found = engine.dense(probes.vectors, TOP + 1, None)
-        spent = 1000 * (time.perf_counter() - begun) / len(probes.vectors)
-        kind = vector_index(self.place)
-        recall = probes.recall(exact, [[row for row, _ in ranking] for ranking in found])
-        return Cost(f"Milvus, {kind}", 4 * self.wanted.maker.dimension, recall, spent)
+        kind, precision = vector_index(self.place, self.wanted.precision), self.wanted.precision
+        codes = precision != "float32"
+        ways = [(f"Milvus, {kind}", engine.by_index)]
+        if codes:
+            ways.append((f"Milvus, {kind}, re-scored", engine.dense))
+        for name, search in ways:
+            begun = time.perf_counter()
+            found = search(probes.vectors, TOP + 1, None)
+            spent = 1000 * (time.perf_counter() - begun) / len(probes.vectors)
+            recall = probes.recall(exact, [[row for row, _ in ranking] for ranking in found])
+            yield Cost(name, (1 if codes else 4) * self.wanted.maker.dimension, recall, spent)
 
 
 def _count(client: Any, place: IndexPlace, where: str) -> int:
     return int(client.query(place.collection, filter=where, output_fields=["count(*)"])[0]["count(*)"])
+
+
+def _cut(client: Any, place: IndexPlace, stored: frozenset[str]) -> int | None:
+    """How many texts were cut; None in a collection that does not know."""
+    return _count(client, place, f"{CUT} == true") if CUT in stored else None

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,6 +20,7 @@ from isotrope.search.index_place import SERVERS, IndexPlace
 
 PROPERTY, BEGUN = "isotrope", "isotrope.building"
 SECONDS = 30.0
+OLDEST = (2, 5)  # of a server: BM25 made by Milvus, and columns without a value
 
 
 @contextmanager
@@ -45,7 +47,19 @@ def connect(place: IndexPlace, make: bool = False) -> Any:
         logging.getLogger("pymilvus").setLevel(logging.CRITICAL)  # its tracebacks; the sentence is ours
         if not place.target.startswith(SERVERS):
             _check_file(place, make)
-        return MilvusClient(uri=place.target, token=os.environ.get("MILVUS_TOKEN", ""), timeout=SECONDS)
+        client = MilvusClient(uri=place.target, token=os.environ.get("MILVUS_TOKEN", ""), timeout=SECONDS)
+        _check_version(place, str(client.get_server_version()))
+        return client
+
+
+def _check_version(place: IndexPlace, version: str) -> None:
+    """Refuse a server without what an index needs; one that does not say a version is believed."""
+    found = re.search(r"(\d+)\.(\d+)", version)
+    if found is not None and (int(found[1]), int(found[2])) < OLDEST:
+        raise InputError(
+            f"{place}: Milvus {version} answers there, and an index needs {OLDEST[0]}.{OLDEST[1]} or newer, which has "
+            "BM25; update the server, or use a folder."
+        )
 
 
 def _check_file(place: IndexPlace, make: bool) -> None:
@@ -64,6 +78,12 @@ def properties_of(client: Any, place: IndexPlace) -> dict[str, str] | None:
         if not client.has_collection(place.collection):
             return None
         return dict(client.describe_collection(place.collection).get("properties") or {})
+
+
+def field_names(client: Any, place: IndexPlace) -> frozenset[str]:
+    """Of the collection; older ones have no ``plain`` and no ``cut``."""
+    with milvus_errors(place):
+        return frozenset(str(field["name"]) for field in client.describe_collection(place.collection)["fields"])
 
 
 def manifest_in(properties: Mapping[str, str] | None, place: IndexPlace) -> Manifest | None:

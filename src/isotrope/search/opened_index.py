@@ -89,6 +89,7 @@ class SearchIndex:
             "fingerprint": manifest.model.fingerprint,
             "dimension": manifest.dimension,
             "precision": manifest.precision,
+            "cut": manifest.cut,
             "columns": self.columns,
             "id_column": manifest.reading.id_column,
             "modes": list(MODES),

@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from isotrope.data.tables import check_file
+from isotrope.encoders.cut_texts import counting_cut
 from isotrope.errors import InputError
+from isotrope.search.cut_rows import say_cut
 from isotrope.search.hits import Hit
 from isotrope.search.index_place import is_index
 from isotrope.search.opened_index import check_query, open_index
@@ -47,8 +49,10 @@ def answer(
     if first:
         if columns is not None or truncate_dim is not None:
             raise InputError("columns and truncate_dim are fixed in an index; leave them out.", "columns")
-        with open_index(str(subject), stale=stale) as index:
+        with counting_cut() as counted, open_index(str(subject), stale=stale) as index:
+            say_cut(index.manifest)
             found = index.search(queries, top, mode, where)
+        counted.say()
     else:
         found = _of_file(subject, check_file(words[0]), queries, top, mode, where, columns, truncate_dim)
     return found[0] if alone else found
@@ -64,14 +68,16 @@ def _of_file(
     columns: Sequence[str] | None,
     truncate_dim: int | None,
 ) -> list[list[Hit]]:
-    from isotrope.encoders.cut_texts import counting_cut
     from isotrope.encoders.encoder import Encoder
     from isotrope.encoders.loading import load
     from isotrope.encoders.truncation import truncated
     from isotrope.search.kept_index import kept_index
 
     encoder = subject if isinstance(subject, Encoder) else load(subject)
-    with counting_cut() as counted, kept_index(truncated(encoder, truncate_dim), file, columns) as index:
+    with counting_cut():  # what is cut while it is indexed is counted in the index
+        index = kept_index(truncated(encoder, truncate_dim), file, columns)
+    with index, counting_cut() as counted:
+        say_cut(index.manifest)
         found = index.search(queries, top, mode, where)
     counted.say()
     return found

@@ -1,7 +1,7 @@
 """The rows of an index on disk, in blocks of a few thousand: each a folder that is whole or absent.
 
     vectors.npy     float32 [rows, d], unit vectors, memory-mapped
-    rows.arrow      text, line, file, id, key, and the kept columns as "c:NAME", memory-mapped
+    rows.arrow      text, line, file, id, key, cut, and the kept columns as "c:NAME", memory-mapped
     probe.npz       where fewer dimensions or bits are measured: the best rows of the probes in this block
 
 A build that is killed leaves whole blocks behind, and goes on after them.
@@ -41,8 +41,10 @@ def write_block(
     kinds: Mapping[str, str],
     first_file: int = 0,
     probe: Mapping[str, Any] | None = None,
+    cut: npt.NDArray[np.bool_] | None = None,
 ) -> None:
-    """``first_file`` is added to the number of a row's source: rows that are added have sources of their own."""
+    """``first_file`` is added to the number of a row's source: rows that are added have sources of their own. ``cut``
+    [rows] says whose text is longer than the model reads."""
     import pyarrow
 
     arrays = {
@@ -52,6 +54,8 @@ def write_block(
         "id": pyarrow.array([row.id for row in rows], pyarrow.string()),
         "key": pyarrow.array([key_of(row.text) for row in rows], pyarrow.uint64()),
     }
+    if cut is not None:
+        arrays["cut"] = pyarrow.array(cut)
     for name, kind in kinds.items():
         values = [row.values.get(name) for row in rows]
         whole = all(value is None or isinstance(value, int) for value in values)
@@ -134,6 +138,12 @@ class BlockedRows:
     def column(self, name: str) -> list[Any]:
         """A whole column, in order."""
         return [value for block in self.blocks for value in block.table.column(name).to_pylist()]
+
+    def cut(self) -> npt.NDArray[np.bool_] | None:
+        """[rows]: which texts are longer than the model reads; None where a block does not say."""
+        if any("cut" not in block.table.column_names for block in self.blocks):
+            return None
+        return np.concatenate([np.asarray(block.table.column("cut").to_numpy()) for block in self.blocks])
 
     def row(self, number: int) -> dict[str, Any]:
         block, local = self.place(number)

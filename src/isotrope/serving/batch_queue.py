@@ -11,12 +11,14 @@ request fails alone.
 from __future__ import annotations
 
 import asyncio
+import itertools
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from isotrope.serving.memory_return import return_memory
 from isotrope.serving.refusals import Refusal
 from isotrope.serving.service_limits import Limits
 
@@ -117,7 +119,7 @@ class BatchQueue:
         self._thread.join()
 
     def _work(self) -> None:
-        while True:
+        for number in itertools.count(1):
             with self._changed:
                 batch = self._next_batch()
                 while not batch and not self._closed:
@@ -126,6 +128,8 @@ class BatchQueue:
             if not batch:
                 return
             self._compute(batch)
+            del batch
+            return_memory(number)
 
     def _next_batch(self) -> Batch:
         """Rows for the next forward; the works that gave some go to the end of the queue."""

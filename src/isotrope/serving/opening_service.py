@@ -8,6 +8,8 @@ from typing import Any
 
 from isotrope.encoders.encoder import Encoder
 from isotrope.errors import InputError
+from isotrope.progress import say
+from isotrope.search.index_rows import Source
 from isotrope.serving.served_model import ServedModel, open_models
 from isotrope.serving.service import Index, Service
 from isotrope.serving.service_limits import CPU_TOKENS, GPU_TOKENS, Limits
@@ -31,13 +33,25 @@ def open_service(
 
 def open_index_of(place: Place, models: Sequence[ServedModel]) -> Index:
     """The index with the first model that fits it; where none does, the sentence about the first."""
+    from isotrope.search.cut_rows import say_cut
     from isotrope.search.opened_index import open_index
 
     refused: InputError | None = None
     for model in models:
         try:
-            return open_index(place, model.encoder, stale=True)
+            index = open_index(place, model.encoder, stale=True)
         except InputError as error:
             refused = refused or error
+            continue
+        say_cut(index.manifest)
+        _warn_changed(index.manifest.sources)
+        return index
     assert refused is not None
     raise refused
+
+
+def _warn_changed(sources: Sequence[Source]) -> None:
+    """A server goes on answering from the index while somebody edits the text; whoever starts it is told."""
+    for source in sources:
+        if source.changed():
+            say(f"warning: {source.path} has changed since it was indexed; the index answers as it is.")

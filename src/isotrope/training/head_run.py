@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 
 from isotrope.data.corpus import Corpus, Records, open_corpus
-from isotrope.data.sentence_files import records_of
 from isotrope.encoders.cut_texts import counting_cut
 from isotrope.encoders.encoder import Encoder
 from isotrope.encoders.loading import load
@@ -24,6 +23,7 @@ from isotrope.encoders.saving import check_target
 from isotrope.errors import InputError
 from isotrope.files import written_folder
 from isotrope.heads.head_settings import HEAD, HeadSettings
+from isotrope.heads.label_rows import labelled_records
 from isotrope.heads.label_sets import NOTHING, LabelSets
 from isotrope.heads.logistic_head import fit_head
 from isotrope.progress import say
@@ -95,7 +95,11 @@ def _opened(model: Place | Encoder, pooling: str | None) -> Encoder:
 def _corpus(data: Place | Sequence[Any], encoder: Encoder, columns: Sequence[str] | None, multi_label: bool) -> Corpus:
     """Labelled texts; where several labels are allowed, a text may have none."""
     if not multi_label:
-        return open_corpus(data, ["labelled"], encoder.text_tokenizer, columns)
-    _, records = records_of(data, "labelled", columns)
-    rows = [(record.texts[0], record.value or NOTHING) for record in records]
+        try:
+            return open_corpus(data, ["labelled"], encoder.text_tokenizer, columns)
+        except InputError as error:
+            if "a list found" not in str(error):
+                raise
+            raise InputError(f"{error} A list of labels needs multi_label.", "multi_label") from error
+    rows = [(record.texts[0], record.value or NOTHING) for record in labelled_records(data, columns)]
     return open_corpus(rows, ["labelled"], encoder.text_tokenizer)

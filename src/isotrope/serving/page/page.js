@@ -262,8 +262,10 @@
       return;
     }
     $("key-form").hidden = true;
-    const rows = facts.index ? ` · ${facts.index.rows.toLocaleString("en")} texts to search` : "";
-    $("about").textContent = `${facts.models.map((one) => one.model_id).join(", ")} · ${facts.dimension} dimensions · reads ${facts.max_input_length} tokens${rows}`;
+    const cut = facts.index && facts.index.cut ? `, ${facts.index.cut.toLocaleString("en")} of them cut` : "";
+    const rows = facts.index ? ` · ${facts.index.rows.toLocaleString("en")} texts to search${cut}` : "";
+    const reads = facts.max_input_length < 1e6 ? `reads ${facts.max_input_length.toLocaleString("en")} tokens` : "reads texts of any length";
+    $("about").textContent = `${facts.models.map((one) => one.model_id).join(", ")} · ${facts.dimension} dimensions · ${reads}${rows}`;
     $("model").replaceChildren(...facts.models.map((one) => node("option", {}, one.model_id)));
     $("model-label").hidden = facts.models.length < 2;
     $("use").hidden = Boolean(facts.index);
