@@ -44,9 +44,7 @@ def table(judged: dict[str, Judged]) -> str:
     suites = _common(judged)
     lines = ["| model | " + " | ".join(suites) + " |", "|---" * (len(suites) + 1) + "|"]
     for name, runs in judged.items():
-        means = [
-            _mean([_mean([one.score() for one in run[suite].items.values()]) for run in runs]) for suite in suites
-        ]
+        means = [_mean([_mean([one.score() for one in run[suite].items.values()]) for run in runs]) for suite in suites]
         lines.append(f"| {name} | " + " | ".join(f"{mean:.1f}" for mean in means) + " |")
     return "\n".join(lines)
 

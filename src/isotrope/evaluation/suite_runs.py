@@ -27,7 +27,7 @@ ALL = "all"
 
 @dataclass(frozen=True)
 class PlannedSuite:
-    """A suite, under the name it was asked for, with the options that it takes; ``named`` is false where ``all`` was."""
+    """A suite under its name, with the options that it takes; ``named`` is false where ``all`` was asked for."""
 
     name: str
     suite: Suite
