@@ -24,7 +24,7 @@ from isotrope.evaluation.suite_runs import joined_results, plan_suites, run_suit
 from isotrope.evaluation.verdict import Verdict, decide
 from isotrope.progress import hidden
 
-Judged = list[list[tuple[str, Any]]]  # runs → (suite, results)
+Judged = list[dict[str, Any]]  # runs → suite → results
 
 
 def judge(model: str, data: Path, suite: str, file: Path) -> str:
@@ -33,7 +33,7 @@ def judge(model: str, data: Path, suite: str, file: Path) -> str:
         planned, left_out = plan_suites(suite, Options(data))
         (found,) = find_models([model])
         with hidden():
-            results = run_suites(found.opened(0), planned)
+            results = run_suites(found.opened(0), planned, left_out)
         file.with_suffix(".txt").write_text(joined_results(results, left_out).table(), encoding="utf-8")
         file.write_bytes(pickle.dumps(results))
     return file.stem
@@ -41,14 +41,10 @@ def judge(model: str, data: Path, suite: str, file: Path) -> str:
 
 def table(judged: dict[str, Judged]) -> str:
     """The mean over the tasks of each suite that has items, in points: what the sentences are about."""
-    first = next(iter(judged.values()))[0]
-    suites = {suite: place for place, (suite, results) in enumerate(first) if results.items}
+    suites = _common(judged)
     lines = ["| model | " + " | ".join(suites) + " |", "|---" * (len(suites) + 1) + "|"]
     for name, runs in judged.items():
-        means = [
-            _mean([_mean([one.score() for one in run[place][1].items.values()]) for run in runs])
-            for place in suites.values()
-        ]
+        means = [_mean([_mean([one.score() for one in run[suite].items.values()]) for run in runs]) for suite in suites]
         lines.append(f"| {name} | " + " | ".join(f"{mean:.1f}" for mean in means) + " |")
     return "\n".join(lines)
 
@@ -56,11 +52,16 @@ def table(judged: dict[str, Judged]) -> str:
 def verdicts(judged: dict[str, Judged]) -> list[Verdict]:
     found = []
     for (one, runs), (other, other_runs) in itertools.combinations(judged.items(), 2):
-        for place, (suite, results) in enumerate(runs[0]):
-            if results.items:
-                sides = [[run[place][1].items for run in side] for side in (runs, other_runs)]
-                found.append(decide(suite, (one, other), *sides))
+        for suite in _common(judged):
+            sides = [[run[suite].items for run in side] for side in (runs, other_runs)]
+            found.append(decide(suite, (one, other), *sides))
     return found
+
+
+def _common(judged: dict[str, Judged]) -> list[str]:
+    """The suites with items that every run has: an exported model has no layers, for one."""
+    every = [run for runs in judged.values() for run in runs]
+    return [suite for suite, results in every[0].items() if results.items and all(suite in run for run in every)]
 
 
 def _mean(values: list[float]) -> float:
@@ -86,7 +87,7 @@ def main() -> None:
         ]
         for job in jobs:
             print(job.result(), flush=True)
-    judged = {name: [pickle.loads(file.read_bytes()) for _, file in runs] for name, runs in named.items()}
+    judged = {name: [dict(pickle.loads(file.read_bytes())) for _, file in runs] for name, runs in named.items()}
     print(table(judged))
     lines = [f"- {verdict.sentence}" for verdict in verdicts(judged)]
     (given.output / "sentences.md").write_text("\n".join(lines) + "\n", encoding="utf-8")

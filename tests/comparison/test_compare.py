@@ -115,6 +115,20 @@ def test_the_benchmarks_judge_where_they_are_given(
     assert "Spearman on stsb.test.tsv" in found.markdown()
 
 
+def test_queries_with_passages_choose_by_their_mrr_and_the_table_says_so(
+    short: Short, sentences: Path, tmp_path: Path
+) -> None:
+    texts = [line for line in sentences.read_text(encoding="utf-8").splitlines() if line][:12]
+    dev = tmp_path / "questions.tsv"
+    rows = [f"{query}\t{passage}" for query, passage in zip(texts[::2], texts[1::2], strict=True)]
+    dev.write_text("\n".join(["anchor\tpositive", *rows]) + "\n", encoding="utf-8")
+    found = isotrope.compare(sentences, "simcse", tmp_path / "all", eval_data=dev, **short)
+    assert "chosen by MRR of the queries of questions.tsv;" in found.table()
+    assert "Spearman" not in found.table()
+    again = isotrope.compare(sentences, "simcse", tmp_path / "all", eval_data=dev, **short)  # read back
+    assert again.markdown() == found.markdown()
+
+
 def test_a_finished_run_is_not_made_again_and_a_new_method_joins(
     short: Short, sentences: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -31,7 +31,7 @@ def test_scores_are_those_of_a_plain_computation(tiny: Path, chinese: Path, topi
     encoder = isotrope.load(tiny)
     found = isotrope.evaluate(encoder, "sts", chinese, lang="zh")
     scores = found.scores["sts"]
-    assert list(scores) == ["STS-B", "ATEC", "LCQMC", "average"]
+    assert list(scores) == ["STS-B", "ATEC", "LCQMC", "average", "baselines"]
     sides = [encoder.encode([topics[step * row] for row in range(60)]).astype(np.float64) for step in (7, 11)]
     sides = [side / np.linalg.norm(side, axis=1, keepdims=True) for side in sides]
     cosines, gold = (sides[0] * sides[1]).sum(axis=1), np.arange(60) % 2
@@ -47,6 +47,19 @@ def test_scores_are_those_of_a_plain_computation(tiny: Path, chinese: Path, topi
     assert found.protocol["files"] == "stsb_mt_zh.test, atec.test, lcqmc.test"
     assert find_suite("sts")().summary(found) == {"sts_average": scores["average"]["spearman"]}
     assert "average of 3" in found.table()
+
+
+def test_shared_characters_are_the_baseline(tiny: Path, tmp_path: Path) -> None:
+    """A character is a word: the pair that shares three of four ranks above one that shares one, then none."""
+    rows = ["我爱北京\t我爱南京\t5", "今天下雨\t天晴气好\t2", "猫在睡觉\t股票上涨\t0"]
+    file = tmp_path / "zh" / "stsb_zh.test.tsv"
+    file.parent.mkdir()
+    lines = ["subset\tsentence1\tsentence2\tscore", *(f"s\t{row}" for row in rows)]
+    file.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    found = isotrope.evaluate(tiny, "sts", tmp_path, lang="zh")
+    assert found.scores["sts"]["baselines"] == {"TF-IDF of characters": {"STS-B": 100.0, "average": 100.0}}
+    assert "TF-IDF of characters" in found.table()
+    assert "baselines" not in isotrope.evaluate(tiny, "sts", tmp_path, lang="zh", baselines=False).scores["sts"]
 
 
 def test_cosines_that_never_change_rank_nothing() -> None:

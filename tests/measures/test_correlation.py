@@ -42,3 +42,14 @@ def test_resamples_equal_a_loop(sides: tuple[np.ndarray, np.ndarray]) -> None:
     expected = [stats.spearmanr(sides[0][row], sides[1][row]).statistic for row in rows]
     assert draws == pytest.approx(np.array(expected))
     assert resampled_spearman(np.arange(4.0), np.ones(4), np.random.default_rng(0), 3).tolist() == [0, 0, 0]
+
+
+@pytest.mark.parametrize("at_once", [1, 500, 1 << 30])
+def test_resamples_do_not_hang_on_how_many_stand_in_memory(monkeypatch: pytest.MonkeyPatch, at_once: int) -> None:
+    rng = np.random.default_rng(3)
+    sides, expected = (rng.normal(size=101), rng.integers(0, 6, 101).astype(float)), np.random.default_rng(5)
+    whole = resampled_spearman(*sides, expected, 37)
+    monkeypatch.setattr("isotrope.measures.correlation.AT_ONCE", at_once)
+    drawn = np.random.default_rng(5)
+    assert np.array_equal(resampled_spearman(*sides, drawn, 37), whole)
+    assert drawn.random() == expected.random()  # what is drawn next is the same too

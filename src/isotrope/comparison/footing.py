@@ -11,8 +11,10 @@ from typing import Any
 from isotrope.comparison.equal_length import LENGTHS
 from isotrope.comparison.judges import protocol
 from isotrope.comparison.line_up import Plan
+from isotrope.evaluation.eval_data import MRR, SPEARMAN, has_scores
 from isotrope.version import __version__
 
+CHOSEN_BY = {SPEARMAN: "Spearman on", MRR: "MRR of the queries of"}  # what eval data give, by their columns
 SHOWN = ("max_steps", "batch_size", "learning_rate", "max_length")  # under every table, also where they were not given
 
 
@@ -33,7 +35,9 @@ class Machine:
 
 @dataclass(frozen=True)
 class Footing:
-    """``own`` is by label; ``last`` are the labels of which the last weights are kept, not the best."""
+    """``own`` is by label; ``last`` are the labels of which the last weights are kept, not the best. ``chosen_by``: the
+    measure of the eval data; older tables say nothing of it.
+    """
 
     model: str
     settings: dict[str, Any]
@@ -46,6 +50,7 @@ class Footing:
     version: str = ""
     search: str = ""
     machine: Machine = field(default_factory=Machine)
+    chosen_by: str = SPEARMAN
 
     @classmethod
     def of(cls, plan: Plan, fingerprint: str, device: str) -> Footing:
@@ -68,6 +73,7 @@ class Footing:
             version=__version__,
             search="" if plan.search is None else str(plan.search),
             machine=Machine(platform.platform(), device, plan.parallel),
+            chosen_by=MRR if terms.eval_data and not has_scores(terms.eval_data[0]) else SPEARMAN,
         )
 
     @classmethod
@@ -82,7 +88,7 @@ class Footing:
         """What stands under the table: how the runs were made, how they were judged, and each row's particulars."""
         settings = ", ".join(f"{name} {value}" for name, value in self.settings.items())
         files = ", ".join(Path(file).name for file in self.eval_data)
-        chosen = f"Spearman on {files}" if files else "the label-free score"
+        chosen = f"{CHOSEN_BY[self.chosen_by]} {files}" if files else "the label-free score"
         last = f" (of {', '.join(self.last)} the last)" if self.last else ""
         over = "Mean ± standard deviation over seeds" if len(self.seeds) > 1 else "Seed"
         said = [

@@ -1,9 +1,9 @@
 """The search for each method's best settings, before the runs that are compared.
 
 A trial is a run under the same terms, with a random seed and a held-out set that no final run has. It is scored by what
-chooses its checkpoint: Spearman on the eval data, or the label-free score. The tests are not looked at. Trials are
-folders of search/, written as they end, so a search that was stopped goes on. What goes wrong: the best of many trials
-is flattered by chance, so its score is no result; the final runs are.
+chooses its checkpoint: Spearman or MRR on the eval data, or the label-free score. The tests are not looked at. Trials
+are folders of search/, written as they end, so a search that was stopped goes on. What goes wrong: the best of many
+trials is flattered by chance, so its score is no result; the final runs are.
 """
 
 from __future__ import annotations

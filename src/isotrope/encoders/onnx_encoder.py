@@ -82,7 +82,7 @@ class OnnxEncoder(Encoder):
 
     def fingerprint(self) -> str:
         weights = [str(tensor.tolist()) for part in self.parts for tensor in part.state_dict().values()]
-        return digest(self.content, self.text_tokenizer.fingerprint(), str(self.max_length), *weights)
+        return digest(self.content, self.text_tokenizer.fingerprint(), str(self.max_length), self.prompt, *weights)
 
     def save(self, folder: str | os.PathLike[str]) -> None:
         raise InputError("An exported model is not saved again; copy its folder.")

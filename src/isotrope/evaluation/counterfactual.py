@@ -32,6 +32,7 @@ from isotrope.evaluation.linear import numbered, read_labelled, standardised
 from isotrope.evaluation.results import Results, read_out
 from isotrope.evaluation.suite import Options, Suite, SuiteCard
 from isotrope.evaluation.text_vectors import TextVectors
+from isotrope.lexicon.wordnet import files_of, wordnet_folder
 from isotrope.measures.intervals import normal_interval
 from isotrope.measures.unit_vectors import unit_rows
 
@@ -90,6 +91,7 @@ class Counterfactual(Suite):
         super().check(options)
         for file in item_files(data_folder(options.data_dir)).values():
             check_file(file)
+        files_of(wordnet_folder())
 
     def run(self, encoder: Encoder, options: Options) -> Results:
         return evaluate_counterfactual(encoder, options.texts, options.data_dir, options.seed, options.columns)

@@ -7,18 +7,22 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 import torch
+from torch import Tensor
 
 from isotrope.encoders.encoder import Encoder, Vectors
+from isotrope.encoders.onnx_encoder import OnnxGraph
 from isotrope.errors import InputError
 from isotrope.evaluation.geometry import EXACT, check_spread, cloud, hubness, top_shares
 from isotrope.evaluation.geometry_layers import LayerCosines, LayerSums, WordStates, watching
 from isotrope.evaluation.geometry_words import FrequencyBin, by_frequency, frequency_table
+from isotrope.evaluation.text_vectors import share_vectors
 from isotrope.measures import isotropy
 from isotrope.progress import bar
 from isotrope.training.run_folder import RunFolder
@@ -67,24 +71,36 @@ def describe(encoder: Encoder, texts: Sequence[str], *, seed: int = 42) -> TextG
 
 
 def describe_encoded(encoder: Encoder, texts: Sequence[str], seed: int = 42) -> tuple[TextGeometry, Vectors]:
-    """As ``describe``, and the vectors that it saw, one row a text."""
+    """As ``describe``, and the vectors that it saw, one row a text; other suites find them in the cache.
+
+    A table of words has no states, and an exported graph shows none: there the vectors alone are described.
+    """
     if isinstance(texts, str) or len(texts) < 2:
         found = "one text" if isinstance(texts, str) or len(texts) == 1 else "none"
         raise InputError(f"Geometry needs at least two texts; {found} was given.")
     tokenizer = encoder.text_tokenizer
     flat, _ = tokenizer.flat(list(texts))
     ids, counts = by_frequency(flat, tokenizer.vocabulary, tokenizer.specials)
-    table = encoder.backbone.get_input_embeddings().weight.detach().cpu().float()
+    table = _input_embeddings(encoder)
     layers, words = LayerSums(), WordStates(ids, max(tokenizer.vocabulary, len(table)))
-    with watching(encoder.backbone, layers, words):
+    with watching(encoder.backbone, layers, words) if len(table) else nullcontext():
         vectors = encoder.encode(list(texts))
+    share_vectors(encoder, texts, vectors)
     means, norms = words.means()
     seen = np.flatnonzero((words.counts > 0).numpy())
     tables = WordTables(
-        frequency_table(table, ids, counts),
-        frequency_table(means[seen], np.arange(len(seen)), counts[seen], norms[seen]),
+        frequency_table(table, ids, counts) if len(table) else [],
+        frequency_table(means[seen], np.arange(len(seen)), counts[seen], norms[seen]) if len(seen) else [],
     )
     return TextGeometry(**vars(describe_vectors(vectors, seed)), layers=layers.rows(), words=tables), vectors
+
+
+def _input_embeddings(encoder: Encoder) -> Tensor:
+    """[vocabulary, d]; an exported graph shows neither words nor layers."""
+    if isinstance(encoder.backbone, OnnxGraph):
+        return torch.empty(0, 1)
+    weight: Tensor = encoder.backbone.get_input_embeddings().weight
+    return weight.detach().cpu().float()
 
 
 def describe_vectors(vectors: npt.ArrayLike, seed: int = 42) -> CloudGeometry:

@@ -50,7 +50,7 @@ def sections(text: TextGeometry, pairs: PairGeometry | None, trail: Sequence[dic
     if trail:
         steps = ("step", "alignment", "uniformity", "mean cosine")
         found.append(Section("The run, on its held-out pairs", steps, [_trail_row(row) for row in trail]))
-    return found
+    return [section for section in found if section.rows]  # a table of words has no layers, an export no words either
 
 
 def _pair_rows(pairs: PairGeometry) -> list[Row]:

@@ -81,10 +81,10 @@ def _verdicts(
 ) -> list[Verdict]:
     """One for each suite that has items."""
     found = []
-    for place, (suite, results) in enumerate(runs[0]):
-        if not results.items:
+    for suite, results in runs[0]:
+        if not results.items or not all(suite in dict(run) for run in (*runs, *other_runs)):
             continue
-        sides = [[run[place][1].items for run in side] for side in (runs, other_runs)]
+        sides = [[dict(run)[suite].items for run in side] for side in (runs, other_runs)]
         aggregation = results.protocol.get("aggregation", "all")
         remarks = [] if aggregation == "all" else [f"by aggregation all, not {aggregation}: that has no items"]
         found.append(decide(suite, (model.name, other.name), sides[0], sides[1], seed, remarks=remarks))

@@ -67,14 +67,14 @@ class Trained:
         return self.right / self.size
 
     def classes(self, features: Tensor) -> Tensor:
-        return _outputs([layer[None] for layer in self.layers], _with_one(features)[None])[-1][0].argmax(dim=-1)
+        return _outputs([layer[None] for layer in self.layers], with_one(features)[None])[-1][0].argmax(dim=-1)
 
 
 def train_many(
     features: Tensor, labels: Tensor, problems: Sequence[Problem], training: Training, classes: int
 ) -> list[Trained]:
     """One classifier a problem, in the order of the problems; ``features`` [rows, dimensions] are those of all."""
-    rows = _with_one(features)
+    rows = with_one(features)
     limit = AT_ONCE.get(features.device.type, AT_ONCE["cuda"])
     at_once = max(1, limit // (training.batch * rows.shape[1]))
     found: dict[int, Trained] = {}
@@ -95,7 +95,7 @@ class _Stack:
         self, rows: Tensor, labels: Tensor, problems: Sequence[Problem], training: Training, classes: int
     ) -> None:
         self.rows, self.labels, self.problems, self.training = rows, labels, list(problems), training
-        first = _first_layers(rows.shape[1] - 1, classes, training)
+        first = first_layers(rows.shape[1] - 1, classes, training)
         self.layers = [layer.to(rows).repeat(len(problems), 1, 1) for layer in first]
         self.moments = [(torch.zeros_like(layer), torch.zeros_like(layer)) for layer in self.layers]
         self.best = [Trained([], -1, len(problem.dev)) for problem in problems]
@@ -139,7 +139,7 @@ class _Stack:
         slope *= (counts / counts.sum(dim=1, keepdim=True))[..., None]
         gradients = []
         for place in reversed(range(len(self.layers))):
-            below = inputs if place == 0 else _with_one(outputs[place - 1])
+            below = inputs if place == 0 else with_one(outputs[place - 1])
             gradients.append(below.transpose(1, 2) @ slope)
             if place:
                 hidden = outputs[place - 1]
@@ -148,12 +148,8 @@ class _Stack:
 
     def _adam(self, gradients: Sequence[Tensor]) -> None:
         self.taken += 1
-        first, second = 1 - DECAYS[0] ** self.taken, (1 - DECAYS[1] ** self.taken) ** 0.5
         for layer, gradient, (mean, square) in zip(self.layers, gradients, self.moments, strict=True):
-            gradient.addcmul_(layer, self.penalty)
-            mean.lerp_(gradient, 1 - DECAYS[0])
-            square.mul_(DECAYS[1]).addcmul_(gradient, gradient, value=1 - DECAYS[1])
-            layer.addcdiv_(mean, square.sqrt().add_(EPSILON * second), value=-RATE * second / first)
+            adam(layer, gradient.addcmul_(layer, self.penalty), mean, square, self.taken)
 
     def _compare(self) -> None:
         """Keep what is best on dev, and drop what has not improved too often."""
@@ -180,7 +176,15 @@ class _Stack:
         return [int(count) for count in torch.stack(found).tolist()]
 
 
-def _first_layers(width: int, classes: int, training: Training) -> list[Tensor]:
+def adam(layer: Tensor, gradient: Tensor, mean: Tensor, square: Tensor, step: int) -> None:
+    """One step of PyTorch's Adam, in place; ``step`` counts from 1."""
+    first, second = 1 - DECAYS[0] ** step, (1 - DECAYS[1] ** step) ** 0.5
+    mean.lerp_(gradient, 1 - DECAYS[0])
+    square.mul_(DECAYS[1]).addcmul_(gradient, gradient, value=1 - DECAYS[1])
+    layer.addcdiv_(mean, square.sqrt().add_(EPSILON * second), value=-RATE * second / first)
+
+
+def first_layers(width: int, classes: int, training: Training) -> list[Tensor]:
     """Those of ``nn.Linear``, drawn as SentEval draws them; the caller's random state stays as it was."""
     sizes = [(width, training.hidden), (training.hidden, classes)] if training.hidden else [(width, classes)]
     with torch.random.fork_rng(devices=[]):
@@ -194,9 +198,9 @@ def _outputs(layers: Sequence[Tensor], inputs: Tensor) -> list[Tensor]:
     found = [inputs @ layers[0]]
     for layer in layers[1:]:
         found[-1] = found[-1].sigmoid()
-        found.append(_with_one(found[-1]) @ layer)
+        found.append(with_one(found[-1]) @ layer)
     return found
 
 
-def _with_one(rows: Tensor) -> Tensor:
+def with_one(rows: Tensor) -> Tensor:
     return pad(rows, (0, 1), value=1.0)

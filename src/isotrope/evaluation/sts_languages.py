@@ -24,6 +24,7 @@ from isotrope.evaluation.benchmark_files import data_folder, optional_task
 from isotrope.evaluation.items import Items
 from isotrope.evaluation.results import Results, read_out
 from isotrope.evaluation.scored_pairs import Floats, ScoredPairs, read_pairs
+from isotrope.evaluation.sts_baselines import with_characters
 from isotrope.evaluation.text_vectors import TextVectors
 from isotrope.measures.correlation import pearson, resampled_spearman, spearman
 from isotrope.measures.intervals import Interval, percentile_interval
@@ -61,6 +62,7 @@ def evaluate_language(
     data_dir: str | os.PathLike[str] | None = None,
     seed: int = 0,
     resamples: int = 500,
+    baselines: bool = True,
 ) -> Results:
     """Spearman of each task of a language that the folder has, the AUC of binary ones, and the mean Spearman."""
     files = language_files(lang, data_folder(data_dir))
@@ -83,7 +85,8 @@ def evaluate_language(
     }
     nested = {**{task: score.to_dict() for task, score in scores.items()}, "average": average}
     items = {task: Items(cosines[task], pairs.gold) for task, pairs in tasks.items()}
-    return Results({"sts": nested}, protocol, COLUMNS, _rows(scores, average), items=items)
+    results = Results({"sts": nested}, protocol, COLUMNS, _rows(scores, average), items=items)
+    return with_characters(results, tasks) if baselines else results
 
 
 def language_files(lang: str, folder: Path) -> dict[str, Path]:

@@ -27,11 +27,12 @@ ALL = "all"
 
 @dataclass(frozen=True)
 class PlannedSuite:
-    """A suite, under the name it was asked for, with the options that it takes."""
+    """A suite under its name, with the options that it takes; ``named`` is false where ``all`` was asked for."""
 
     name: str
     suite: Suite
     options: Options
+    named: bool = True
 
 
 def plan_suites(names: str | Sequence[str], options: Options) -> tuple[list[PlannedSuite], dict[str, str]]:
@@ -51,16 +52,26 @@ def plan_suites(names: str | Sequence[str], options: Options) -> tuple[list[Plan
 
 
 def run_suites(
-    encoder: Encoder, planned: Sequence[PlannedSuite], left_out: Mapping[str, str] | None = None, disk: bool = True
+    encoder: Encoder, planned: Sequence[PlannedSuite], left_out: dict[str, str] | None = None, disk: bool = True
 ) -> list[tuple[str, Results]]:
-    """The results of each suite, by name. Each text is encoded once."""
-    found = []
+    """The results of each suite, by name. Each text is encoded once.
+
+    A suite of ``all`` that refuses the model is added to ``left_out``, so that the others are not lost.
+    """
+    found, left_out = [], {} if left_out is None else left_out
     with shared_vectors(disk):
         for number, one in enumerate(planned, 1):
             label = one.name if len(planned) == 1 else f"{one.name} ({number} of {len(planned)})"
             with labelled(label):
-                found.append((one.name, _run(encoder, one)))
-    for name, reason in (left_out or {}).items():
+                try:
+                    found.append((one.name, _run(encoder, one)))
+                except InputError as error:
+                    if one.named:
+                        raise
+                    left_out[one.name] = str(error)
+    if not found:
+        raise _nothing_runs(left_out)
+    for name, reason in left_out.items():
         say(f"{name} is left out: {reason}")
     return found
 
@@ -139,12 +150,16 @@ def _everything(options: Options) -> tuple[list[PlannedSuite], dict[str, str]]:
         except InputError as error:
             left_out[name] = str(error)
             continue
-        found.append(PlannedSuite(name, suite(), own))
+        found.append(PlannedSuite(name, suite(), own, named=False))
     if not found:
-        reasons = "; ".join(f"{name}: {reason.rstrip('.')}" for name, reason in left_out.items())
-        raise InputError(f"No suite can run. {reasons}.", setting="suite")
+        raise _nothing_runs(left_out)
     _check_taken(found, options)
     return found, left_out
+
+
+def _nothing_runs(left_out: Mapping[str, str]) -> InputError:
+    reasons = "; ".join(f"{name}: {reason.rstrip('.')}" for name, reason in left_out.items())
+    return InputError(f"No suite can run. {reasons}.", setting="suite")
 
 
 def _taken(suite: Suite, options: Options) -> Options:

@@ -41,6 +41,13 @@ class TextVectors:
         return self.vectors[[self.row[text] for text in texts]]
 
 
+def share_vectors(encoder: Encoder, texts: Sequence[str], vectors: Vectors) -> None:
+    """Give the open cache vectors that ``encode`` made elsewhere; those it knows already stay."""
+    cache = active_cache(encoder)
+    if cache is not None:
+        cache.share(model_key(encoder, encoder.fingerprint()), texts, vectors)
+
+
 def _unit(vectors: Vectors) -> Vectors:
     """As ``encode`` with normalize_embeddings."""
     import torch

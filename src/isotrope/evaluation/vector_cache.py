@@ -5,8 +5,8 @@
 While ``shared_vectors`` is open, suites share what they encode. With ``disk`` it is kept between calls too, under
 ISOTROPE_CACHE, one file a batch of new texts. A file is named by the digest of its content, so a damaged one is seen,
 removed and made anew. The folder has a limit; what was not used for longest goes first. Vectors are kept as encoded,
-float32, and come back bit for bit. A text's vector hangs on its batch by rounding (1e-5): it is the one of the call
-that met the text first.
+float32, and come back bit for bit. A text's vector hangs on its batch by rounding (1e-5; of an int8 export, whose
+units are those of the batch, 1e-2): it is the one of the call that met the text first.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from isotrope.encoders.encoder import Encoder, Vectors
+from isotrope.encoders.onnx_encoder import OnnxEncoder
 from isotrope.errors import InputError
 from isotrope.files import cache_folder, digest, file_digest, written_file
 from isotrope.progress import say
@@ -55,6 +56,14 @@ class VectorCache:
     def known(self, model: str, texts: Sequence[str]) -> bool:
         shelf = self._shelf(model)
         return all(key_of(text) in shelf for text in texts)
+
+    def share(self, model: str, texts: Sequence[str], vectors: Vectors) -> None:
+        """Remember vectors of which some may be known; those are not replaced."""
+        shelf, places = self._shelf(model), {text: place for place, text in enumerate(texts)}
+        new = [text for text in places if key_of(text) not in shelf]
+        self.encoded += len(new)
+        if new:
+            self.keep(model, new, vectors[[places[text] for text in new]])
 
     def keep(self, model: str, texts: Sequence[str], vectors: Vectors) -> None:
         """Remember vectors that are not known yet. Only finite ones go to disk: others are a mistake of today."""
@@ -126,7 +135,7 @@ def shared_vectors(disk: bool = True) -> Iterator[VectorCache]:
 
 def active_cache(encoder: Encoder) -> VectorCache | None:
     """The open cache; none for what is an encoder by its ``encode`` alone, whose content nothing is known of."""
-    plain = type(encoder) is Encoder and not {"encode", "forward"} & vars(encoder).keys()
+    plain = type(encoder) in (Encoder, OnnxEncoder) and not {"encode", "forward"} & vars(encoder).keys()
     return _active.get() if plain else None
 
 

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 Floats = npt.NDArray[np.float64]
+AT_ONCE = 1 << 20  # pairs of all resamples that stand in memory
 
 
 def pearson(first: npt.NDArray[Any], second: npt.NDArray[Any]) -> float:
@@ -33,10 +34,16 @@ def spearman(first: npt.NDArray[Any], second: npt.NDArray[Any]) -> float:
 
 
 def resampled_spearman(first: Floats, second: Floats, rng: np.random.Generator, resamples: int) -> Floats:
-    """[resamples]: Spearman over as many pairs, drawn with replacement; all resamples in one pass over a table.
+    """[resamples]: Spearman over as many pairs, drawn with replacement, some resamples together in a table.
 
-    A resample whose pairs are all alike counts as 0.
+    A resample whose pairs are all alike counts as 0. The draws, and so the result, do not hang on the size of a table.
     """
+    together = max(1, AT_ONCE // max(len(second), 1))
+    sizes = [min(together, resamples - start) for start in range(0, resamples, together)]
+    return np.concatenate([np.empty(0), *(_resampled(first, second, rng, size) for size in sizes)])
+
+
+def _resampled(first: Floats, second: Floats, rng: np.random.Generator, resamples: int) -> Floats:
     from scipy import stats
 
     rows = rng.integers(0, len(second), size=(resamples, len(second)))
