@@ -20,6 +20,7 @@ from isotrope.encoders.encoder_uses import EncoderUses
 from isotrope.encoders.finite_vectors import check_finite, check_given
 from isotrope.encoders.first_token import check_first_token
 from isotrope.encoders.fused_linear import fused_linears
+from isotrope.encoders.late_backbone import LateBackbone
 from isotrope.encoders.modes import evaluating
 from isotrope.encoders.parts.part import VectorPart
 from isotrope.encoders.parts.token_weights import TokenWeighting
@@ -74,7 +75,7 @@ def _inputs(tokens: Tokens) -> dict[str, torch.Tensor]:
     return inputs if tokens.segments is None else {**inputs, "token_type_ids": tokens.segments}
 
 
-class Encoder(EncoderUses, nn.Module):
+class Encoder(EncoderUses, LateBackbone, nn.Module):
     """A backbone, a pooling and the parts after it: text → token states → one vector a text.
 
         v = part_n(… part_1(pooling(backbone(tokens))))
@@ -116,8 +117,8 @@ class Encoder(EncoderUses, nn.Module):
     def with_parts(self, parts: Sequence[nn.Module]) -> Encoder:
         """A new encoder over the same backbone and read-out, with other modules after the pooling."""
         return Encoder(
-            self.backbone,
-            self.tokenizer,
+            self.network,
+            self.text_tokenizer.tokenizer,
             self.pooling,
             parts,
             self.max_length,
@@ -142,7 +143,7 @@ class Encoder(EncoderUses, nn.Module):
 
     @prompt.setter
     def prompt(self, prompt: str) -> None:
-        self.text_tokenizer = TextTokenizer(self.tokenizer, prompt)
+        self.text_tokenizer = TextTokenizer(self.text_tokenizer.tokenizer, prompt)
 
     @property
     def device(self) -> torch.device:
@@ -151,7 +152,7 @@ class Encoder(EncoderUses, nn.Module):
     @property
     def width(self) -> int:
         """Width of the pooled vector, before the parts."""
-        return int(self.backbone.config.hidden_size) * len(self.pooling.modes)
+        return int(self.network.config.hidden_size) * len(self.pooling.modes)
 
     @property
     def dimension(self) -> int:
@@ -167,8 +168,8 @@ class Encoder(EncoderUses, nn.Module):
         return self._language_model[0]
 
     def _positions(self) -> int:
-        limit = int(getattr(self.backbone.config, "max_position_embeddings", 0) or 0)
-        table = getattr(getattr(self.backbone, "embeddings", None), "position_embeddings", None)
+        limit = int(getattr(self.network.config, "max_position_embeddings", 0) or 0)
+        table = getattr(getattr(self.network, "embeddings", None), "position_embeddings", None)
         # RoBERTa and its kin start counting behind the padding index.
         behind = getattr(table, "padding_idx", None)
         return (limit if limit > 0 else 512) - (behind + 1 if behind is not None else 0)
@@ -182,15 +183,15 @@ class Encoder(EncoderUses, nn.Module):
     @property
     def causal(self) -> bool:
         """Whether the backbone reads from left to right only."""
-        return bool(getattr(self.backbone.config, "is_decoder", False))
+        return bool(getattr(self.network.config, "is_decoder", False))
 
     def layers(self, tokens: Tokens) -> tuple[torch.Tensor, ...]:
         """H_0 … H_L of one padded forward, each [rows, width, d]."""
-        return tuple(self.backbone(**_inputs(tokens), output_hidden_states=True).hidden_states)
+        return tuple(self.network(**_inputs(tokens), output_hidden_states=True).hidden_states)
 
     def states(self, tokens: Tokens) -> torch.Tensor:
         """H_L of one padded forward, [rows, width, d]."""
-        last: torch.Tensor = self.backbone(**_inputs(tokens)).last_hidden_state
+        last: torch.Tensor = self.network(**_inputs(tokens)).last_hidden_state
         return last
 
     def pooled(self, tokens: Tokens) -> torch.Tensor:
@@ -241,7 +242,7 @@ class Encoder(EncoderUses, nn.Module):
     def frame_pairs(self, firsts: Sequence[npt.NDArray[Any]], seconds: Sequence[npt.NDArray[Any]]) -> Tokens:
         """Pairs of segments → a padded view, on the host; with segment ids where the model has embeddings for them."""
         tokens = self.text_tokenizer.frame_pairs(firsts, seconds)
-        typed = int(getattr(self.backbone.config, "type_vocab_size", 0) or 0) > 1
+        typed = int(getattr(self.network.config, "type_vocab_size", 0) or 0) > 1
         return tokens if typed else replace(tokens, segments=None)
 
     def tokenize(self, texts: list[str], max_length: int | None = None) -> Tokens:
@@ -327,11 +328,11 @@ class Encoder(EncoderUses, nn.Module):
     @property
     def _is_mean_of_rows(self) -> bool:
         plain = self.pooling.modes == ("mean",) and not self.pooling.needs_all_layers and self.token_weights is None
-        return plain and type(self.backbone) is StaticVectors
+        return plain and type(self.network) is StaticVectors
 
     def _row_means(self, flat: npt.NDArray[np.int32], lengths: Lengths, rows: int | None) -> Iterator[Group]:
         """The same of a table: neither sorted nor padded."""
-        table, ends = cast(StaticVectors, self.backbone), np.cumsum(lengths)
+        table, ends = cast(StaticVectors, self.network), np.cumsum(lengths)
         size = rows or max(TABLE_BUDGET * len(lengths) // max(len(flat), 1), 1)
         for start in range(0, len(lengths), size):
             group = np.arange(start, min(start + size, len(lengths)))
