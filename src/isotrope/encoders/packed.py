@@ -109,11 +109,12 @@ def read_packed(folder: Path, pooling: str | None, language_head: bool) -> Encod
 def _plain(folder: Path) -> tuple[Any, Any, None] | None:
     """Backbone and tokenizer without transformers; None where the folder is not of the plain shape, or is damaged."""
     tokenizer = read_plain_tokenizer(folder)
-    weights = None if tokenizer is None else unpack_weights(_whole(folder))
-    backbone = weights and PlainBert.of(folder / "config.json", weights, partial(_headless, folder))
-    if not backbone or len(tokenizer) != backbone.config.vocab_size:
+    if tokenizer is None:
         return None
-    return backbone, tokenizer, None
+    weights = unpack_weights(_whole(folder))
+    backbone = PlainBert.of(folder / "config.json", weights, partial(_headless, folder))
+    known = backbone is not None and len(tokenizer) == backbone.config.vocab_size
+    return (backbone, tokenizer, None) if known else None
 
 
 def _headless(folder: Path) -> Any:

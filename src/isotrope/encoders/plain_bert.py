@@ -201,7 +201,8 @@ class PlainBert(nn.Module):
                 weight.requires_grad_(wanted[name])
             device = next(iter(own.values())).device
             self._model.append(model.to(device).train(self.training))
-        return self._model[0]  # type: ignore[no-any-return]
+        found: PreTrainedModel = self._model[0]
+        return found
 
     def get_input_embeddings(self) -> nn.Embedding:
         return self.embeddings.word_embeddings
