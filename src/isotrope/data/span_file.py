@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from struct import Struct
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+
+TWO = Struct("<qq")  # running sums are int64
 
 
 class SpanFile:
@@ -30,7 +33,7 @@ class SpanFile:
         """The number before ``place``, zero before the first, and the number there: a stretch of running sums."""
         if not place:
             return 0, int(self.between(0, 1)[0])
-        start, end = self.between(place - 1, place + 1).tolist()
+        start, end = TWO.unpack(self._bytes(16, 8 * place - 8))
         return start, end
 
     def _bytes(self, count: int, place: int) -> bytes:
