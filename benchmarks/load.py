@@ -73,9 +73,11 @@ def main() -> None:
                 folder = Path(place, f"{command.split()[0]}-{len(command)}-{size}")
                 folder.mkdir()
                 (folder / "model").symlink_to(model)
-                words = COMMANDS[command].format(
-                    text=Path(place, f"{size}.txt"), pairs=Path(place, f"{size}.tsv"), folder=folder
-                ).split()
+                words = (
+                    COMMANDS[command]
+                    .format(text=Path(place, f"{size}.txt"), pairs=Path(place, f"{size}.tsv"), folder=folder)
+                    .split()
+                )
                 peak, seconds = measured(words, folder)
                 cells.append(f"{peak / 1e6:,.0f} MB, {seconds:,.0f} s")
             print(f"| `{command}` | {' | '.join(cells)} |", flush=True)

@@ -20,6 +20,7 @@ from isotrope.encoders.encoder_uses import EncoderUses
 from isotrope.encoders.finite_vectors import check_finite, check_given
 from isotrope.encoders.first_token import check_first_token
 from isotrope.encoders.fused_linear import fused_linears
+from isotrope.encoders.group_threads import side_by_side
 from isotrope.encoders.late_backbone import LateBackbone
 from isotrope.encoders.modes import evaluating
 from isotrope.encoders.parts.part import VectorPart
@@ -321,9 +322,13 @@ class Encoder(EncoderUses, LateBackbone, nn.Module):
         if self._is_mean_of_rows and not extra and lengths.max(initial=0) <= self.max_length:
             yield from self._row_means(flat, lengths, rows)
             return
-        for group in plan(np.minimum(lengths + extra, self.max_length), self.token_budget, rows):
+        groups = list(plan(np.minimum(lengths + extra, self.max_length), self.token_budget, rows))
+
+        def vectors(group: npt.NDArray[np.int64]) -> Group:
             whole = [flat[ends[i] - lengths[i] : ends[i]].tolist() for i in group]
-            yield group, self(self.text_tokenizer.rows(whole, self.max_length).to(self.device)).float()
+            return group, self(self.text_tokenizer.rows(whole, self.max_length).to(self.device)).float()
+
+        yield from side_by_side(vectors, groups, self, self.device)
 
     @property
     def _is_mean_of_rows(self) -> bool:
