@@ -49,6 +49,7 @@ def _begin(own: int, cores: int) -> None:
     """Give this thread its number of cores. Torch also remembers it for threads that are made later, so the old number
     is set again, by a thread that has no other use for it.
     """
+    torch.get_num_threads()  # a thread takes over what was set last when it first asks; what it sets after that stays
     torch.set_num_threads(own)
     reminder = Thread(target=torch.set_num_threads, args=(cores,))
     reminder.start()

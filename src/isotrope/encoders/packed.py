@@ -122,7 +122,8 @@ def _headless(folder: Path) -> Any:
     from transformers import AutoConfig, AutoModel
 
     with loaded_by_others(folder / "config.json", "the model"), quiet():
-        model = AutoModel.from_config(AutoConfig.from_pretrained(folder, local_files_only=True))
+        config = AutoConfig.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
+        model = AutoModel.from_config(config, trust_remote_code=False)
     model.pooler = None
     return model
 

@@ -63,6 +63,13 @@ class PlainConfig:
         sound = all(type(value) in (int, float) and value > 0 for value in numbers.values())
         return cls(**numbers) if sound and numbers["hidden_size"] % numbers["num_attention_heads"] == 0 else None
 
+    def head(self) -> dict[str, tuple[int, ...]]:
+        """The shapes of the language head's weights, which a file may hold besides, and which are not read."""
+        width, start = self.hidden_size, "cls.predictions."
+        named = {"bias": (self.vocab_size,), "transform.dense.weight": (width, width), "transform.dense.bias": (width,)}
+        named |= {"transform.LayerNorm.weight": (width,), "transform.LayerNorm.bias": (width,)}
+        return {start + name: shape for name, shape in named.items()}
+
 
 def _table(rows: int, width: int) -> nn.Embedding:
     return nn.Embedding(rows, width, _weight=torch.empty(rows, width, device="meta"))
@@ -176,10 +183,12 @@ class PlainBert(nn.Module):
     def of(cls, file: Path, weights: dict[str, Tensor], make: Callable[[], PreTrainedModel]) -> PlainBert | None:
         """Of config.json and the packed weights beside it; None where they are not exactly of this shape."""
         config = PlainConfig.read(file)
-        headed = any(name.startswith(PREFIX) for name in weights)
         own = {name.removeprefix(PREFIX): weight for name, weight in weights.items() if name.startswith(PREFIX)}
+        others = {name: tuple(weight.shape) for name, weight in weights.items() if not name.startswith(PREFIX)}
+        if config is None or (own and others != config.head()):
+            return None
         try:
-            return None if config is None else cls(config, own if headed else weights, make)
+            return cls(config, own or weights, make)
         except (RuntimeError, TypeError):  # weights that are missing, unknown or of another size
             return None
 
