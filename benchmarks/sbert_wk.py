@@ -14,8 +14,8 @@ import numpy as np
 import torch
 
 import isotrope
-from isotrope.encoders.encoder import plan
 from isotrope.encoders.parts.layer_walk import LayerWalk, bend, layer_weights, share
+from isotrope.encoders.vector_groups import plan
 from isotrope.evaluation.scored_pairs import read_pairs
 from isotrope.evaluation.sts_scores import correlate
 

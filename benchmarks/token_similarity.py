@@ -21,7 +21,7 @@ from pathlib import Path
 import torch
 
 import isotrope
-from isotrope.encoders.encoder import plan
+from isotrope.encoders.vector_groups import plan
 from isotrope.evaluation.geometry_layers import LayerCosines, LayerSums
 
 MEASURED = 1000  # sentences at most

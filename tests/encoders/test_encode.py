@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from isotrope.encoders import encoder as encoder_module
-from isotrope.encoders.encoder import plan
 from isotrope.encoders.loading import load
 from isotrope.encoders.parts.dense import Dense
+from isotrope.encoders.vector_groups import plan
 from isotrope.errors import InputError
 from isotrope.tokens.padded import Tokens
 from isotrope.towers.keeping import Frozen

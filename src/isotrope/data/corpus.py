@@ -18,10 +18,12 @@ from isotrope.data.corpus_files import FORMAT, Counts, Keys, Tokenizer, layout_o
 from isotrope.data.corpus_writer import build
 from isotrope.data.record_types import RECORD_TYPES, Record, RecordType, record_type_named
 from isotrope.data.sources import find_records, read_sentences
+from isotrope.data.span_file import SpanFile
 from isotrope.errors import InputError
 from isotrope.files import cache_folder, digest, file_digest, written_folder
 
 Ids = npt.NDArray[np.int32]
+SWEPT = 1 << 18  # texts looked at in one go where all are
 
 
 class Sentence(NamedTuple):
@@ -54,17 +56,15 @@ class Corpus:
         self.fingerprint: str = facts["fingerprint"]
         self.record_type: RecordType = record_type_named(facts["record_type"])
         self.counts = Counts(**facts["counts"])
-        files = {
-            name: _mapped(folder / name, numbers)
-            for name, numbers in layout_of(self.record_type, facts["id_type"], facts["running"]).items()
-        }
+        layout = layout_of(self.record_type, facts["id_type"], facts["running"])
+        files = {name: _mapped(folder / name, numbers) for name, numbers in layout.items()}
+        self._spans = {name: SpanFile(folder / name, numbers) for name, numbers in layout.items()}
         self._files = files
         self._ids, self._id_ends = files["ids"], files["id_ends"]
         # A sentence behind another: the same ids, unless blanks count.
         self._running, self._running_ends = (
             (files["running"], files["running_ends"]) if facts["running"] else (self._ids, self._id_ends)
         )
-        self._text, self._text_ends = files["text"], files["text_ends"]
         self.field_keys: Keys = cast(Keys, files["keys"].reshape(-1, len(self.record_type.fields)))
         # What a record is compared by: each of its texts, or all of it where the texts are names that recur.
         by_whole = self.record_type.names
@@ -77,17 +77,15 @@ class Corpus:
 
     def tokens(self, row: int, field: str = "") -> Ids:
         """Token ids of a text that begins a row, without special tokens."""
-        start, end = self._span(self._id_ends, row, field)
-        return np.asarray(self._ids[start:end], dtype=np.int32)
+        return self._cell("ids", "id_ends", row, field).astype(np.int32)
 
     def sentence(self, row: int) -> Sentence:
         """The ids of a record in both its forms."""
-        start, end = self._span(self._running_ends, row, "")
-        return Sentence(self.tokens(row), np.asarray(self._running[start:end], dtype=np.int32))
+        names = ("ids", "id_ends") if self._running is self._ids else ("running", "running_ends")
+        return Sentence(self.tokens(row), self._cell(*names, row, "").astype(np.int32))
 
     def text(self, row: int, field: str = "") -> str:
-        start, end = self._span(self._text_ends, row, field)
-        return self._text[start:end].tobytes().decode("utf-8")
+        return self._cell("text", "text_ends", row, field).tobytes().decode("utf-8")
 
     @property
     def ids(self) -> npt.NDArray[Any]:
@@ -108,6 +106,16 @@ class Corpus:
     def lengths(self) -> npt.NDArray[np.int64]:
         """How many tokens each text of each record has, [records, fields]."""
         return np.diff(self._id_ends, prepend=0).reshape(len(self), -1)
+
+    def count_longer(self, tokens: int) -> tuple[int, int]:
+        """How many texts have more tokens than that, and how many there are."""
+        found, before, texts = 0, 0, len(self._id_ends)
+        for start in range(0, texts, SWEPT):
+            ends = np.asarray(self._id_ends[start : start + SWEPT])
+            found += int((np.diff(ends, prepend=before) > tokens).sum())
+            before = int(ends[-1])
+        self.release()
+        return found, texts
 
     def joined(self, row: int) -> Ids:
         """Token ids of the whole document that a row stands in."""
@@ -198,8 +206,15 @@ class Corpus:
         return np.asarray(own - later)
 
     def _span(self, ends: npt.NDArray[Any], row: int, field: str) -> tuple[int, int]:
-        cell = int(row) * len(self.record_type.fields) + (self.record_type.fields.index(field) if field else 0)
+        cell = self._place(row, field)
         return (int(ends[cell - 1]) if cell else 0), int(ends[cell])
+
+    def _cell(self, name: str, ends: str, row: int, field: str) -> npt.NDArray[Any]:
+        """What the file of that name holds of one text."""
+        return self._spans[name].between(*self._spans[ends].borders(self._place(row, field)))
+
+    def _place(self, row: int, field: str) -> int:
+        return int(row) * len(self.record_type.fields) + (self.record_type.fields.index(field) if field else 0)
 
 
 class Records:

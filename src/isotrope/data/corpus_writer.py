@@ -13,7 +13,18 @@ import numpy as np
 import numpy.typing as npt
 
 from isotrope.data.cache_folders import write_facts
-from isotrope.data.corpus_files import BLOCK, Counts, Tokenizer, combined, is_number, layout_of, text_key, whole_keys
+from isotrope.data.corpus_files import (
+    BLOCK,
+    Counts,
+    Keys,
+    Tokenizer,
+    combined,
+    is_number,
+    layout_of,
+    text_key,
+    whole_keys,
+)
+from isotrope.data.distinct_keys import count_distinct
 from isotrope.data.record_types import Record, RecordType
 from isotrope.errors import InputError
 from isotrope.progress import bar
@@ -32,7 +43,7 @@ def build(
     if not writer.records:
         raise InputError(f"{where}: no records found; {writer.empty:,} lines are empty.")
     writer.sort_names()
-    distinct = _distinct(folder, record_type)
+    distinct = _distinct(folder, record_type, writer.records)
     counts = Counts(writer.records, writer.empty, writer.records - distinct, distinct, writer.documents)
     facts = {
         "fingerprint": fingerprint,
@@ -149,12 +160,18 @@ def _sort_names(folder: Path, seen: dict[str, int], files: Sequence[str], target
     (folder / target).write_text("\n".join(names), encoding="utf-8")
 
 
-def _distinct(folder: Path, record_type: RecordType) -> int:
+def _distinct(folder: Path, record_type: RecordType, records: int) -> int:
     """How many records differ from all earlier ones."""
-    keys = np.fromfile(folder / "keys", dtype="<u8").reshape(-1, len(record_type.fields))
-    if record_type.names:
-        return len(np.unique(whole_keys(keys, np.fromfile(folder / "values", dtype="<i4"))))
-    return len(np.unique(combined(keys)))
+    fields = len(record_type.fields)
+
+    def blocks(size: int) -> Iterator[Keys]:
+        for start in range(0, records, size):
+            keys = np.fromfile(folder / "keys", "<u8", size * fields, offset=start * fields * 8).reshape(-1, fields)
+            if record_type.names:
+                keys = whole_keys(keys, np.fromfile(folder / "values", "<i4", size, offset=start * 4))
+            yield combined(keys)
+
+    return count_distinct(blocks, records)
 
 
 def _blocks(records: Iterable[Record]) -> Iterator[list[Record]]:

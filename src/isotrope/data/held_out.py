@@ -20,9 +20,8 @@ def hold_out(corpus: Corpus, count: int, seed: int) -> tuple[Rows, Rows]:
     are few: any number of them is held out.
     """
     total = len(corpus)
-    nothing = np.arange(total, dtype=np.int64), np.empty(0, dtype=np.int64)
     drawn = _draw(corpus, min(count, total // 10), seed)
-    rest = np.delete(nothing[0], drawn)
+    rest = np.delete(np.arange(total, dtype=np.int64), drawn)
     texts = np.unique(corpus.keys[drawn])
     shared = np.zeros(len(texts), dtype=bool)
     for start, end in _blocks(len(rest)):
@@ -32,7 +31,9 @@ def hold_out(corpus: Corpus, count: int, seed: int) -> tuple[Rows, Rows]:
         documents = corpus.documents[drawn]
         kept = np.isin(documents, documents[kept])
     held = drawn[kept]
-    return (rest, held) if len(held) >= (1 if corpus.record_type.names else FEWEST) else nothing
+    if len(held) >= (1 if corpus.record_type.names else FEWEST):
+        return rest, held
+    return np.arange(total, dtype=np.int64), np.empty(0, dtype=np.int64)
 
 
 def _draw(corpus: Corpus, count: int, seed: int) -> Rows:

@@ -75,6 +75,9 @@ class ImageCorpus(Corpus):
         """Images have no tokens."""
         return np.zeros((len(self), 1), dtype=np.int64)
 
+    def count_longer(self, tokens: int) -> tuple[int, int]:
+        return 0, len(self)
+
 
 def is_images(records: Records) -> bool:
     return isinstance(records.corpus, ImageCorpus)

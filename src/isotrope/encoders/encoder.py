@@ -6,7 +6,7 @@ Where a backbone, a pooling and the parts after it meet. Folders are read and wr
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
@@ -15,44 +15,29 @@ import numpy.typing as npt
 import torch
 from torch import nn
 
-from isotrope.encoders.cut_texts import note_cut
 from isotrope.encoders.encoder_uses import EncoderUses
 from isotrope.encoders.finite_vectors import check_finite, check_given
 from isotrope.encoders.first_token import check_first_token
-from isotrope.encoders.fused_linear import fused_linears
-from isotrope.encoders.gpu_encoding import framed_rows, half_precision, tokenized_ahead, vectors_behind
+from isotrope.encoders.gpu_encoding import half_precision
+from isotrope.encoders.late_backbone import LateBackbone
 from isotrope.encoders.modes import evaluating
 from isotrope.encoders.parts.part import VectorPart
 from isotrope.encoders.parts.token_weights import TokenWeighting
 from isotrope.encoders.pooling import Pooling
 from isotrope.encoders.truncation import check_width
-from isotrope.encoders.unpadded import unpadded
+from isotrope.encoders.unpadded import Unpadded, unpadded
+from isotrope.encoders.vector_groups import TOKEN_BUDGET, plan, vectors_of
 from isotrope.encoders.word_vectors import StaticVectors
 from isotrope.errors import InputError
 from isotrope.progress import bar
-from isotrope.tokens.padded import Lengths, Tokens, join
+from isotrope.tokens.padded import Tokens, join
 from isotrope.tokens.text_tokenizer import TextTokenizer
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 Vectors = npt.NDArray[np.float32]
-TOKEN_BUDGET = {"cpu": 1024, "cuda": 65_536}  # tokens in one forward; small fits a CPU's cache
-GRADIENT_BUDGET = 512  # the same on a CPU with gradient: a step has few rows, and padding is paid three times over
-TABLE_BUDGET = 131_072  # tokens in one lookup of a table of word vectors
-Group = tuple[npt.NDArray[np.int64], torch.Tensor]
-
-
-def plan(lengths: Lengths, budget: int, rows: int | None = None) -> Iterator[npt.NDArray[np.int64]]:
-    """Row indices, longest first, in groups of at most ``budget`` padded tokens (and ``rows`` rows)."""
-    order = np.argsort(-lengths, kind="stable")
-    start = 0
-    while start < len(order):
-        width = max(int(lengths[order[start]]), 1)
-        count = max(budget // width, 1)
-        end = start + (min(count, rows) if rows else count)
-        yield order[start:end]
-        start = end
+GRADIENT_BUDGET = 512  # tokens in one forward on a CPU with gradient: a step has few rows, and padding is paid thrice
 
 
 def _checked(texts: str | Iterable[str]) -> list[str]:
@@ -76,7 +61,7 @@ def _inputs(tokens: Tokens) -> dict[str, torch.Tensor]:
     return inputs if tokens.segments is None else {**inputs, "token_type_ids": tokens.segments}
 
 
-class Encoder(EncoderUses, nn.Module):
+class Encoder(EncoderUses, LateBackbone, nn.Module):
     """A backbone, a pooling and the parts after it: text → token states → one vector a text.
 
         v = part_n(… part_1(pooling(backbone(tokens))))
@@ -118,8 +103,8 @@ class Encoder(EncoderUses, nn.Module):
     def with_parts(self, parts: Sequence[nn.Module]) -> Encoder:
         """A new encoder over the same backbone and read-out, with other modules after the pooling."""
         return Encoder(
-            self.backbone,
-            self.tokenizer,
+            self.network,
+            self.text_tokenizer.tokenizer,
             self.pooling,
             parts,
             self.max_length,
@@ -144,7 +129,7 @@ class Encoder(EncoderUses, nn.Module):
 
     @prompt.setter
     def prompt(self, prompt: str) -> None:
-        self.text_tokenizer = TextTokenizer(self.tokenizer, prompt)
+        self.text_tokenizer = TextTokenizer(self.text_tokenizer.tokenizer, prompt)
 
     @property
     def device(self) -> torch.device:
@@ -153,7 +138,7 @@ class Encoder(EncoderUses, nn.Module):
     @property
     def width(self) -> int:
         """Width of the pooled vector, before the parts."""
-        return int(self.backbone.config.hidden_size) * len(self.pooling.modes)
+        return int(self.network.config.hidden_size) * len(self.pooling.modes)
 
     @property
     def dimension(self) -> int:
@@ -169,8 +154,8 @@ class Encoder(EncoderUses, nn.Module):
         return self._language_model[0]
 
     def _positions(self) -> int:
-        limit = int(getattr(self.backbone.config, "max_position_embeddings", 0) or 0)
-        table = getattr(getattr(self.backbone, "embeddings", None), "position_embeddings", None)
+        limit = int(getattr(self.network.config, "max_position_embeddings", 0) or 0)
+        table = getattr(getattr(self.network, "embeddings", None), "position_embeddings", None)
         # RoBERTa and its kin start counting behind the padding index.
         behind = getattr(table, "padding_idx", None)
         return (limit if limit > 0 else 512) - (behind + 1 if behind is not None else 0)
@@ -184,20 +169,24 @@ class Encoder(EncoderUses, nn.Module):
     @property
     def causal(self) -> bool:
         """Whether the backbone reads from left to right only."""
-        return bool(getattr(self.backbone.config, "is_decoder", False))
+        return bool(getattr(self.network.config, "is_decoder", False))
 
     def layers(self, tokens: Tokens) -> tuple[torch.Tensor, ...]:
         """H_0 … H_L of one padded forward, each [rows, width, d]."""
-        if bare := unpadded(self.backbone, tokens):
+        if bare := self._bare(tokens):
             return bare.all_layers(tokens)
-        return tuple(self.backbone(**_inputs(tokens), output_hidden_states=True).hidden_states)
+        return tuple(self.network(**_inputs(tokens), output_hidden_states=True).hidden_states)
 
     def states(self, tokens: Tokens) -> torch.Tensor:
         """H_L of one padded forward, [rows, width, d]."""
-        if bare := unpadded(self.backbone, tokens):
+        if bare := self._bare(tokens):
             return bare.states(tokens)
-        last: torch.Tensor = self.backbone(**_inputs(tokens)).last_hidden_state
+        last: torch.Tensor = self.network(**_inputs(tokens)).last_hidden_state
         return last
+
+    def _bare(self, tokens: Tokens) -> Unpadded | None:
+        """The forward without padding; on a CPU nobody asks for transformers' model because of it."""
+        return unpadded(self.backbone, tokens) if tokens.ids.device.type == "cuda" else None
 
     def pooled(self, tokens: Tokens) -> torch.Tensor:
         """[rows, width]: pooled states, before the parts."""
@@ -206,7 +195,7 @@ class Encoder(EncoderUses, nn.Module):
     def states_and_vectors(self, tokens: Tokens) -> tuple[torch.Tensor, torch.Tensor]:
         """H_L of one padded forward, [rows, width, d], and the vectors that ``encode`` would give."""
         layers = self._pooled_layers(tokens)
-        return layers[-1], self._finish(self._pool(layers, tokens))
+        return layers[-1], self.finish(self._pool(layers, tokens))
 
     def _pooled_layers(self, tokens: Tokens) -> Sequence[torch.Tensor]:
         return self.layers(tokens) if self.pooling.needs_all_layers else (self.states(tokens),)
@@ -224,7 +213,7 @@ class Encoder(EncoderUses, nn.Module):
         """
         tokens = join(views, self.text_tokenizer.pad)
         on_cpu = tokens.ids.device.type == "cpu"
-        if unpadded(self.backbone, tokens):
+        if self._bare(tokens):
             return self(tokens).split([len(view) for view in views])
         groups = list(plan(tokens.lengths, GRADIENT_BUDGET if on_cpu else TOKEN_BUDGET["cuda"]))
         if on_cpu or len(groups) > 1:
@@ -235,9 +224,9 @@ class Encoder(EncoderUses, nn.Module):
         return vectors.split([len(view) for view in views])
 
     def forward(self, tokens: Tokens) -> torch.Tensor:
-        return self._finish(self.pooled(tokens))
+        return self.finish(self.pooled(tokens))
 
-    def _finish(self, vectors: torch.Tensor) -> torch.Tensor:
+    def finish(self, vectors: torch.Tensor) -> torch.Tensor:
         for part in self.parts:
             vectors = part(vectors)
         return vectors
@@ -249,7 +238,7 @@ class Encoder(EncoderUses, nn.Module):
     def frame_pairs(self, firsts: Sequence[npt.NDArray[Any]], seconds: Sequence[npt.NDArray[Any]]) -> Tokens:
         """Pairs of segments → a padded view, on the host; with segment ids where the model has embeddings for them."""
         tokens = self.text_tokenizer.frame_pairs(firsts, seconds)
-        typed = int(getattr(self.backbone.config, "type_vocab_size", 0) or 0) > 1
+        typed = int(getattr(self.network.config, "type_vocab_size", 0) or 0) > 1
         return tokens if typed else replace(tokens, segments=None)
 
     def tokenize(self, texts: list[str], max_length: int | None = None) -> Tokens:
@@ -307,7 +296,7 @@ class Encoder(EncoderUses, nn.Module):
         show = len(rows) > 2000 and None if show_progress_bar is None else show_progress_bar
         faster = half_precision(self.device, half)
         with evaluating(self), faster, bar("encoding", len(rows), show=show) as advance:
-            for group, found in self._vectors(prompted, batch_size, width, normalize_embeddings):
+            for group, found in vectors_of(self, prompted, batch_size, width, normalize_embeddings):
                 vectors[group] = found
                 check_finite([rows[i] for i in group], found)
                 advance(len(group))
@@ -318,63 +307,6 @@ class Encoder(EncoderUses, nn.Module):
     def token_budget(self) -> int:
         """Tokens that one forward takes at its best speed."""
         return TOKEN_BUDGET.get(self.device.type, TOKEN_BUDGET["cuda"])
-
-    def _vectors(self, texts: list[str], rows: int | None, width: int, unit: bool) -> Iterator[tuple[Any, Vectors]]:
-        """Numbers of texts and their vectors, group by group."""
-
-        def finished(output: torch.Tensor) -> torch.Tensor:
-            output = output.float()[:, :width]
-            return nn.functional.normalize(output, dim=-1) if unit else output
-
-        if self.device.type == "cuda" and not self._is_mean_of_rows:
-            yield from vectors_behind((group, finished(output)) for group, output in self._outputs_ahead(texts, rows))
-            return
-        flat, lengths = self.text_tokenizer.flat(texts)
-        extra = self._count_cut(lengths)
-        with fused_linears(self, int(lengths.sum()) + extra * len(texts)):
-            for group, output in self._outputs(flat, lengths, rows):
-                yield group, finished(output).cpu().numpy()
-
-    def _count_cut(self, lengths: Lengths) -> int:
-        """Tokens that frame a text; those that have no room for it are counted."""
-        extra = len(self.text_tokenizer.start) + len(self.text_tokenizer.suffix)
-        note_cut(len(lengths), int((lengths + extra > self.max_length).sum()), self.max_length)
-        return extra
-
-    def _outputs_ahead(self, texts: list[str], rows: int | None) -> Iterator[Group]:
-        """Numbers of texts and their vectors on the GPU; a block of texts is tokenized while another is computed."""
-        for start, (flat, lengths) in tokenized_ahead(self.text_tokenizer, texts):
-            extra, starts = self._count_cut(lengths), np.cumsum(lengths) - lengths
-            for group in plan(np.minimum(lengths + extra, self.max_length), self.token_budget, rows):
-                tokens = framed_rows(self.text_tokenizer, flat, starts, lengths, group, self.max_length)
-                yield group + start, self(tokens.to(self.device))
-
-    def _outputs(self, flat: npt.NDArray[np.int32], lengths: Lengths, rows: int | None) -> Iterator[Group]:
-        """Row indices and their vectors, group by group."""
-        extra = len(self.text_tokenizer.start) + len(self.text_tokenizer.suffix)
-        if self._is_mean_of_rows and not extra and lengths.max(initial=0) <= self.max_length:
-            yield from self._row_means(flat, lengths, rows)
-            return
-        starts = np.cumsum(lengths) - lengths
-        for group in plan(np.minimum(lengths + extra, self.max_length), self.token_budget, rows):
-            tokens = framed_rows(self.text_tokenizer, flat, starts, lengths, group, self.max_length)
-            yield group, self(tokens.to(self.device))
-
-    @property
-    def _is_mean_of_rows(self) -> bool:
-        plain = self.pooling.modes == ("mean",) and not self.pooling.needs_all_layers and self.token_weights is None
-        return plain and type(self.backbone) is StaticVectors
-
-    def _row_means(self, flat: npt.NDArray[np.int32], lengths: Lengths, rows: int | None) -> Iterator[Group]:
-        """The same of a table: neither sorted nor padded."""
-        table, ends = cast(StaticVectors, self.backbone), np.cumsum(lengths)
-        size = rows or max(TABLE_BUDGET * len(lengths) // max(len(flat), 1), 1)
-        for start in range(0, len(lengths), size):
-            group = np.arange(start, min(start + size, len(lengths)))
-            before, after = ends[start] - lengths[start], ends[group[-1]]
-            ids = torch.from_numpy(flat[before:after]).to(self.device).long()
-            starts = torch.from_numpy(ends[group] - lengths[group] - before).to(self.device)
-            yield group, self._finish(table.means(ids, starts))
 
     def similarity(self, a: Any, b: Any) -> npt.NDArray[np.float32]:
         """Cosines [rows of a, rows of b]; both are texts or vectors."""

@@ -63,7 +63,8 @@ def _fused(part: nn.Module) -> Callable[[Tensor], Tensor] | None:
         return _of_layer(part, "none", "")
     # The feed-forward half of BERT and its kin: one module with a linear layer and its activation.
     dense, activation = getattr(part, "dense", None), getattr(part, "intermediate_act_fn", None)
-    approximation = APPROXIMATIONS.get(type(activation).__name__)
+    named = APPROXIMATIONS.get(type(activation).__name__)
+    approximation = activation.approximate if isinstance(activation, nn.GELU) else named
     if type(dense) is nn.Linear and approximation and type(part).__name__.endswith("Intermediate"):
         return _of_layer(dense, "gelu", approximation)
     return None

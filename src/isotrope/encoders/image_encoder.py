@@ -82,7 +82,7 @@ class ImageEncoder(Encoder):
     def forward(self, images: Tensor) -> Tensor:  # type: ignore[override]
         """Pixels in [0, 1], [n, 3, size, size]."""
         shaped = images.contiguous(memory_format=torch.channels_last) if images.is_cuda else images
-        return self._finish(self.backbone(shaped))
+        return self.finish(self.backbone(shaped))
 
     def embed(self, *views: ImageView) -> tuple[Tensor, ...]:  # type: ignore[override]
         """All views in one forward: batch norm sees them together, as SimCLR has it."""

@@ -64,7 +64,7 @@ def load(
             encoder = read(folder, chosen, language_head)
         check_runs(folder, encoder)
     placed = encoder.to(torch.device(device) if device is not None else default_device())
-    return truncated(placed, truncate_dim).eval()
+    return truncated(placed.eval(), truncate_dim).eval()
 
 
 def _reader(folder: Path) -> Callable[[Path, str | None, bool], Encoder]:

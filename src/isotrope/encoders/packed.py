@@ -7,6 +7,7 @@ Matrices only; vectors (biases, norms) stay in float16. In memory everything is 
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,8 @@ from isotrope.encoders.config_check import check_config
 from isotrope.encoders.encoder import Encoder
 from isotrope.encoders.language_head import MissingHeadError
 from isotrope.encoders.parts.static_embedding import check_read_out
+from isotrope.encoders.plain_bert import PlainBert
+from isotrope.encoders.plain_tokenizer_files import read_plain_tokenizer
 from isotrope.encoders.quiet import quiet
 from isotrope.encoders.read_out import RAW, is_raw
 from isotrope.encoders.remote_code import is_trusted
@@ -28,7 +31,8 @@ from isotrope.encoders.weights_check import check_size
 from isotrope.encoders.word_vectors import StaticVectors
 from isotrope.errors import InputError
 from isotrope.files import write_json, written_folder
-from isotrope.tokens.word_vocabulary import word_tokenizer
+from isotrope.tokens.plain_tokenizer import PlainTokenizer
+from isotrope.tokens.word_vocabulary import specials_of, word_tokenizer
 
 WEIGHTS = "packed.safetensors"
 SCALE = ".scale"
@@ -89,22 +93,50 @@ def read_packed(folder: Path, pooling: str | None, language_head: bool) -> Encod
     headed, length, stored = facts.flag("head"), facts.count("max_length"), facts.word("pooling")
     if language_head and not headed:
         raise MissingHeadError(f"{folder.name} holds no masked-language head; start from builtin-base.")
-    check_config(folder)
-    tokenizer = read_tokenizer(folder)
-    model = _unpacked(folder, headed)
-    check_vocabulary(folder, tokenizer, model)
-    if getattr(model.base_model, "pooler", None) is not None:
-        model.base_model.pooler = None  # nobody reads it, and it was drawn at random
-    kept = model if headed and language_head else None
+    plain = None if language_head else _plain(folder)
+    backbone, tokenizer, kept = plain or _whole_model(folder, headed, language_head)
     own = dict(facts.facts)
     return Encoder(
-        model.base_model,
+        backbone,
         tokenizer,
         pooling or stored,
         max_length=length,
         facts={**own, RAW: pooling is None} if is_raw(own) else own,
         language_model=kept,
     )
+
+
+def _plain(folder: Path) -> tuple[Any, Any, None] | None:
+    """Backbone and tokenizer without transformers; None where the folder is not of the plain shape, or is damaged."""
+    tokenizer = read_plain_tokenizer(folder)
+    if tokenizer is None:
+        return None
+    weights = unpack_weights(_whole(folder))
+    backbone = PlainBert.of(folder / "config.json", weights, partial(_headless, folder))
+    known = backbone is not None and len(tokenizer) == backbone.config.vocab_size
+    return (backbone, tokenizer, None) if known else None
+
+
+def _headless(folder: Path) -> Any:
+    """Transformers' model of the folder's config without its weights."""
+    from transformers import AutoConfig, AutoModel
+
+    with loaded_by_others(folder / "config.json", "the model"), quiet():
+        config = AutoConfig.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
+        model = AutoModel.from_config(config, trust_remote_code=False)
+    model.pooler = None
+    return model
+
+
+def _whole_model(folder: Path, headed: bool, language_head: bool) -> tuple[Any, Any, Any]:
+    """Backbone, tokenizer and, where it is asked for, the backbone with its head."""
+    check_config(folder)
+    tokenizer = read_tokenizer(folder)
+    model = _unpacked(folder, headed)
+    check_vocabulary(folder, tokenizer, model)
+    if getattr(model.base_model, "pooler", None) is not None:
+        model.base_model.pooler = None  # nobody reads it, and it was drawn at random
+    return model.base_model, tokenizer, model if headed and language_head else None
 
 
 def _unpacked(folder: Path, headed: bool) -> Any:
@@ -165,7 +197,8 @@ def _read_table(folder: Path, pooling: str | None, language_head: bool, facts: d
     if TABLE not in weights:
         raise InputError(f"{folder / WEIGHTS}: {TABLE}, the table of word vectors, is not in it; {REPAIR}.")
     with loaded_by_others(folder / "tokenizer.json", "the tokenizer"):
-        tokenizer = word_tokenizer(Tokenizer.from_file(str(folder / "tokenizer.json")))
+        backend = Tokenizer.from_file(str(folder / "tokenizer.json"))
+    tokenizer = PlainTokenizer(backend, specials_of(backend), partial(word_tokenizer, backend))
     return Encoder(StaticVectors(weights[TABLE]), tokenizer, facts=facts)
 
 

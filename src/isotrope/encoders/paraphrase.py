@@ -17,9 +17,10 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from isotrope.encoders.encoder import TOKEN_BUDGET, Encoder, plan
+from isotrope.encoders.encoder import Encoder
 from isotrope.encoders.language_head import vocabulary_scores
 from isotrope.encoders.modes import evaluating
+from isotrope.encoders.vector_groups import TOKEN_BUDGET, plan
 from isotrope.errors import InputError
 
 BLOCK = 2048  # texts whose order is changed for the sake of equal lengths

@@ -19,11 +19,11 @@ from typing import Any
 import numpy as np
 import torch
 
-from isotrope.encoders.encoder import TOKEN_BUDGET, plan
 from isotrope.encoders.loading import HUB_FILES, default_device, find_folder
 from isotrope.encoders.quiet import quiet
 from isotrope.encoders.remote_code import named_as_trusted
 from isotrope.encoders.stored_files import gist, read_facts
+from isotrope.encoders.vector_groups import TOKEN_BUDGET, plan
 from isotrope.errors import InputError, check_between
 
 BLOCK = 2048  # texts whose order is changed for the sake of equal lengths

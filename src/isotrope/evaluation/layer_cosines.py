@@ -17,10 +17,11 @@ import numpy as np
 import torch
 from torch.nn.functional import cosine_similarity
 
-from isotrope.encoders.encoder import TOKEN_BUDGET, Encoder, plan
+from isotrope.encoders.encoder import Encoder
 from isotrope.encoders.first_token import lacks_first_token
 from isotrope.encoders.modes import evaluating
 from isotrope.encoders.pooling import LAYERED, Pooling, pool
+from isotrope.encoders.vector_groups import TOKEN_BUDGET, plan
 from isotrope.evaluation.layer_vectors import fits, layer_vectors
 from isotrope.evaluation.scored_pairs import Floats
 from isotrope.evaluation.text_vectors import TextVectors

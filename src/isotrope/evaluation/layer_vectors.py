@@ -13,10 +13,11 @@ import numpy as np
 import torch
 
 from isotrope.encoders.content_fingerprint import readings
-from isotrope.encoders.encoder import TOKEN_BUDGET, Encoder, Vectors, plan
+from isotrope.encoders.encoder import Encoder, Vectors
 from isotrope.encoders.finite_vectors import check_finite
 from isotrope.encoders.modes import evaluating
 from isotrope.encoders.pooling import Pooling
+from isotrope.encoders.vector_groups import TOKEN_BUDGET, plan
 from isotrope.evaluation.vector_cache import VectorCache, model_key
 from isotrope.progress import bar
 

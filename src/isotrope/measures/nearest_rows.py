@@ -17,8 +17,10 @@ def top_rows(queries: torch.Tensor, vectors: torch.Tensor, top: int) -> tuple[to
     rows = torch.empty(len(queries), 0, dtype=torch.int64, device=queries.device)
     for start in range(0, len(vectors), BLOCK):
         found = queries @ vectors[start : start + BLOCK].T
-        places = torch.arange(start, start + found.shape[1], device=rows.device).expand_as(found)
-        scores, rows = torch.cat([scores, found], dim=1), torch.cat([rows, places], dim=1)
+        best, places = found.topk(
+            min(top, found.shape[1]), dim=1
+        )  # before they are joined: blocks are large, tops small
+        scores, rows = torch.cat([scores, best], dim=1), torch.cat([rows, places + start], dim=1)
         scores, order = scores.topk(min(top, scores.shape[1]), dim=1)
         rows = rows.gather(1, order)
     return scores, rows

@@ -12,7 +12,8 @@ from torch import Tensor, nn
 
 from isotrope.data.corpus import Corpus, Records
 from isotrope.data.record_types import Record
-from isotrope.encoders.encoder import TOKEN_BUDGET, Encoder, plan
+from isotrope.encoders.encoder import Encoder
+from isotrope.encoders.vector_groups import TOKEN_BUDGET, plan
 from isotrope.encoders.word_vectors import StaticVectors
 from isotrope.errors import InputError
 from isotrope.methods.frame.batch import Batch, View

@@ -24,6 +24,7 @@ from isotrope.progress import bar
 
 FIRST, LAST = 10, 50  # ranks; the nearest few are often right answers that nobody marked
 QUERIES = 1024  # anchors searched at once
+OWN = 16_384  # pairs whose own cosine is taken at once
 
 
 @dataclass(frozen=True)
@@ -126,10 +127,11 @@ def _search(
     pairs: list[tuple[str, str]], encoder: Encoder, ranks: tuple[int, int], margin: float | None, seed: int
 ) -> list[Choice]:
     """One choice for each pair."""
-    numbers = {text: number for number, text in enumerate(dict.fromkeys(text for pair in pairs for text in pair))}
+    pool = len({positive for _, positive in pairs})
+    listed = dict.fromkeys([*(positive for _, positive in pairs), *(anchor for anchor, _ in pairs)])
+    numbers = {text: number for number, text in enumerate(listed)}  # the candidates first
     texts = list(numbers)
     vectors = torch.from_numpy(encoder.encode(texts, normalize_embeddings=True)).to(encoder.device)
-    pool = np.array([numbers[text] for text in dict.fromkeys(positive for _, positive in pairs)])
     partners: dict[int, set[int]] = defaultdict(set)
     pairs_of: dict[int, list[int]] = defaultdict(list)
     for place, (anchor, positive) in enumerate(pairs):
@@ -137,10 +139,10 @@ def _search(
         partners[a].add(p)
         partners[p].add(a)
         pairs_of[a].append(place)
-    own = (vectors[[numbers[a] for a, _ in pairs]] * vectors[[numbers[p] for _, p in pairs]]).sum(dim=1).tolist()
+    own = _own_scores([(numbers[anchor], numbers[positive]) for anchor, positive in pairs], vectors)
     draws = np.random.default_rng(seed).random(len(pairs))  # one a pair, so that the choice does not hang on the blocks
     choices = [Choice(score) for score in own]
-    for number, rows, near in _candidates(list(pairs_of), vectors, pool, partners, ranks[1]):
+    for number, rows, near in _candidates(list(pairs_of), vectors, vectors[:pool], partners, ranks[1]):
         rows, near = rows[ranks[0] - 1 :], near[ranks[0] - 1 :]
         for place in pairs_of[number]:
             fit = np.arange(len(rows)) if margin is None else np.flatnonzero(near <= own[place] - margin)
@@ -152,17 +154,28 @@ def _search(
     return choices
 
 
+def _own_scores(pairs: list[tuple[int, int]], vectors: torch.Tensor) -> list[float]:
+    """The cosine of each pair, some pairs at a time."""
+    found: list[float] = []
+    for start in range(0, len(pairs), OWN):
+        firsts, seconds = (list(side) for side in zip(*pairs[start : start + OWN], strict=True))
+        found += (vectors[firsts] * vectors[seconds]).sum(dim=1).tolist()
+    return found
+
+
 def _candidates(
-    anchors: list[int], vectors: torch.Tensor, pool: np.ndarray[Any, Any], partners: dict[int, set[int]], last: int
+    anchors: list[int], vectors: torch.Tensor, members: torch.Tensor, partners: dict[int, set[int]], last: int
 ) -> Iterator[tuple[int, np.ndarray[Any, Any], np.ndarray[Any, Any]]]:
-    """For each anchor, the ``last`` nearest texts of the pool without itself and its partners, and their scores."""
-    members = vectors[torch.from_numpy(pool)]
+    """For each anchor, the ``last`` nearest members without itself and its partners, and their scores.
+
+    Members are the first of the vectors: their numbers are the same.
+    """
     with bar("mining", len(anchors)) as advance:
         for start in range(0, len(anchors), QUERIES):
             block = anchors[start : start + QUERIES]
             most = last + 1 + max(len(partners[anchor]) for anchor in block)
             near, rows = (found.cpu().numpy() for found in top_rows(vectors[block], members, most))
-            for anchor, scores, places in zip(block, near, pool[rows], strict=True):
+            for anchor, scores, places in zip(block, near, rows, strict=True):
                 kept = ~np.isin(places, [anchor, *partners[anchor]])
                 yield anchor, places[kept][:last], scores[kept][:last]
             advance(len(block))

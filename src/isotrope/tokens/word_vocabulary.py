@@ -93,8 +93,10 @@ def word_tokenizer(backend: Any) -> Any:
     """A tokenizer of the tokenizers library as a Hugging Face tokenizer, which is what the other rooms take."""
     from transformers import PreTrainedTokenizerFast
 
-    known = backend.get_vocab()
+    return PreTrainedTokenizerFast(tokenizer_object=backend, **specials_of(backend))
+
+
+def specials_of(backend: Any) -> dict[str, str]:
+    """The special tokens of such a tokenizer by their role."""
     specials = {"pad_token": PAD, "unk_token": UNKNOWN}
-    return PreTrainedTokenizerFast(
-        tokenizer_object=backend, **{role: token for role, token in specials.items() if token in known}
-    )
+    return {role: token for role, token in specials.items() if backend.token_to_id(token) is not None}

@@ -22,10 +22,10 @@ def length_remarks(encoder: Encoder, corpus: Corpus, max_length: int) -> list[st
     found, reads = [], min(max_length, encoder.max_length)
     if max_length > reads:
         found.append(f"max_length {max_length:,} is more than the model reads; texts are cut at {reads:,} tokens.")
-    longer = corpus.lengths() > reads - _frame(encoder)
-    if longer.any():
+    longer, texts = corpus.count_longer(reads - _frame(encoder))
+    if longer:
         found.append(
-            f"{int(longer.sum()):,} of {longer.size:,} texts ({longer.mean():.1%}) are longer than {reads:,} tokens "
+            f"{longer:,} of {texts:,} texts ({longer / texts:.1%}) are longer than {reads:,} tokens "
             "and are cut; raise max_length, or split them into sentences."
         )
     return found
