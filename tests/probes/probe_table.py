@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from bad_files import RECIPES, SCORED, TEXTS, VECTORS, WIKI, BadFile
+from later_probes import later_probes
 from probe_runner import Make, Probe
 
 from isotrope.catalogue import all_cards, describe_pretraining, describe_settings
@@ -103,7 +104,8 @@ WRITERS = {"encode": ".npy", "paraphrase": ".tsv", "mine": ".tsv", "report": ".j
 
 
 def all_probes() -> list[Probe]:
-    return [*_texts(), *_pairs(), *_other_files(), *_settings(), *_options(), *_outputs(), *_names(), *_models()]
+    own = (_texts, _pairs, _other_files, _settings, _options, _outputs, _names, _models)
+    return [*(probe for group in own for probe in group()), *later_probes()]
 
 
 def _with_file(group: str, words: tuple[str, ...], file: BadFile, expects: str | None = None) -> Probe:
@@ -144,7 +146,7 @@ def _settings() -> Iterator[Probe]:
     """Every number of every method, space and of pre-training, with values that none of them takes."""
     seen = set()
     for card in all_cards():
-        if card.kind not in ("training", "space"):
+        if card.kind not in ("training", "space", "head"):
             continue
         for setting in describe_settings(card.name):
             key = (setting.owner, setting.name)
