@@ -26,7 +26,7 @@ READERS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "index --update": (("index", "{world}/tiny", "{file}", "--output", "index", "--precision", "int8", "--update"), ()),
     "encode --shards": (SHARDS, ()),
     "predict": (("predict", "{world}/head", "{file}", "--output", "p.tsv"), ("head",)),
-    "distil": (("distil", "{world}/tiny", "{file}", "--to", "static", "--output", "m", "--steps", "1"), ()),
+    "distil": (("distil", "{world}/tiny", "{file}", "--to", "static", "--output", "m", "--epochs", "1"), ()),
 }
 NUMBERS = ("nan", "inf", "-inf", "1e30", "-1", "x", "")
 SERVE = ("serve", "{world}/tiny", "--port", "0")
@@ -50,7 +50,7 @@ OPTIONS: dict[str, tuple[tuple[str, ...], tuple[str, ...], str | None]] = {
         ("--temperature", "--learning-rate", "--epochs"),
         "images",
     ),
-    "distil": (("distil", "{world}/tiny", "{world}/copy.txt", "--output", "m"), ("--steps", "--learning-rate"), None),
+    "distil": (("distil", "{world}/tiny", "{world}/copy.txt", "--output", "m"), ("--epochs", "--learning-rate"), None),
 }
 
 
@@ -109,7 +109,7 @@ FOLDER_WRITERS: dict[str, tuple[str, ...]] = {
     "export --int8": ("export", "{world}/tiny", "{out}", "--int8"),
     "train head": ("train", "head", "{world}/labelled.tsv", "--model", "{world}/tiny", "--output", "{out}"),
     "train simclr": ("train", "simclr", "{world}/images", *IMAGES[:-1], "{out}"),
-    "distil": ("distil", "{world}/tiny", "{world}/copy.txt", "--output", "{out}", "--steps", "1"),
+    "distil": ("distil", "{world}/tiny", "{world}/copy.txt", "--output", "{out}", "--epochs", "1"),
 }
 PREDICTED = {
     "a folder in the way": "taken.tsv",
@@ -161,6 +161,7 @@ def _copy_text(folder: Path, name: str) -> None:
 
 
 ROWS = b"text\tlabel\n" + b"".join(b"the boat %d\t%s\n" % (row, (b"sea", b"air")[row % 2]) for row in range(20))
+ALONE = b"text\tlabel\n" + b"".join(b"t %d\tc%d\n" % (n, n) for n in range(20))
 LABELLED = [
     BadFile("plain text", "l.txt", LINES),
     BadFile("no label column", "l.tsv", b"text\tsize\na\t1\nb\t2\n", says="label"),
@@ -168,7 +169,7 @@ LABELLED = [
     BadFile("an empty label", "l.tsv", ROWS + b"a boat\t\n", says=":22: "),
     BadFile("a header alone", "l.tsv", b"text\tlabel\n"),
     BadFile("a row cut short", "l.tsv", ROWS + b"a boat\n", says=":22: 1 fields"),
-    BadFile("a class for each text", "l.tsv", b"text\tlabel\n" + b"".join(b"t %d\tc%d\n" % (n, n) for n in range(20))),
+    BadFile("a class for each text", "l.tsv", ALONE, expects="answered", says="Nothing could be held out"),
     BadFile("labels as lists", "l.jsonl", b'{"text": "a", "label": [1]}\n' * 5, says="list"),
     BadFile("labels as objects", "l.jsonl", b'{"text": "a", "label": {"b": 1}}\n' * 5),
     BadFile("latin1", "l.tsv", ROWS + b"caf\xe9\tsea\n", says="UTF-8"),
@@ -255,7 +256,7 @@ def _filters() -> Iterator[Probe]:
         yield Probe("search PLACE", f"place {place!r}", ("search", place, "boat"))
     for place in ("milvus:no.db", "http://127.0.0.1:1"):
         yield Probe("search PLACE", f"place {place!r}", ("search", place, "boat"), None, "refused")
-    changed = partial(copied, name="index", change=lambda at: _edit(at / "index.json", _other_source))
+    changed = _needing("labelled.tsv", make=_changed_text)
     yield Probe("search PLACE", "its text has changed", ("search", "index", "boat"), changed, says="has changed")
     words = ("search", "index", "boat", "--stale")
     yield Probe("search PLACE", "its text has changed, --stale", words, changed, "answered")
@@ -282,14 +283,19 @@ def _filters() -> Iterator[Probe]:
         yield Probe("index", label, words, make)
 
 
+def _changed_text(folder: Path) -> None:
+    """An index whose text has one row more by now."""
+    import isotrope
+
+    shutil.copy(part("labelled.tsv"), folder / "l.tsv")
+    isotrope.index(Path(os.environ["PROBE_WORLD"]) / "tiny", folder / "l.tsv", folder / "index", columns=["text"])
+    with open(folder / "l.tsv", "a", encoding="utf-8") as file:
+        file.write("one more boat\tsteers\t1\n")
+
+
 def _edit(file: Path, change: Callable[[Any], Any]) -> None:
     content = json.loads(file.read_text(encoding="utf-8"))
     file.write_text(json.dumps(change(content)), encoding="utf-8")
-
-
-def _other_source(content: Any) -> Any:
-    content["sources"][0] |= {"size": 1}
-    return content
 
 
 def _with(**values: Any) -> Callable[[Any], Any]:
@@ -345,6 +351,11 @@ MANIFESTS: dict[str, Callable[[Any], Any]] = {
 }
 
 
+def _manifest(place: Path, edit: Callable[[Any], Any]) -> None:
+    """Without its checksum, as an earlier version or somebody else wrote it: what it says is still checked."""
+    _edit(place / "index.json", lambda content: edit({name: content[name] for name in content if name != "check"}))
+
+
 def _block_rows(content: Any, rows: int) -> Any:
     content["parts"]["blocks"][0][1] = rows
     return content
@@ -372,7 +383,7 @@ def _indexes() -> Iterator[Probe]:
         for label, edit in MANIFESTS.items():
             if (command, label) == ("serve", "a model that is gone"):
                 continue  # the model is given
-            make = partial(copied, name="index", change=lambda at, edit=edit: _edit(at / "index.json", edit))
+            make = partial(copied, name="index", change=partial(_manifest, edit=edit))
             harmless = label in ("no sources", "rows -1", "a kind of another column", "an unknown kind")
             yield Probe("damaged indexes", f"{command}: {label}", words, make, "either" if harmless else "refused")
 
@@ -442,7 +453,8 @@ def _classifier(place: Path, change: Callable[[Any], Any]) -> None:
 def _nan_weights(file: Path) -> None:
     from safetensors.numpy import load_file, save_file
 
-    save_file({name: np.full_like(value, np.nan) for name, value in load_file(file).items()}, file)
+    found = load_file(file).items()
+    save_file({name: np.full_like(value, np.nan) if value.dtype.kind == "f" else value for name, value in found}, file)
 
 
 def _heads() -> Iterator[Probe]:

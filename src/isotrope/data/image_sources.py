@@ -165,18 +165,21 @@ def _reader(file: Path) -> Callable[[], Pixels]:
 
 def _metadata(folder: Path, table: Path) -> list[tuple[Path, str | None]]:
     """The rows of metadata.csv or metadata.jsonl: file_name, and label where there is one."""
-    with open(table, encoding="utf-8", newline="") as file:
-        try:
+    try:
+        with open(table, encoding="utf-8", newline="") as file:
             rows = (
                 list(csv.DictReader(file))
                 if table.suffix == ".csv"
                 else [json.loads(line) for line in file if line.strip()]
             )
-        except ValueError as error:
-            raise InputError(f"{table}: cannot be read ({error}).") from error
+    except (ValueError, RecursionError, csv.Error, OSError) as error:
+        raise InputError(f"{table}: cannot be read ({error}).") from error
     for number, row in enumerate(rows, 1):
-        if not isinstance(row, dict) or not row.get("file_name"):
+        name = row.get("file_name") if isinstance(row, dict) else None
+        if not name or not isinstance(name, str):
             raise InputError(f"{table}: row {number} has no file_name.")
+        if "\0" in name or not (folder / name).resolve().is_relative_to(folder.resolve()):
+            raise InputError(f"{table}: row {number} names a file outside the folder ({name!r}); move it inside.")
     return [(folder / row["file_name"], None if row.get("label") in (None, "") else str(row["label"])) for row in rows]
 
 

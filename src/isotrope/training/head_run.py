@@ -19,6 +19,7 @@ from isotrope.encoders.cut_texts import counting_cut
 from isotrope.encoders.encoder import Encoder
 from isotrope.encoders.loading import load
 from isotrope.encoders.model_card import COMMAND
+from isotrope.encoders.onnx_encoder import OnnxEncoder
 from isotrope.encoders.read_out import ReadOut, named
 from isotrope.encoders.saving import check_target
 from isotrope.errors import InputError
@@ -89,7 +90,10 @@ def _opened(model: Place | Encoder, pooling: str | None) -> Encoder:
         if named(pooling):
             raise InputError("The pooling of an encoder in memory is fixed; load it with the pooling you want.")
         return model.with_parts(list(model.parts)).train(model.training)
-    return load(model, pooling)
+    found = load(model, pooling)
+    if isinstance(found, OnnxEncoder):
+        raise InputError(f"{model} is an export, which keeps no classifier; fit the head of the model it was made of.")
+    return found
 
 
 def _corpus(data: Place | Sequence[Any], encoder: Encoder, columns: Sequence[str] | None, multi_label: bool) -> Corpus:
