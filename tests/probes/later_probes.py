@@ -563,7 +563,9 @@ def _pixels(*shape: int) -> Any:
 
 IMAGE_SOURCES: dict[str, tuple[str, Change, str]] = {
     "missing": ("i.npz", lambda path: None, "no such file"),
-    "empty npz": ("i.npz", _empty_file := (lambda path: path.write_bytes(b"")), "npz"),
+    "a pipe as npz": ("i.npz", lambda path: os.mkfifo(path), "pipe"),
+    "a pipe as picture": ("i.png", lambda path: os.mkfifo(path), "pipe"),
+    "empty npz": ("i.npz", lambda path: path.write_bytes(b""), "npz"),
     "text as npz": ("i.npz", lambda path: path.write_bytes(LINES), "npz"),
     "npz cut short": ("i.npz", lambda path: (_npz(path, images=_pixels(8, 16, 16, 3)), _cut(path)), "npz"),
     "npz of nothing": ("i.npz", lambda path: _npz(path), "arrays found"),

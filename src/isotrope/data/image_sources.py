@@ -99,6 +99,8 @@ def open_source(source: Source) -> ImageSource:
         raise InputError(f"{path}: no such file or folder.")
     if path.is_dir():
         return _of_folder(path)
+    if not path.is_file():
+        raise InputError(f"{path}: a pipe or a device, and no file; write the images into a file first.")
     if path.suffix.lower() == ".npz":
         return _of_npz(path)
     if path.suffix.lower() == ".parquet":
@@ -160,7 +162,12 @@ def _stat(file: Path) -> str:
 
 
 def _reader(file: Path) -> Callable[[], Pixels]:
-    return lambda: decoded(file)
+    def read() -> Pixels:
+        if file.exists() and not file.is_file():
+            raise NotAnImageError("it is a folder, a pipe or a device")  # a pipe would be waited for
+        return decoded(file)
+
+    return read
 
 
 def _metadata(folder: Path, table: Path) -> list[tuple[Path, str | None]]:
@@ -194,6 +201,8 @@ def _of_npz(path: Path) -> ImageSource:
     images = next((arrays[name] for name in ("images", "data", "x", "arr_0") if name in arrays), None)
     if {"jpeg", "offsets"} <= arrays.keys():
         packed, ends = arrays["jpeg"], arrays["offsets"]
+        if packed.ndim != 1 or ends.ndim != 1 or packed.dtype != np.uint8 or ends.dtype.kind not in "iu":
+            raise InputError(f"{path}: jpeg is a row of bytes (uint8), and offsets a row of whole numbers.")
         count = len(ends) - 1
         read = lambda row: decoded(packed[ends[row] : ends[row + 1]].tobytes())  # noqa: E731
     elif images is not None and images.ndim in (3, 4):
