@@ -90,7 +90,7 @@ def _trust(folders: list[str] | None) -> None:
 
 def _refuse_empty(words: list[str]) -> None:
     """An empty place (a variable of the shell that is not set) would be the folder that one is in."""
-    for word, after in zip(words, [*words[1:], None], strict=True):
+    for word, after in zip(words, [*words[1:], None], strict=False):
         name, equals, value = word.partition("=")
         if name in PLACES and (value if equals else after) == "":
             raise InputError(f"{name} is empty; name a file or a folder.")
