@@ -63,7 +63,9 @@ def test_the_tool_is_called_with_the_pins(
 ) -> None:
     tool = tmp_path / "pip-audit"
     answer = json.dumps({"dependencies": [CLEAN]})
-    tool.write_text(f"#!{sys.executable}\nimport sys\nassert {str(tmp_path / 'pins.txt')!r} in sys.argv\nprint({answer!r})")
+    tool.write_text(
+        f"#!{sys.executable}\nimport sys\nassert {str(tmp_path / 'pins.txt')!r} in sys.argv\nprint({answer!r})"
+    )
     tool.chmod(0o755)
     assert vulnerabilities.main(str(tool), tmp_path / "pins.txt") == 0
 

@@ -56,7 +56,7 @@ OPTIONS: dict[str, tuple[tuple[str, ...], tuple[str, ...], str | None]] = {
 
 def later_probes() -> list[Probe]:
     groups = (_texts, _options, _outputs, _names, _labelled, _filters, _indexes, _serving, _heads, _exports, _shards)
-    return [probe for group in (*groups, _images, _image_models, _pushes, _checks) for probe in group()]
+    return [probe for group in (*groups, _images, _image_models, _nan_models, _pushes, _checks) for probe in group()]
 
 
 def _needing(*names: str, make: Callable[[Path], Any] | None = None) -> Callable[[Path], None]:
@@ -770,6 +770,28 @@ def _image_models() -> Iterator[Probe]:
         words = ("encode", "image-model", "{world}/images", "--output", "v.npy")
         make = _needing("images", make=partial(copied, name="image-model", change=change))
         yield Probe("damaged image models", label, words, make)
+
+
+def _nan_model(folder: Path) -> None:
+    _own_model(folder)
+    _nan_weights(folder / "tiny" / "model.safetensors")
+
+
+def _nan_models() -> Iterator[Probe]:
+    """A model of NaN weights makes no vector that anybody could use."""
+    for command, words in {
+        "encode": ("encode", "tiny", "{world}/copy.txt", "--output", "v.npy"),
+        "encode --shards": ("encode", "tiny", "{world}/copy.txt", "--shards", "s", "--output", "v.npy"),
+        "index": ("index", "tiny", "{world}/copy.txt", "--output", "place"),
+        "index int8": ("index", "tiny", "{world}/copy.txt", "--output", "place", "--precision", "int8"),
+        "search": ("search", "tiny", "{world}/labelled.tsv", "boat", "--columns", "text"),
+        "export": ("export", "tiny", "out"),
+        "export --int8": ("export", "tiny", "out", "--int8"),
+        "train head": ("train", "head", "{world}/labelled.tsv", "--model", "tiny", "--output", "run"),
+        "distil": ("distil", "tiny", "{world}/copy.txt", "--output", "m", "--epochs", "1"),
+        "fit-space": ("fit-space", "whitening", "tiny", "{world}/copy.txt", "--output", "m"),
+    }.items():
+        yield Probe("NaN models", command, words, _needing("labelled.tsv", make=_nan_model), says="NaN|number|finite")
 
 
 def _pushes() -> Iterator[Probe]:

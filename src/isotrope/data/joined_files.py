@@ -65,7 +65,7 @@ def join_files(files: Sequence[Path]) -> Path:
 
 
 def _may_hold_images(path: Path) -> bool:
-    if path.suffix.lower() in TEXTS and not path.is_dir():
+    if path.suffix.lower() in TEXTS and (path.suffix or not path.is_dir()):
         return False
     from isotrope.data.image_sources import is_image_source  # numpy is imported by need only
 
