@@ -187,7 +187,10 @@ def test_two_processes_with_one_seed_train_the_same_weights(
             "data": str(image_file),
             "model": "conv:4@16",
             "settings": {
-                **{"max_steps": 2, "eval_steps": 2, "batch_size": 24, "held_out": 0},
+                "max_steps": 2,
+                "eval_steps": 2,
+                "batch_size": 24,
+                "held_out": 0,
                 **({"queue": 40} if name == "moco" else {}),
             },
         }

@@ -85,7 +85,8 @@ def _config(file: Path) -> VisionConfig:
     if not is_network_name(fields.word("network")):
         raise fields.refusal("network", "timm:NAME or conv:WIDTH")
     fields.count("hidden_size", 0, 1_000_000, default=0)
-    return VisionConfig(**{name: tuple(value) if isinstance(value, list) else value for name, value in given.items()})
+    given |= {name: tuple(value) for name, value in given.items() if isinstance(value, list)}
+    return VisionConfig(**given)
 
 
 def _facts(file: Path) -> dict[str, Any]:
