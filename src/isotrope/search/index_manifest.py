@@ -118,7 +118,7 @@ def read_manifest(folder: Path) -> Manifest:
         found = json.loads(file.read_text(encoding="utf-8"))
     except (ValueError, RecursionError) as error:
         raise InputError(f"{file}: not readable as JSON ({error}); build the index again.") from error
-    if isinstance(found, dict) and found.pop(CHECK, None) != _check(found):
+    if isinstance(found, dict) and found.get("format") == FORMAT and found.pop(CHECK, None) != _check(found):
         raise InputError(
             f"{file}: not as it was written, or of an earlier version; remove the index and build it again."
         )
