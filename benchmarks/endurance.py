@@ -1,4 +1,4 @@
-"""Train, evaluate and search again and again in one process: memory, open files and threads must stay flat.
+"""Train, evaluate, index, search and predict again and again in one process: memory, open files, threads stay flat.
 
     python benchmarks/endurance.py --minutes 60
 
@@ -12,6 +12,7 @@ import argparse
 import gc
 import json
 import os
+import shutil
 import tempfile
 import threading
 import time
@@ -21,19 +22,19 @@ from pathlib import Path
 import numpy as np
 from workbench import _status, real_sentences
 
-WARM = 3  # rounds
+WARM = 5  # rounds
 
 
-def round_of_work(folder: Path, text: Path, pairs: Path, number: int) -> None:
-    import shutil
-
+def round_of_work(folder: Path, text: Path, labelled: Path, number: int) -> None:
+    """Everything that a long process may do, each time in folders that are removed again."""
     import isotrope
 
+    work = folder / "work"
     run = isotrope.train(
         "simcse",
         text,
         model="builtin-base",
-        output=folder / "run",
+        output=work / "run",
         max_steps=4,
         eval_steps=2,
         batch_size=16,
@@ -43,9 +44,15 @@ def round_of_work(folder: Path, text: Path, pairs: Path, number: int) -> None:
         final_table=False,
     )
     isotrope.evaluate(run.encoder, "geometry", texts=text, leaks=False)
-    isotrope.encode("builtin-static", text, folder / "v.npy")
+    isotrope.check(text)
+    isotrope.encode("builtin-static", text, work / "v.npy")
     isotrope.search("builtin-static", text, f"round {number}")
-    shutil.rmtree(folder / "run")
+    isotrope.index("builtin-static", labelled, work / "index", columns=["text"])
+    isotrope.index("builtin-static", labelled, work / "index", delete="label = 'few'")
+    isotrope.search(work / "index", [f"round {number}", "a second query"], where="label = 'many'")
+    isotrope.train("head", labelled, model="builtin-static", output=work / "head", seed=number)
+    isotrope.predict(work / "head" / "model", labelled, columns=["text"], output=work / "predictions.tsv")
+    shutil.rmtree(work)
 
 
 def main() -> None:
@@ -57,11 +64,14 @@ def main() -> None:
     rows = []
     with tempfile.TemporaryDirectory() as place:
         os.environ["ISOTROPE_CACHE"] = str(Path(place, "cache"))
-        text, pairs = Path(place, "text.txt"), Path(place, "pairs.tsv")
-        text.write_text("\n".join(real_sentences(1000)) + "\n", encoding="utf-8")
+        text, labelled = Path(place, "text.txt"), Path(place, "labelled.tsv")
+        sentences = real_sentences(500)
+        text.write_text("\n".join(sentences) + "\n", encoding="utf-8")
+        rows_of_text = [f"{one}\t{'many' if len(one.split()) > 12 else 'few'}" for one in sentences if "\t" not in one]
+        labelled.write_text("\n".join(["text\tlabel", *rows_of_text]) + "\n", encoding="utf-8")
         begun = time.monotonic()
         while time.monotonic() - begun < 60 * given.minutes or len(rows) < WARM + 2:
-            round_of_work(Path(place), text, pairs, len(rows))
+            round_of_work(Path(place), text, labelled, len(rows))
             gc.collect()
             row = {
                 "minute": round((time.monotonic() - begun) / 60, 2),

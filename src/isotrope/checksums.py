@@ -24,11 +24,12 @@ def sum_of(file: Path) -> Sum:
     return [size, found]
 
 
-def sums_of(files: Iterable[Path]) -> dict[str, Sum]:
-    """By file name."""
+def sums_of(files: Iterable[Path], folder: Path | None = None) -> dict[str, Sum]:
+    """By file name, or by path inside ``folder``."""
     listed = sorted(files)
+    names = [file.name if folder is None else file.relative_to(folder).as_posix() for file in listed]
     with ThreadPoolExecutor() as pool:
-        return {file.name: found for file, found in zip(listed, pool.map(sum_of, listed), strict=True)}
+        return dict(zip(names, pool.map(sum_of, listed), strict=True))
 
 
 def damage(folder: Path, sums: Any) -> str | None:
@@ -41,5 +42,5 @@ def damage(folder: Path, sums: Any) -> str | None:
             return f"{name} is missing"
         if file.stat().st_size != size:
             return f"{name} has {file.stat().st_size:,} bytes instead of {size:,}"
-    found = sums_of(folder / name for name in sums)
+    found = sums_of((folder / name for name in sums), folder)
     return next((f"{name} is not as it was written" for name in sums if found[name] != list(sums[name])), None)

@@ -64,6 +64,12 @@ def test_a_space_does_not_replace_a_trained_model(
         shutil.copytree(tiny, folder)
     for output in (model, other):
         assert "a model is here already" in refused("fit-space", "whitening", model, sentences, "--output", output)
+        assert "a model is here already" in refused("distil", model, sentences, "--output", output)
+
+
+def test_an_empty_place_is_not_the_folder_that_one_is_in(refused: Refused, tiny: Path, sentences: Path) -> None:
+    assert "--shards is empty" in refused("encode", tiny, sentences, "--shards", "")
+    assert "--output is empty" in refused("train", "simcse", sentences, "--model", tiny, "--output=")
 
 
 def test_clean_copies_neither_meet_nor_replace_what_is_read(refused: Refused, tmp_path: Path) -> None:

@@ -185,6 +185,15 @@ def test_a_test_file_that_was_changed_since_is_other_terms(short: Short, tmp_pat
         isotrope.compare(train, "fine-tune", tmp_path / "all", **chosen)
 
 
+def test_a_comparison_that_was_killed_before_its_first_file_begins_again(
+    short: Short, sentences: Path, tmp_path: Path
+) -> None:
+    """What it had held out by then may be that of another text, and is not used."""
+    (tmp_path / "all").mkdir()
+    (tmp_path / "all" / "held_out.json").write_text("[]", encoding="utf-8")
+    assert len(isotrope.compare(sentences, "simcse", tmp_path / "all", **{**short, "seeds": 1}).runs) == 1
+
+
 def test_other_terms_in_the_same_folder_are_refused(short: Short, sentences: Path, tmp_path: Path) -> None:
     isotrope.compare(sentences, "simcse", tmp_path / "all", **{**short, "seeds": 1})
     with pytest.raises(

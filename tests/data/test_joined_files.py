@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -59,3 +60,28 @@ def test_standard_input_that_is_empty_or_named_twice_is_refused() -> None:
         one_file(["-"], io.BytesIO(b"\n"))
     with pytest.raises(InputError, match="can be read once"):
         one_file(["-", "-"], io.BytesIO(b"a\n"))
+
+
+@pytest.mark.parametrize("change", [lambda raw: b"", lambda raw: raw[:-4], lambda raw: raw.replace(b"a", b"b")])
+def test_a_damaged_file_of_the_cache_is_made_again(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    change: Callable[[bytes], bytes],
+) -> None:
+    monkeypatch.setenv("ISOTROPE_CACHE", str(tmp_path / "cache"))
+    caplog.set_level("INFO", "isotrope")
+    for name in ("a", "b"):
+        (tmp_path / f"{name}.txt").write_text(f"one line of {name}\nanother\n", encoding="utf-8")
+    files = [tmp_path / "a.txt", tmp_path / "b.txt"]
+    for call in (lambda: one_file(files), lambda: one_file(["-"], io.BytesIO(b"a line from a pipe\n"))):
+        caplog.clear()
+        place = call()
+        before = place.read_bytes()
+        place.write_bytes(change(before))
+        assert call() == place
+        assert place.read_bytes() == before
+        assert f"{place}: damaged" in caplog.text
+        caplog.clear()
+        assert call().read_bytes() == before
+        assert caplog.text == ""

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 SCRIPT = Path(__file__).parent / "kill.py"
-COMMANDS = ["train", "pretrain", "encode", "encode --shards", "fit-space", "index", "compare"]
+COMMANDS = ["train", "pretrain", "encode", "encode --shards", "fit-space", "index", "train head", "export", "compare"]
 
 
 @pytest.mark.skipif(not hasattr(sys, "addaudithook") or sys.platform == "win32", reason="needs fork")

@@ -159,6 +159,18 @@ def test_a_damaged_classifier_is_refused(damage: dict[str, Any], trained: isotro
         Classifier.read(tmp_path / "c", trained.encoder.dimension)
 
 
+def test_a_run_that_fails_at_its_end_leaves_nothing(
+    tiny: Path, rows: list[tuple[str, str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A folder with run.json and no model could neither be started nor resumed."""
+    with monkeypatch.context() as patch:
+        patch.setattr("isotrope.encoders.classifier.Classifier.write", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            isotrope.train("head", rows, tiny, tmp_path / "run")
+    assert list(tmp_path.iterdir()) == []
+    isotrope.train("head", rows, tiny, tmp_path / "run")
+
+
 def test_several_labels_a_text_and_none(tiny: Path, rows: list[tuple[str, str]], tmp_path: Path) -> None:
     path = tmp_path / "labels.tsv"
     words = {"cooking": "indoors|food", "music": "indoors", "sailing": "", "garden": "food", "space": ""}

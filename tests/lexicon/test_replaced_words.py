@@ -7,6 +7,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -256,6 +257,32 @@ def test_the_table_is_kept_and_found_again(
     for name in ("prior", "left", "right", "form", "weights"):
         assert np.array_equal(getattr(found, name), getattr(table, name))
     assert np.array_equal(found.choices["antonyms"].words, table.choices["antonyms"].words)
+
+
+@pytest.mark.parametrize("name", ["arrays.npz", "words.json", "facts.json"])
+@pytest.mark.parametrize("change", [lambda raw: b"", lambda raw: raw[: len(raw) // 2], lambda raw: raw[:-3] + b"xyz"])
+def test_a_damaged_table_is_made_again(
+    small_wordnet: Path,
+    table: WordTable,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    name: str,
+    change: Callable[[bytes], bytes],
+) -> None:
+    monkeypatch.setenv("ISOTROPE_CACHE", str(tmp_path))
+    caplog.set_level("INFO", "isotrope")
+    open_lexicon.cache_clear()
+    open_lexicon(small_wordnet)
+    (file,) = tmp_path.rglob(name)
+    file.write_bytes(change(file.read_bytes()))
+    for _ in range(2):
+        open_lexicon.cache_clear()
+        found = open_lexicon(small_wordnet)
+        assert found.words == table.words
+        assert np.array_equal(found.prior, table.prior)
+    open_lexicon.cache_clear()
+    assert caplog.text.count(f"The table of words of {small_wordnet} is damaged ({name} ") == 1
 
 
 def test_the_table_is_the_same_in_every_process(small_wordnet: Path) -> None:

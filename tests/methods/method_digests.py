@@ -23,11 +23,12 @@ def main(plan: Path, output: Path) -> None:
     found = {}
     for name, given in json.loads(plan.read_text(encoding="utf-8")).items():
         settings: dict[str, Any] = given["settings"]
-        run = isotrope.train(name, given["data"], given["model"], output / name, **settings)
-        weights = load_file(run.folder / "checkpoints" / f"step-{settings['max_steps']}" / "weights.safetensors")
+        run = isotrope.train(given["method"], given["data"], given["model"], output / name, **settings)
         state = blake2b(digest_size=16)
-        for key in sorted(weights):
-            state.update(key.encode() + weights[key].numpy().tobytes())
+        for file in sorted(run.folder.rglob("*.safetensors")):  # checkpoints, model/, a classifier
+            weights = load_file(file)
+            for key in sorted(weights):
+                state.update(f"{file.relative_to(run.folder)} {key}".encode() + weights[key].numpy().tobytes())
         found[name] = state.hexdigest()
     print(json.dumps(found))
 

@@ -216,6 +216,21 @@ def test_encode_and_search_by_picture(image_folder: Path, image_file: Path, tmp_
     assert len(others) == 2
 
 
+def test_the_command_line_takes_images(image_folder: Path, image_file: Path, tmp_path: Path) -> None:
+    from isotrope.cli import main
+
+    loop = "--model conv:4 --max-steps 1 --batch-size 8 --held-out 0".split()
+    for data in (image_folder, image_file):
+        for words in (
+            ["train", "simclr", str(data), *loop, "--output", str(tmp_path / data.name)],
+            ["encode", str(tmp_path / data.name), str(data), "--output", str(tmp_path / f"{data.stem}.npy")],
+        ):
+            with pytest.raises(SystemExit) as ended:
+                main(words)
+            assert ended.value.code == 0, words
+    assert len(np.load(tmp_path / f"{image_folder.stem}.npy")) == 30
+
+
 def test_a_report_has_a_map_of_thumbnails_for_each_model(image_file: Path, tmp_path: Path) -> None:
     for seed in (1, 2):
         fresh_image_encoder("conv:4", 16, seed).eval().save(tmp_path / f"model{seed}")

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from bad_files import RECIPES, SCORED, TEXTS, VECTORS, WIKI, BadFile
+from later_probes import later_probes
 from probe_runner import Make, Probe
 
 from isotrope.catalogue import all_cards, describe_pretraining, describe_settings
@@ -103,7 +104,8 @@ WRITERS = {"encode": ".npy", "paraphrase": ".tsv", "mine": ".tsv", "report": ".j
 
 
 def all_probes() -> list[Probe]:
-    return [*_texts(), *_pairs(), *_other_files(), *_settings(), *_options(), *_outputs(), *_names(), *_models()]
+    own = (_texts, _pairs, _other_files, _settings, _options, _outputs, _names, _models)
+    return [*(probe for group in own for probe in group()), *later_probes()]
 
 
 def _with_file(group: str, words: tuple[str, ...], file: BadFile, expects: str | None = None) -> Probe:
@@ -125,6 +127,8 @@ def _pairs() -> Iterator[Probe]:
         for file in SCORED:
             if command == "mine" and ("score" in file.label or file.label == "a column missing"):
                 continue  # the column of scores is not asked for
+            if command == "train eval_data" and file.label == "a column missing":
+                file = BadFile(file.label, file.name, file.content)  # it is read as queries and passages
             yield _with_file(command, words, file)
 
 
@@ -144,7 +148,7 @@ def _settings() -> Iterator[Probe]:
     """Every number of every method, space and of pre-training, with values that none of them takes."""
     seen = set()
     for card in all_cards():
-        if card.kind not in ("training", "space"):
+        if card.kind not in ("training", "space", "head"):
             continue
         for setting in describe_settings(card.name):
             key = (setting.owner, setting.name)

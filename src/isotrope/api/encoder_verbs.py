@@ -155,13 +155,13 @@ def distil(
         raise InputError(f"to is {' or '.join(STUDENTS)}; '{to}' was given.", setting="to")
     if isinstance(texts, str | os.PathLike):
         check_file(texts)
-    from isotrope.encoders.saving import check_target
+    from isotrope.encoders.saving import check_new_folder
     from isotrope.methods.frame.settings import check, resolve
     from isotrope.training.static_student import StaticSettings, distil_static
 
     (chosen,) = resolve(settings, StaticSettings)
     check(chosen)
-    target = None if output is None else check_target(output)
+    target = None if output is None else check_new_folder(output)
     found = given_sentences(texts, columns)
     student = distil_static(loaded(encoder), found, chosen)
     if target is None:

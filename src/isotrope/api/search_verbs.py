@@ -94,8 +94,10 @@ def search(
     changed. Images are searched by the file of one, with a model that reads images.
     """
     if len(words) == 2 and isinstance(words[0], str | os.PathLike) and holds_images(words[0]):
+        from isotrope.data.image_sources import check_images
         from isotrope.search.picture_search import search_images
 
+        check_images(words[0])
         return search_images(loaded(encoder, truncate_dim=truncate_dim), words[0], words[1], top)
     from isotrope.search.querying import answer
 

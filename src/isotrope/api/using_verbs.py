@@ -71,7 +71,7 @@ def encode(
         return _encode_images(encoder, text, target, normalize, truncate_dim)
     from isotrope.data.left_out_lines import blank_lines, write_left_out
     from isotrope.encoders.cut_texts import counting_cut
-    from isotrope.shards.streamed_encoding import encode_stream, refuse_no_sentence
+    from isotrope.shards.streamed_encoding import check_text, encode_stream
     from isotrope.shards.text_blocks import TextBlocks
     from isotrope.shards.vector_form import VectorForm
 
@@ -92,7 +92,7 @@ def encode(
             ".ranges.npy that is written next to it.",
             setting="ranges",
         )
-    refuse_no_sentence(blocks)
+    check_text(blocks, Path(shards))
     if ray:
         from isotrope.shards.ray_shards import encode_on_ray
 
@@ -168,7 +168,7 @@ def predict(
     A ``text`` of several words that is no file is classified itself. ``top`` classes of each text are named. All
     predictions are written to ``output``, a .tsv or .jsonl file. For texts in memory use ``Encoder.predict``.
     """
-    alone = isinstance(text, str) and " " in text.strip() and not Path(text).exists()
+    alone = isinstance(text, str) and " " in text.strip() and not _exists(text)
     if not alone:
         check_file(text)
     from dataclasses import replace
@@ -196,6 +196,13 @@ def predict(
     if target is not None:
         found.write(target)
     return found
+
+
+def _exists(name: str) -> bool:
+    try:
+        return Path(name).exists()
+    except (OSError, ValueError):  # too long for a name, or with a NUL: a text
+        return False
 
 
 def serve(

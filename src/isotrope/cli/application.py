@@ -18,6 +18,7 @@ from isotrope.errors import InputError
 UsageProblem: type[Exception] = next(base for base in typer.BadParameter.__mro__ if base.__name__ == "ClickException")
 FREE = {"allow_extra_args": True, "ignore_unknown_options": True}  # for settings that only a method or a space knows
 MODELS = {"encoder", "model", "models", "subjects", "tokenizer"}  # parameters that name a model
+PLACES = ("--output", "--shards")  # options that name what is written
 PRINTED = "-"  # the value of --json where no file follows it
 
 
@@ -48,6 +49,7 @@ class Command(TyperCommand):
             self.params += [_trust_option(), device_option()]
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        _refuse_empty(args)
         optional = any("--json" in option.opts and not getattr(option, "is_flag", True) for option in self.params)
         return super().parse_args(ctx, _with_json_value(args) if optional else args)
 
@@ -84,6 +86,14 @@ def _trust(folders: list[str] | None) -> None:
         from isotrope.encoders.remote_code import trust_in_process
 
         trust_in_process(list(folders))
+
+
+def _refuse_empty(words: list[str]) -> None:
+    """An empty place (a variable of the shell that is not set) would be the folder that one is in."""
+    for word, after in zip(words, [*words[1:], None], strict=False):
+        name, equals, value = word.partition("=")
+        if name in PLACES and (value if equals else after) == "":
+            raise InputError(f"{name} is empty; name a file or a folder.")
 
 
 def _with_json_value(words: list[str]) -> list[str]:

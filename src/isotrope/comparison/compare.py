@@ -45,20 +45,21 @@ def _run(plan: Plan, encoder: Encoder) -> Comparison:
     if plan.search is None:
         finished_runs(plan.tasks(fingerprint))  # refuses other terms before minutes of work
     start = score_start(encoder, fingerprint, plan)
-    if "label-free" in plan.terms.judges and CommonSet.read(plan.folder) is None:
+    begun = (plan.folder / FILE).is_file()
+    if "label-free" in plan.terms.judges and not (begun and CommonSet.read(plan.folder) is not None):
         common = make_common_set(plan.contestants, plan.terms, encoder)
         if common is not None:
             common.write(plan.folder)
     del encoder  # its memory is for the runs
-    if not (plan.folder / FILE).is_file():  # by which the folder is known, should the search be stopped
+    if not begun:  # by which the folder is known, should the search be stopped
         Comparison(Footing.of(plan, fingerprint, device), plan.labels, start, [], [], plan.folder).write()
     try:
         plan, failures = search_settings(plan, fingerprint)
         tasks = plan.tasks(fingerprint)
         terms = Footing.of(plan, fingerprint, device)
-        begun = Comparison(terms, plan.labels, start, finished_runs(tasks), failures, plan.folder)
-        begun.write()
-        return _run_missing(begun, tasks, plan.parallel)
+        found = Comparison(terms, plan.labels, start, finished_runs(tasks), failures, plan.folder)
+        found.write()
+        return _run_missing(found, tasks, plan.parallel)
     except KeyboardInterrupt:
         raise KeyboardInterrupt(f"stopped; the same call with output {plan.folder} goes on from here") from None
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from isotrope.comparison.common_set import FILE as HELD_OUT
 from isotrope.comparison.judges import choose_judges, judged_on
 from isotrope.comparison.method_terms import ask_method, loop_settings, loop_values
 from isotrope.comparison.search_space import Limits
@@ -181,7 +182,7 @@ def _check_folder(folder: Path) -> Path:
         raise InputError(f"{there}: a file stands where the comparison's folder should be; choose another output.")
     if not os.access(there, os.W_OK):
         raise InputError(f"{there}: permission to write was refused; choose another output.")
-    holds = names_in(folder)
+    holds = names_in(folder) - {HELD_OUT}  # alone it was left by a comparison that was killed early
     if holds and FILE not in holds:
         raise InputError(f"{folder}: the folder holds something else ({min(holds)}); choose another output.")
     return folder

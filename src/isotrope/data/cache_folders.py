@@ -1,4 +1,4 @@
-"""A folder of the token cache is whole, or it is made again: its facts hold the size and checksum of every file.
+"""What the cache holds is whole, or it is made again: the facts of a folder hold size and checksum of every file.
 
 Checking reads all of it, at the speed of CRC-32: a second or two for ten million sentences.
 """
@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from isotrope.checksums import damage, sums_of
-from isotrope.files import discard
+from isotrope.checksums import damage, sum_of, sums_of
+from isotrope.files import discard, write_json
 from isotrope.progress import say
 
 FILES, CHECK = "files", "check"  # in the facts of a folder: the checksums of its files, and that of the facts
@@ -28,7 +28,7 @@ def _check(facts: Mapping[str, Any]) -> int:
     return zlib.crc32(json.dumps(facts, sort_keys=True).encode())
 
 
-def is_whole(facts_file: Path, source: str) -> bool:
+def is_whole(facts_file: Path, source: str, what: str = "token cache") -> bool:
     """Whether the folder of these facts is there, every file as it was written; a damaged one is taken away and said.
 
     ``source``: what the cache was made of.
@@ -44,6 +44,40 @@ def is_whole(facts_file: Path, source: str) -> bool:
         wrong = f"{facts_file.name} is missing or damaged"
     if wrong is None:
         return True
-    say(f"The token cache of {source} is damaged ({wrong}); it is made again")
+    say(f"The {what} of {source} is damaged ({wrong}); it is made again")
     discard(folder)
     return False
+
+
+def write_sum(file: Path) -> None:
+    """Size and checksum of a single file of the cache, next to it."""
+    write_json(_sum_file(file), {file.name: sum_of(file)})
+
+
+def is_whole_file(file: Path) -> bool:
+    """Whether a file of the cache is there as it was written; one without a checksum was left by a killed process."""
+    if not file.is_file() or not _sum_file(file).is_file():
+        return False
+    try:
+        wrong = damage(file.parent, json.loads(_sum_file(file).read_text(encoding="utf-8")))
+    except (OSError, ValueError, TypeError):
+        wrong = f"{_sum_file(file).name} is damaged"
+    if wrong is not None:
+        say(f"{file}: damaged ({wrong}); it is made again")
+    return wrong is None
+
+
+def _sum_file(file: Path) -> Path:
+    return file.with_name(f"{file.name}.sum")
+
+
+def sealed(facts: Mapping[str, Any]) -> dict[str, Any]:
+    """Facts that stand alone in a file, with a checksum of their own."""
+    return {**facts, CHECK: _check(facts)}
+
+
+def unsealed(found: Any) -> dict[str, Any]:
+    """The facts of ``sealed``. Raises ``ValueError`` where they are not as they were written."""
+    if not isinstance(found, dict) or found.pop(CHECK, None) != _check(found):
+        raise ValueError("not as it was written")
+    return found

@@ -99,6 +99,8 @@ def open_source(source: Source) -> ImageSource:
         raise InputError(f"{path}: no such file or folder.")
     if path.is_dir():
         return _of_folder(path)
+    if not path.is_file():
+        raise InputError(f"{path}: a pipe or a device, and no file; write the images into a file first.")
     if path.suffix.lower() == ".npz":
         return _of_npz(path)
     if path.suffix.lower() == ".parquet":
@@ -160,23 +162,31 @@ def _stat(file: Path) -> str:
 
 
 def _reader(file: Path) -> Callable[[], Pixels]:
-    return lambda: decoded(file)
+    def read() -> Pixels:
+        if file.exists() and not file.is_file():
+            raise NotAnImageError("it is a folder, a pipe or a device")  # a pipe would be waited for
+        return decoded(file)
+
+    return read
 
 
 def _metadata(folder: Path, table: Path) -> list[tuple[Path, str | None]]:
     """The rows of metadata.csv or metadata.jsonl: file_name, and label where there is one."""
-    with open(table, encoding="utf-8", newline="") as file:
-        try:
+    try:
+        with open(table, encoding="utf-8", newline="") as file:
             rows = (
                 list(csv.DictReader(file))
                 if table.suffix == ".csv"
                 else [json.loads(line) for line in file if line.strip()]
             )
-        except ValueError as error:
-            raise InputError(f"{table}: cannot be read ({error}).") from error
+    except (ValueError, RecursionError, csv.Error, OSError) as error:
+        raise InputError(f"{table}: cannot be read ({error}).") from error
     for number, row in enumerate(rows, 1):
-        if not isinstance(row, dict) or not row.get("file_name"):
+        name = row.get("file_name") if isinstance(row, dict) else None
+        if not name or not isinstance(name, str):
             raise InputError(f"{table}: row {number} has no file_name.")
+        if "\0" in name or not (folder / name).resolve().is_relative_to(folder.resolve()):
+            raise InputError(f"{table}: row {number} names a file outside the folder ({name!r}); move it inside.")
     return [(folder / row["file_name"], None if row.get("label") in (None, "") else str(row["label"])) for row in rows]
 
 
@@ -191,6 +201,8 @@ def _of_npz(path: Path) -> ImageSource:
     images = next((arrays[name] for name in ("images", "data", "x", "arr_0") if name in arrays), None)
     if {"jpeg", "offsets"} <= arrays.keys():
         packed, ends = arrays["jpeg"], arrays["offsets"]
+        if packed.ndim != 1 or ends.ndim != 1 or packed.dtype != np.uint8 or ends.dtype.kind not in "iu":
+            raise InputError(f"{path}: jpeg is a row of bytes (uint8), and offsets a row of whole numbers.")
         count = len(ends) - 1
         read = lambda row: decoded(packed[ends[row] : ends[row + 1]].tobytes())  # noqa: E731
     elif images is not None and images.ndim in (3, 4):

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import IO
 
+from isotrope.data.cache_folders import is_whole_file, write_sum
 from isotrope.data.packed_streams import unpacking
 from isotrope.data.tables import check_file, format_of, header_of, table_of
 from isotrope.data.text_lines import lines_of
@@ -21,11 +22,17 @@ from isotrope.errors import InputError
 from isotrope.files import cache_folder, digest, file_digest, written_file
 
 STANDARD_INPUT = "-"
+TEXTS = (".txt", ".tsv", ".csv", ".jsonl", ".gz", ".xz", "")  # endings that no image has
 Place = str | os.PathLike[str]
 
 
 def one_file(given: Sequence[Place], stream: IO[bytes] | None = None) -> Path:
-    """The file itself where one is given, else all of them joined; ``-`` is standard input, or ``stream``."""
+    """The file itself where one is given, else all of them joined; ``-`` is standard input, or ``stream``.
+
+    A single source of images is given back as it is; whoever reads it checks it.
+    """
+    if len(given) == 1 and _may_hold_images(Path(given[0])):
+        return Path(given[0])
     if sum(str(place) == STANDARD_INPUT for place in given) > 1:
         raise InputError("Standard input (-) can be read once; name it once.")
     files = [_from_stream(stream) if str(place) == STANDARD_INPUT else check_file(place) for place in given]
@@ -47,13 +54,22 @@ def join_files(files: Sequence[Path]) -> Path:
         )
     name = digest(*(part for file in files for part in (file_digest(file), format_of(file))))
     target = cache_folder() / "joined" / f"{name}{'.txt' if all(plain) else '.jsonl'}"
-    if not target.is_file():
+    if not is_whole_file(target):
         target.parent.mkdir(parents=True, exist_ok=True)
         with written_file(target) as temporary, open(temporary, "w", encoding="utf-8") as out:
             for number, file in enumerate(files):
                 out.write("\n" if number and all(plain) else "")
                 out.writelines(f"{line}\n" for line in (_lines(file) if all(plain) else _rows(file)))
+        write_sum(target)
     return target
+
+
+def _may_hold_images(path: Path) -> bool:
+    if path.suffix.lower() in TEXTS and (path.suffix or not path.is_dir()):
+        return False
+    from isotrope.data.image_sources import is_image_source  # numpy is imported by need only
+
+    return is_image_source(path)
 
 
 def _lines(file: Path) -> Iterator[str]:
@@ -74,8 +90,9 @@ def _from_stream(stream: IO[bytes] | None) -> Path:
     first = content.lstrip().split(b"\n", 1)[0]
     suffix = ".jsonl" if first.startswith(b"{") else ".tsv" if b"\t" in first else ".txt"
     target = cache_folder() / "joined" / f"{digest(content)}{suffix}"
-    if not target.is_file():
+    if not is_whole_file(target):
         target.parent.mkdir(parents=True, exist_ok=True)
         with written_file(target) as temporary:
             temporary.write_bytes(content)
+        write_sum(target)
     return target

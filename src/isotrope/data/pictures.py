@@ -63,6 +63,8 @@ def _rgb(image: Any) -> Pixels:
 def from_array(array: Any) -> Pixels:
     """Pixels of an array [height, width], [height, width, 1 | 3 | 4] or [3, height, width]; floats lie in [0, 1]."""
     values = np.asarray(array)
+    if values.dtype.kind not in "buif":
+        raise InputError(f"An image is an array of numbers; one of {values.dtype} was given.")
     if values.ndim == 3 and values.shape[0] in (1, 3) and values.shape[2] not in (1, 3, 4):
         values = values.transpose(1, 2, 0)
     if values.ndim not in (2, 3) or 0 in values.shape or (values.ndim == 3 and values.shape[2] not in (1, 3, 4)):

@@ -23,6 +23,7 @@ from isotrope.progress import say
 
 HEADER = re.compile(r"\A---\n(.*?)^---\n", re.DOTALL | re.MULTILINE)
 REPO = re.compile(r"[\w.-]+(/[\w.-]+)?")
+NAME = re.compile(r"[\w.+-]{1,80}")
 
 
 @dataclass(frozen=True)
@@ -53,12 +54,14 @@ def push_folder(
     place = model_folder(folder)
     if not REPO.fullmatch(repo):
         raise InputError(f"{repo!r} is no name of a repository; write owner/name.", setting="repo")
+    if license is not None and not NAME.fullmatch(license):
+        raise InputError(f"{license!r} is no name of a licence; write such as apache-2.0.", setting="license")
     files = list(model_files(place))
-    _license(place, license)
     from huggingface_hub import HfApi
 
     api = HfApi()
-    with _said_by_hub(repo):
+    with _card_kept(place / CARD), _said_by_hub(repo):
+        _license(place, license)
         url = str(api.create_repo(repo, private=private, exist_ok=True, repo_type="model"))
         if revision is not None:
             api.create_branch(repo, branch=revision, exist_ok=True)
@@ -116,6 +119,21 @@ def _license(place: Path, license: str | None) -> None:
     made = yaml.safe_dump({**header, LICENSE: license}, sort_keys=False, allow_unicode=True)
     with written_file(card) as temporary:
         temporary.write_text(f"---\n{made}---\n{text[match.end() :] if match else text}", encoding="utf-8")
+
+
+@contextmanager
+def _card_kept(card: Path) -> Iterator[None]:
+    """The card as it was, where the model is not sent."""
+    before = card.read_bytes() if card.is_file() else None
+    try:
+        yield
+    except BaseException:
+        if before is None:
+            card.unlink(missing_ok=True)
+        elif card.read_bytes() != before:
+            with written_file(card) as temporary:
+                temporary.write_bytes(before)
+        raise
 
 
 @contextmanager

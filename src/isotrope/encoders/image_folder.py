@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import json
 import os
+from dataclasses import replace
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +17,8 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
 from isotrope.encoders.image_encoder import ImageEncoder
-from isotrope.encoders.vision_networks import VisionConfig, VisionNetwork
+from isotrope.encoders.stored_fields import Fields
+from isotrope.encoders.vision_networks import VisionConfig, VisionNetwork, is_network_name
 from isotrope.errors import InputError
 from isotrope.files import write_json, written_folder
 from isotrope.version import __version__
@@ -46,11 +49,13 @@ def read_image_folder(folder: Path) -> ImageEncoder:
     """The encoder that ``save_images`` wrote."""
     file = folder / "config.json"
     try:
-        given: dict[str, Any] = dict(_facts(file)[KEY])
-        given |= {name: tuple(value) for name, value in given.items() if isinstance(value, list)}
-        config = VisionConfig(**given)
-        backbone = VisionNetwork(config)
-    except (TypeError, ValueError) as error:
+        config = _config(file)
+        backbone = VisionNetwork(replace(config, hidden_size=0))
+        if config.hidden_size not in (0, backbone.config.hidden_size):
+            raise ValueError(f"hidden_size is {config.hidden_size}, and the network's {backbone.config.hidden_size}")
+    except (TypeError, ValueError, RuntimeError, MemoryError) as error:
+        if isinstance(error, InputError):
+            raise
         raise InputError(f"{file}: what builds the network cannot be read ({error}); copy the folder again.") from error
     weights = folder / "model.safetensors"
     try:
@@ -62,6 +67,26 @@ def read_image_folder(folder: Path) -> ImageEncoder:
         ) from error
     facts = {name: value for name, value in _facts(folder / "isotrope.json").items() if name != "isotrope"}
     return ImageEncoder(backbone, facts=facts)
+
+
+def _config(file: Path) -> VisionConfig:
+    """What config.json says of the network, each field with the type and the range that it must have."""
+    stored: Any = _facts(file)[KEY]
+    given: dict[str, Any] = dict(stored)
+    fields = Fields(file, given)
+    for name in ("mean", "std"):
+        colours = given.get(name, [1.0] * 3)
+        numbers = isinstance(colours, list) and all(
+            isinstance(one, int | float) and not isinstance(one, bool) and isfinite(one) for one in colours
+        )
+        if not numbers or len(colours) != 3 or (name == "std" and min(colours) <= 0):
+            raise fields.refusal(name, "a list of three numbers" + (" above 0" if name == "std" else ""))
+    fields.count("size", 8, 1024)
+    if not is_network_name(fields.word("network")):
+        raise fields.refusal("network", "timm:NAME or conv:WIDTH")
+    fields.count("hidden_size", 0, 1_000_000, default=0)
+    given |= {name: tuple(value) for name, value in given.items() if isinstance(value, list)}
+    return VisionConfig(**given)
 
 
 def _facts(file: Path) -> dict[str, Any]:

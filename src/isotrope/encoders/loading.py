@@ -54,8 +54,8 @@ def load(
         encoder = read_table(file, chosen, language_head)
     elif is_network_name(name_or_path) and not file.exists():
         encoder = fresh_image_encoder(str(name_or_path))
-    elif is_image_folder(file):
-        encoder = read_image_folder(file)
+    elif (images := next((place for place in (file, file / "model") if is_image_folder(place)), None)) is not None:
+        encoder = read_image_folder(images)
     else:
         trusted = named_as_trusted(name_or_path, trust_remote_code)
         folder = find_folder(str(name_or_path), (*HUB_FILES, *(["*.py"] if trusted else [])))

@@ -6,6 +6,7 @@ states, with the model that it was exported from.
 
 from __future__ import annotations
 
+import copy
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -65,6 +66,9 @@ class OnnxEncoder(Encoder):
         named = {"max_length": self.max_length, "prompt": self.prompt, "facts": self.facts, "content": self.content}
         return OnnxEncoder(self.backbone, self.tokenizer, parts, **named)
 
+    def __deepcopy__(self, memo: dict[int, Any]) -> Encoder:
+        return self.with_parts([copy.deepcopy(part, memo) for part in self.parts])  # a session cannot be copied
+
     def pooled(self, tokens: Tokens) -> Tensor:
         if torch.is_grad_enabled():
             raise InputError("An exported model has no gradients; train the model that it was exported from.")
@@ -90,32 +94,35 @@ class OnnxEncoder(Encoder):
 
 def read_onnx(folder: Path, pooling: str | None, language_head: bool) -> Encoder:
     """The encoder of an exported folder; a damaged file, or one of another model, is refused."""
-    facts = Fields.of(folder / "isotrope.json").facts
+    described = folder / "isotrope.json"
+    facts = Fields.of(described).facts
     told = facts[FACTS]
     if pooling is not None or language_head:
         raise InputError(f"{folder}: an exported model has its pooling inside and no language head; load the original.")
     if not isinstance(told, dict) or not {"file", "sum", "dimension", "max_length", "probe"} <= told.keys():
         raise InputError(f"{folder / 'isotrope.json'}: '{FACTS}' does not describe an exported file; {AGAIN}.")
-    file = inside(folder, str(told["file"]), folder / "isotrope.json")
+    fields = Fields(described, told)
+    file = inside(folder, fields.word("file"), described)
     if not file.is_file():
         raise InputError(f"{file}: the exported graph is missing; {AGAIN}, or copy the folder again.")
     found = sum_of(file)
-    if found != list(told["sum"]):
+    if found != told["sum"]:
         raise InputError(
             f"{file}: this is not the graph that was exported into this folder (its checksum differs): it is damaged "
             f"or belongs to another model; {AGAIN}."
         )
-    graph = OnnxGraph(open_session(file), int(told["dimension"]), int(told["max_length"]))
+    positions = fields.count("max_length", 2, 10_000_000)
+    graph = OnnxGraph(open_session(file), fields.count("dimension", 1, 10_000_000), positions)
     encoder = OnnxEncoder(
         graph,
         read_tokenizer(folder),
         [],
-        max_length=int(told["max_length"]),
-        prompt=str(told.get("prompt", "")),
+        max_length=positions,
+        prompt=fields.word("prompt", ""),
         facts=facts,
         content=str(found),
     )
-    _check_probe(folder, encoder, np.asarray(told["probe"], dtype=np.float32))
+    _check_probe(folder, encoder, told["probe"])
     return encoder
 
 
@@ -138,7 +145,7 @@ def open_session(file: Path) -> Any:
 def _check_probe(folder: Path, encoder: Encoder, stored: Any) -> None:
     """One sentence must have the vector that it had: a tokenizer of another model is found here."""
     try:
-        vector = encoder.encode(PROBE)
+        vector, stored = encoder.encode(PROBE), np.asarray(stored, dtype=np.float32)
         same = vector.shape == stored.shape and vector @ stored >= SAME * np.linalg.norm(vector) * np.linalg.norm(
             stored
         )

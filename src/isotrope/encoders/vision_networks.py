@@ -21,6 +21,7 @@ from isotrope.errors import InputError
 TIMM, CONV = "timm:", "conv"
 SMALL = 64  # images up to here have the small stem
 USUAL = 224
+WIDEST = 1024  # channels
 NAME = re.compile(r"(timm:[\w.\-]+|conv(?::\d+)?)(?:@(\d+))?")
 
 
@@ -79,6 +80,8 @@ class VisionNetwork(nn.Module):
 def _built(config: VisionConfig) -> nn.Module:
     if config.network.startswith(CONV):
         _, _, width = config.network.partition(":")
+        if not 1 <= int(width or 32) <= WIDEST:
+            raise InputError(f"'{config.network}': the width of its first convolution lies between 1 and {WIDEST:,}.")
         return small_convolutions(int(width or 32))
     try:
         import timm

@@ -18,6 +18,7 @@ from isotrope.evaluation.geometry_table import COLUMNS, overview, sections
 from isotrope.evaluation.results import Results, read_out
 from isotrope.evaluation.scored_pairs import STSB_SPLITS, joined, read_pairs
 from isotrope.evaluation.suite import Options, Suite, SuiteCard
+from isotrope.training.image_opening import check_reads_text
 
 PROTOCOL = "geometry-v1"
 
@@ -82,6 +83,7 @@ def evaluate_geometry(
     """The space on a text, on the pairs of STS-B where the data folder has them, and along a run where the model came
     from one.
     """
+    check_reads_text(encoder)
     files = stsb_files(data_dir)
     check_source(texts, files)
     pairs = joined([read_pairs(file) for file in files.values()])

@@ -14,6 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from isotrope.data.cache_folders import sealed, unsealed
 from isotrope.data.compared_words import words_of
 from isotrope.data.leaks import SHORTEST, Protected
 from isotrope.data.near_copies import NearCopies
@@ -58,7 +59,7 @@ def count_leaks(files: Sequence[Path], judged: Mapping[str, Sequence[str]]) -> C
         for task, texts in judged.items()
     }
     name = digest(
-        "leaks-1", *(file_digest(file) for file in files), *(digest(task, *sorted(own)) for task, own in keys.items())
+        "leaks-2", *(file_digest(file) for file in files), *(digest(task, *sorted(own)) for task, own in keys.items())
     )
     place = cache_folder() / "leaks" / f"{name}.json"
     known = _cached(place, keys)
@@ -70,7 +71,7 @@ def count_leaks(files: Sequence[Path], judged: Mapping[str, Sequence[str]]) -> C
         for task, own in keys.items()
     }
     try:
-        write_json(place, counted)
+        write_json(place, sealed(counted))
     except (InputError, OSError) as error:
         say(f"The count of leaks is not kept for the next call: {error}")
     return counted
@@ -99,13 +100,13 @@ def _cached(place: Path, keys: Mapping[str, Any]) -> Counted | None:
     if not place.is_file():
         return None
     try:
-        found = json.loads(place.read_text(encoding="utf-8"))
+        found = unsealed(json.loads(place.read_text(encoding="utf-8")))
         assert set(found) == set(keys)
         assert all({"items", "copies", "near"} == set(counts) for counts in found.values())
     except (OSError, ValueError, AssertionError, AttributeError, TypeError):
         say(f"{place}: damaged; leaks are looked for again.")
         return None
-    return dict(found)
+    return found
 
 
 def _marked(suite: str, results: Results, text: TrainingText, counted: Counted) -> Results:

@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from isotrope.data.cache_folders import is_whole, write_facts
 from isotrope.files import cache_folder, digest, file_digest, written_folder
 from isotrope.lexicon.english import ENGLISH
 from isotrope.lexicon.language import Forms, Inflector, Language
@@ -18,7 +19,8 @@ from isotrope.lexicon.word_table import PARTS, REPLACEMENTS, Choices, Floats, Wo
 from isotrope.lexicon.wordnet import WordNet, files_of
 from isotrope.progress import bar
 
-FORMAT = "words-4"
+FORMAT = "words-5"
+FACTS = "facts.json"  # written last: the checksums of the table's files
 UNSEEN = 0.5  # the count of a reading that the tagged text does not have
 SMOOTHING = 5.0  # examples that a neighbour must have to be believed half
 
@@ -31,10 +33,11 @@ def open_lexicon(folder: Path, senses: int | None = 1, language: Language = ENGL
     """
     fingerprint = digest(FORMAT, language.name, str(senses), *(file_digest(file) for file in files_of(folder)))
     kept = cache_folder() / "words" / fingerprint
-    if not (kept / "words.json").is_file():
+    if not is_whole(kept / FACTS, str(folder), "table of words"):
         made = make_lexicon(folder, senses, language)
-        with written_folder(kept, whole="words.json") as temporary:
+        with written_folder(kept, whole=FACTS) as temporary:
             made.save(temporary)
+            write_facts(temporary / FACTS, {"format": FORMAT})
     return WordTable.load(kept)
 
 

@@ -32,6 +32,7 @@ from isotrope.search.index_place import BUILDING, MANIFEST
 from isotrope.search.index_request import Changed, Wanted, check_change
 from isotrope.search.index_rows import IndexRow
 from isotrope.search.known_vectors import KnownVectors
+from isotrope.search.part_sums import check_parts
 from isotrope.search.recall_probe import Probes, probe_texts
 from isotrope.search.row_blocks import ROWS, BlockedRows, RowBlock, write_block
 from isotrope.search.row_filter import read_filter
@@ -51,6 +52,8 @@ def build_folder(folder: Path, wanted: Wanted, discard: bool = False) -> Changed
 class _Build:
     def __init__(self, folder: Path, wanted: Wanted, old: Manifest | None, discard: bool) -> None:
         self.folder, self.wanted, self.old = folder, wanted, old
+        if old is not None:
+            check_parts(folder, old.sums)
         self.before = None if old is None else FolderEngine(folder, old)
         self.generation = 0 if old is None else int(old.parts.get("generation", 0))
         kept = wanted.action == "add" and old is not None
@@ -189,7 +192,7 @@ class _Build:
             engine = FolderEngine(self.folder, manifest)
             changed.costs = tuple(measure(engine, probes, self.wanted.maker))
             manifest = manifest.changed(measured={"costs": [cost.to_dict() for cost in changed.costs]})
-        write_manifest(self.folder, manifest)
+        write_manifest(self.folder, manifest, None if self.old is None else self.old.sums)
         (self.folder / BUILDING).unlink(missing_ok=True)
         sweep(self.folder, manifest)
         if self.old is not None and self.wanted.action == "update":
@@ -213,6 +216,7 @@ def delete_rows(folder: Path, where: str) -> Changed:
     """Take out the rows that pass a filter; their vectors go with the next update."""
     with working_in(folder):
         manifest = read_manifest(folder)
+        check_parts(folder, manifest.sums)
         engine = FolderEngine(folder, manifest)
         found = engine.allowed(read_filter(where, manifest.kinds))
         if not found.any():
@@ -221,7 +225,7 @@ def delete_rows(folder: Path, where: str) -> Changed:
             raise InputError(f"{folder}: the filter takes out every row; remove the folder instead.", "delete")
         parts = {**manifest.parts, "generation": int(manifest.parts.get("generation", 0)) + 1}
         made = complete(folder, manifest.changed(parts=parts), ~engine.live | found)
-        write_manifest(folder, made)
+        write_manifest(folder, made, manifest.sums)
         sweep(folder, made)
         return Changed(made, deleted=int(found.sum()))
 

@@ -70,9 +70,11 @@ class FolderEngine:
     def codes(self) -> QuantizedIndex | None:
         if self.manifest.precision == "float32":
             return None
-        ranges = self.manifest.parts.get(RANGES)
+        ranges, codes = self.manifest.parts.get(RANGES), _loaded(self.folder / str(self.manifest.parts.get(CODES)))
+        if len(codes) != len(self.rows):
+            raise InputError(f"{self.folder}: the codes are of other rows; remove the index and build it again.")
         return QuantizedIndex.from_codes(
-            _loaded(self.folder / str(self.manifest.parts.get(CODES))),
+            codes,
             self.manifest.precision,
             self.manifest.dimension,
             None if ranges is None else _loaded(self.folder / ranges),

@@ -6,6 +6,7 @@ The manifest is written last and in one step. Parts that it does not name are le
 from __future__ import annotations
 
 import json
+import zlib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -15,8 +16,10 @@ from isotrope.errors import InputError
 from isotrope.files import write_json
 from isotrope.search.index_place import BUILDING, MANIFEST
 from isotrope.search.index_rows import Reading, Source
+from isotrope.search.part_sums import sums_of_parts
 
 FORMAT = 1
+CHECK = "check"  # the checksum of everything else in the file
 
 
 @dataclass(frozen=True)
@@ -31,7 +34,10 @@ class ModelFacts:
 @dataclass(frozen=True)
 class Manifest:
     """``dimension`` is that of the kept vectors; ``parts`` are engine-specific names; ``measured`` what was printed;
-    ``cut`` how many texts are longer than the model reads, None in an index that did not count them."""
+    ``cut`` how many texts are longer than the model reads, None in an index that did not count them.
+
+    ``sums`` are those of the files of a folder (part_sums.py).
+    """
 
     model: ModelFacts
     dimension: int
@@ -43,6 +49,7 @@ class Manifest:
     parts: Mapping[str, Any] = field(default_factory=dict)
     measured: Mapping[str, Any] = field(default_factory=dict)
     cut: int | None = None
+    sums: Mapping[str, list[int]] = field(default_factory=dict)
     format: int = FORMAT
 
     def to_dict(self) -> dict[str, Any]:
@@ -80,6 +87,8 @@ def manifest_of(found: Any, where: str) -> Manifest:
         reading: dict[str, Any] = {
             name: tuple(value) if isinstance(value, list) else value for name, value in found["reading"].items()
         }
+        if int(found["rows"]) < 0 or int(found["dimension"]) < 1:
+            raise ValueError(f"{found['rows']} rows of {found['dimension']} dimensions")
         return Manifest(
             model=ModelFacts(**found["model"]),
             dimension=int(found["dimension"]),
@@ -91,6 +100,7 @@ def manifest_of(found: Any, where: str) -> Manifest:
             parts=dict(found["parts"]),
             measured=dict(found["measured"]),
             cut=None if found.get("cut") is None else int(found["cut"]),
+            sums={str(name): [int(one) for one in sums] for name, sums in found.get("sums", {}).items()},
         )
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         if isinstance(error, InputError):
@@ -109,10 +119,20 @@ def read_manifest(folder: Path) -> Manifest:
         raise InputError(f"{folder}: no index is here; build one with `isotrope index MODEL TEXT --output {folder}`.")
     try:
         found = json.loads(file.read_text(encoding="utf-8"))
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise InputError(f"{file}: not readable as JSON ({error}); build the index again.") from error
+    if isinstance(found, dict) and found.get("format") == FORMAT and found.pop(CHECK, None) != _check(found):
+        raise InputError(
+            f"{file}: not as it was written, or of an earlier version; remove the index and build it again."
+        )
     return manifest_of(found, str(file))
 
 
-def write_manifest(folder: Path, manifest: Manifest) -> None:
-    write_json(folder / MANIFEST, manifest.to_dict())
+def write_manifest(folder: Path, manifest: Manifest, known: Mapping[str, list[int]] | None = None) -> None:
+    """With the checksums of all parts and its own; ``known`` are those of the manifest that is replaced."""
+    whole = manifest.changed(sums=sums_of_parts(folder, manifest.parts, known or {})).to_dict()
+    write_json(folder / MANIFEST, {**whole, CHECK: _check(whole)})
+
+
+def _check(facts: Mapping[str, Any]) -> int:
+    return zlib.crc32(json.dumps(facts, sort_keys=True).encode())

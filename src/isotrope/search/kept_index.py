@@ -25,6 +25,7 @@ from isotrope.search.index_place import MANIFEST
 from isotrope.search.index_request import Wanted
 from isotrope.search.index_rows import Reading, Scanned, scan
 from isotrope.search.opened_index import SearchIndex
+from isotrope.search.part_sums import check_parts
 from isotrope.search.vector_maker import VectorMaker
 
 if TYPE_CHECKING:
@@ -75,6 +76,7 @@ def _whole(folder: Path) -> Manifest | None:
         return None
     try:
         found = read_manifest(folder)
+        check_parts(folder, found.sums)
         engine = FolderEngine(folder, found)
         for block in engine.rows.blocks:
             alike = len(block.vectors) == block.table.num_rows and block.vectors.shape[1] == found.dimension

@@ -26,6 +26,7 @@ from isotrope.search.folder_engine import FolderEngine, Ranking
 from isotrope.search.hits import Hit
 from isotrope.search.index_manifest import Manifest
 from isotrope.search.index_place import parse_place
+from isotrope.search.part_sums import check_parts
 from isotrope.search.query_words import marks_of, words_of
 from isotrope.search.row_filter import Filter, read_filter
 
@@ -216,6 +217,7 @@ def open_index(place: str | os.PathLike[str], encoder: Encoder | None = None, *,
     engine: Engine
     if found.engine == "folder":
         engine = FolderEngine(Path(found.target))
+        check_parts(Path(found.target), engine.manifest.sums)
     else:
         from isotrope.search.milvus_engine import MilvusEngine
 

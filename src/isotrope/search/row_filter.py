@@ -18,6 +18,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import isfinite
 from typing import NoReturn
 
 from isotrope.errors import InputError, nearest
@@ -180,6 +181,8 @@ class _Reader:
             raise InputError(f"where cannot compare the column '{column}': it holds lists or objects.", "where")
         if kind == "number" and wanted == "number":
             number = float(found)
+            if not isfinite(number):
+                self.refuse(f"{found[:20]} is too large a number")
             return int(found) if re.fullmatch(r"-?\d{1,18}", found) else number
         if kind == "text" and wanted == "text":
             return found[1:-1].replace(found[0] * 2, found[0])

@@ -215,6 +215,9 @@ def open_models(given: Sequence[Encoder | str | os.PathLike[str]]) -> list[Serve
         names.append(name)
         places.append(found.runs[0])
     opened = [place if isinstance(place, Encoder) else load(place) for place in places]
+    for place, encoder in zip(places, opened, strict=True):
+        if encoder.tokenizer is None:
+            raise InputError(f"{place}: the model reads images, and serve answers texts.", setting="models")
     return [ServedModel(name, encoder.eval()) for name, encoder in zip(names, opened, strict=True)]
 
 
@@ -222,6 +225,8 @@ def _named(given: Encoder | str | os.PathLike[str]) -> tuple[str, Any]:
     if not isinstance(given, str) or "=" not in given or Path(given).exists():
         return "", given
     name, _, place = given.partition("=")
+    if not name.strip():
+        raise InputError(f"'{given}': no name stands before the =; write NAME=MODEL, or MODEL alone.", setting="models")
     return name.strip(), place
 
 

@@ -14,6 +14,7 @@ import io
 import json
 import zlib
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -87,6 +88,13 @@ class ShardStore:
                 "one.",
                 setting="shards",
             )
+
+    def abandon(self) -> None:
+        """Take the folder away again where it holds nothing but the plan: no shard, and nobody at work."""
+        if names_in(self.folder) == {PLAN}:
+            (self.folder / PLAN).unlink(missing_ok=True)
+            with suppress(OSError):  # somebody else came into it
+                self.folder.rmdir()
 
     def vectors_file(self, number: int) -> Path:
         return self.folder / f"{number:08d}.npy"

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from isotrope.encoders.cut_texts import counting_cut
+from isotrope.errors import InputError
 from isotrope.files import file_digest, write_json, written_file
 from isotrope.progress import bar, say
 from isotrope.shards.claims import Claims
@@ -111,7 +112,14 @@ def encode_shards(
     """
     store = ShardStore(folder, plan_of(encoder, blocks, form))
     store.begin()
-    worker = ShardWorker(encoder, blocks, store, form)
+    try:
+        return _worked(ShardWorker(encoder, blocks, store, form), folder, output)
+    except InputError:
+        store.abandon()
+        raise
+
+
+def _worked(worker: ShardWorker, folder: Path, output: Path | None) -> tuple[ShardedVectors, int]:
     before = read_json(folder / DONE)
     with Claims(folder) as claims:
         shards = worker.work(claims)
@@ -123,7 +131,7 @@ def encode_shards(
                     claims.free(END)
             now = read_json(folder / DONE)
             if now is not None and now != before and (output is None or output.exists()):
-                return _read_done(store, now), worker.made
+                return _read_done(worker.store, now), worker.made
             time.sleep(POLL)
 
 

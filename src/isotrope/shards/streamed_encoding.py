@@ -13,6 +13,7 @@ from isotrope.encoders.precision import Ranges, quantize
 from isotrope.errors import InputError
 from isotrope.files import written_file
 from isotrope.progress import bar
+from isotrope.shards.shard_store import PLAN
 from isotrope.shards.text_blocks import SIZE, TextBlocks, count_lines
 from isotrope.shards.vector_form import Codes, VectorForm, stream_vectors
 from isotrope.shards.vector_stream import VectorStream
@@ -35,6 +36,17 @@ class Streamed:
 def refuse_no_sentence(blocks: TextBlocks) -> None:
     """Refuse a file without a sentence before a model is loaded; it is read as far as the first one."""
     if not any(any(texts) for texts in blocks):
+        raise InputError(f"{blocks.path}: no sentences found.")
+
+
+def check_text(blocks: TextBlocks, shards: Path) -> None:
+    """Read all of a text before its first shard is written: a text that must be repaired makes others.
+
+    A folder that has a plan was begun by somebody who read the text.
+    """
+    if (shards / PLAN).is_file():
+        refuse_no_sentence(blocks)
+    elif not sum(any(texts) for texts in blocks):
         raise InputError(f"{blocks.path}: no sentences found.")
 
 

@@ -18,10 +18,10 @@ from isotrope.encoders.cut_texts import counting_cut
 from isotrope.encoders.encoder import Encoder
 from isotrope.encoders.loading import load
 from isotrope.encoders.model_card import COMMAND
+from isotrope.encoders.onnx_encoder import OnnxEncoder
 from isotrope.encoders.read_out import ReadOut, named
-from isotrope.encoders.saving import check_target
 from isotrope.errors import InputError
-from isotrope.files import written_folder
+from isotrope.files import check_run_folder, written_folder
 from isotrope.heads.head_settings import HEAD, HeadSettings
 from isotrope.heads.label_rows import labelled_records
 from isotrope.heads.label_sets import NOTHING, LabelSets
@@ -48,7 +48,7 @@ def run_head(
     encoder = _opened(start, pooling)
     corpus = _corpus(data, encoder, columns, settings.multi_label)
     labels = LabelSets.of(Records(corpus, range(len(corpus))).values(), settings.multi_label)
-    folder = RunFolder(Path(output) if output is not None else new_folder(HEAD))
+    target = Path(output) if output is not None else new_folder(HEAD)
     facts = {
         "method": HEAD,
         "data": {"fingerprint": corpus.fingerprint, "record_type": corpus.record_type.name, **asdict(corpus.counts)},
@@ -70,17 +70,26 @@ def run_head(
     if command := card_command():
         encoder.facts = {**encoder.facts, COMMAND: command}
     line = {"step": 0, "evaluation": fitted.measures}
-    with folder.alone(resume=False, main=True):
-        folder.begin(facts, resume=False)
-        folder.log(line)
-        check_target(folder.model)
-        with written_folder(folder.model) as whole:
-            encoder.save(whole)
+    _write(target, facts, line, encoder)
     if not fitted.measures:
         say("Nothing could be held out, so the probabilities are not calibrated; bring two texts of a class.")
     read_out = ReadOut(encoder.pooling.name, "as given" if named(pooling) else "the model's own: it is not trained")
     chosen = f"strength {fitted.strength:g}, temperature {fitted.classifier.temperature:.3f}"
-    return Run(encoder, [line], 0, chosen, folder.folder, corpus, read_out, np.arange(0))
+    return Run(encoder, [line], 0, chosen, target, corpus, read_out, np.arange(0))
+
+
+def _write(target: Path, facts: dict[str, Any], line: dict[str, Any], encoder: Encoder) -> None:
+    """The whole folder at once: there is no half of such a run that could be resumed."""
+    check_run_folder(target, resume=False)
+    with written_folder(target, whole="run.json") as temporary:
+        folder = RunFolder(temporary)
+        with folder.alone(resume=False, main=True):
+            folder.begin(facts, resume=False)
+            folder.log(line)
+            encoder.save(folder.model)
+        ours = (temporary / "run.json").read_bytes()
+    if (target / "run.json").read_bytes() != ours:
+        raise InputError(f"{target}: another process wrote its run here meanwhile; choose another output.")
 
 
 def _opened(model: Place | Encoder, pooling: str | None) -> Encoder:
@@ -89,7 +98,10 @@ def _opened(model: Place | Encoder, pooling: str | None) -> Encoder:
         if named(pooling):
             raise InputError("The pooling of an encoder in memory is fixed; load it with the pooling you want.")
         return model.with_parts(list(model.parts)).train(model.training)
-    return load(model, pooling)
+    found = load(model, pooling)
+    if isinstance(found, OnnxEncoder):
+        raise InputError(f"{model} is an export, which keeps no classifier; fit the head of the model it was made of.")
+    return found
 
 
 def _corpus(data: Place | Sequence[Any], encoder: Encoder, columns: Sequence[str] | None, multi_label: bool) -> Corpus:

@@ -14,6 +14,7 @@ from isotrope.data.sources import find_records
 from isotrope.encoders.encoder import Encoder
 from isotrope.encoders.language_head import MissingHeadError, NewHeadWarning
 from isotrope.encoders.loading import load
+from isotrope.encoders.onnx_encoder import OnnxEncoder
 from isotrope.encoders.read_out import ReadOut, with_read_out
 from isotrope.errors import InputError
 from isotrope.methods.frame.from_scratch import FromScratch
@@ -47,6 +48,8 @@ def open_encoder(plan: Plan, accelerator: Accelerator) -> tuple[Encoder, ReadOut
     """The encoder that training starts from, under the read-out that it is trained with."""
     start, card = open_start(plan, accelerator), plan.method.card
     check_reads_text(start)
+    if isinstance(start, OnnxEncoder):
+        raise InputError(f"{plan.model} is an export and cannot be trained; train the model that it was made of.")
     if plan.from_scratch:
         return start, ReadOut(start.pooling.name, "the encoder is made from the data")
     return with_read_out(start, plan.pooling, card.read_out, card.name)

@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Any
 from accelerate.utils import broadcast_object_list
 from filelock import FileLock
 
-from isotrope.files import cache_folder, digest, explained
+from isotrope.checksums import damage, sums_of
+from isotrope.files import cache_folder, digest, discard, explained, write_json
 from isotrope.methods.frame.needed_run import NeededRun, NeedsRun
 from isotrope.progress import say
 from isotrope.training.loop import make_accelerator
@@ -30,6 +31,7 @@ from isotrope.version import __version__
 if TYPE_CHECKING:
     from accelerate import Accelerator
 
+SUMS = "sums.json"  # in a kept run: the checksums of its model
 UNSEEN = ("logging_steps", "report_to")  # settings that leave the weights as they are
 
 
@@ -42,7 +44,7 @@ def with_needed_run(plan: Plan, train: Callable[[Plan], Any]) -> Plan:
     first = plan_needed(plan, needed)
     kept = _place(first, accelerator)
     with _alone(kept, accelerator):
-        if _agreed((kept / "model").is_dir(), accelerator):
+        if _agreed(accelerator.is_main_process and _is_whole(kept, needed.setting), accelerator):
             _say(f"{plan.name} takes the {needed.setting} that is kept in {kept}", accelerator)
         else:
             how = f"{first.name} for {_length(first)}"
@@ -108,8 +110,29 @@ def _make(first: Plan, kept: Path, train: Callable[[Plan], Any], accelerator: Ac
     if accelerator.is_main_process:
         shutil.rmtree(begun.checkpoints, ignore_errors=True)
         with explained(kept):
+            _seal(begun.folder)
             os.replace(begun.folder, kept)
     accelerator.wait_for_everyone()
+
+
+def _seal(folder: Path) -> None:
+    """Checksums of the model, in the folder of its run."""
+    files = (file for file in (folder / "model").rglob("*") if file.is_file())
+    write_json(folder / SUMS, sums_of(files, folder))
+
+
+def _is_whole(kept: Path, setting: str) -> bool:
+    """Whether the kept run is there as it was written; a damaged one is taken away, and made again."""
+    if not kept.is_dir():
+        return False
+    try:
+        wrong = damage(kept, json.loads((kept / SUMS).read_text(encoding="utf-8")))
+    except (OSError, ValueError, TypeError):
+        wrong = f"{SUMS} is missing or damaged"
+    if wrong is not None:
+        say(f"The {setting} that is kept in {kept} is damaged ({wrong}); it is made again")
+        discard(kept)
+    return wrong is None
 
 
 def _agreed(seen: bool, accelerator: Accelerator) -> bool:

@@ -109,6 +109,7 @@ def test_what_decides_the_weights_decides_the_place(tiny: Path, sentences: Path,
 
     def pretend(first: Any) -> str:
         first.folder.model.mkdir(parents=True)
+        (first.folder.model / "modules.json").write_text("[]", encoding="utf-8")
         return str(first.name)
 
     plain = place()
@@ -123,6 +124,28 @@ def test_what_decides_the_weights_decides_the_place(tiny: Path, sentences: Path,
     assert seen == ["simcse"] * 6
     assert plain == place() == place(noise=0.0) == place(eval_data=tiny / "dev.tsv") == place(logging_steps=2)
     assert len(seen) == 6
+
+
+def test_a_damaged_one_is_made_again(
+    tiny: Path, sentences: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    made: list[str] = []
+
+    def pretend(first: Any) -> None:
+        first.folder.model.mkdir(parents=True)
+        (first.folder.model / "weights").write_bytes(bytes(100))
+        made.append(first.name)
+
+    plan = make_plan("dclr", sentences, tiny, tmp_path / "run", **LOOP)
+    file = Path(with_needed_run(plan, pretend).made["complement"], "weights")
+    with caplog.at_level(logging.INFO, logger="isotrope"):
+        for damage in (lambda: file.write_bytes(bytes(99) + b"x"), lambda: file.unlink()):
+            damage()
+            with_needed_run(plan, pretend)
+            assert file.read_bytes() == bytes(100)
+            assert "is damaged (model/weights" in caplog.text
+    with_needed_run(plan, pretend)
+    assert len(made) == 3
 
 
 def test_no_labels_reach_it(tiny: Path, sentences: Path, tmp_path: Path) -> None:
