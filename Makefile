@@ -5,13 +5,14 @@ BIN := $(VENV)/bin
 export HF_HUB_DISABLE_TELEMETRY := 1
 export TOKENIZERS_PARALLELISM ?= true
 
-.PHONY: help demo test lint bench docs audit clean
+.PHONY: help demo test lint bench bench-gpu docs audit clean
 
 help:
 	@echo "make demo    adapt the built-in encoder to the standard library's documentation, answer three queries"
 	@echo "make test    run the tests"
 	@echo "make lint    ruff, mypy, import-linter"
 	@echo "make bench   compare with sentence-transformers in one process (ratios)"
+	@echo "make bench-gpu  the same on a GPU: training, encoding, every method, loss curves"
 	@echo "make audit   known vulnerabilities (pip-audit, needs a network) and licences of the pinned packages"
 	@echo "make docs    check the pages and build the site into site/, without a network"
 
@@ -45,6 +46,9 @@ bench: $(VENV)/dev
 	$(BIN)/python benchmarks/encode.py
 	$(BIN)/python benchmarks/encode.py --int8
 	$(BIN)/python benchmarks/train_step.py
+
+bench-gpu: $(VENV)/dev
+	$(BIN)/python benchmarks/gpu.py all
 
 docs: $(VENV)/docs
 	$(BIN)/python docs/build.py

@@ -9,11 +9,14 @@ import numpy as np
 import pytest
 import torch
 
+import isotrope
 from isotrope.encoders.encoder import Encoder
+from isotrope.encoders.gpu_encoding import half_cost
 from isotrope.encoders.loading import load
 from isotrope.encoders.modes import set_dropout
 from isotrope.encoders.row_graphs import fill, size_for
 from isotrope.encoders.unpadded import Speed, at_speed, laid_out, of_backbone, unpadded, with_padding
+from isotrope.errors import InputError
 
 TEXTS = ["a", "the chef bakes bread in the warm kitchen", "", "two boats cross the bay", "the end"] * 3
 gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
@@ -107,6 +110,21 @@ def test_filling_changes_no_state_and_no_gradient(encoder: Encoder) -> None:
         results.append((last[:count].detach(), gradient.clone()))
     for one, two in zip(*results, strict=True):
         torch.testing.assert_close(one, two, atol=1e-6, rtol=1e-4)
+
+
+def test_half_precision_is_refused_on_a_cpu_and_leaves_nothing(encoder: Encoder, tmp_path: Path) -> None:
+    text = tmp_path / "text.txt"
+    text.write_text("one sentence\nand another\n", encoding="utf-8")
+    with pytest.raises(InputError, match="half is for a GPU"):
+        isotrope.encode(encoder, text, tmp_path / "out.npy", half=True)
+    assert not (tmp_path / "out.npy").exists()
+
+
+@gpu
+def test_half_precision_says_what_it_changes(encoder: Encoder) -> None:
+    cost = half_cost(encoder.to("cuda"), TEXTS)
+    assert 0.999 < cost.least <= cost.mean
+    assert cost.texts == sum(bool(text) for text in TEXTS)
 
 
 def _with_a_row_behind(inputs):  # type: ignore[no-untyped-def]

@@ -33,6 +33,7 @@ def encode(
     prompt_name: str | None = None,
     query: bool = False,
     document: bool = False,
+    half: bool = False,
     shards: Place | None = None,
     shard_size: int = 16_384,
     ray: bool = False,
@@ -43,8 +44,9 @@ def encode(
     The file is streamed: memory does not grow with it. ``precision`` is float32, int8, uint8, binary or ubinary. int8
     needs the range of each dimension: that of these vectors, which is written as ``NAME.ranges.npy``, or the one of
     such a file, given as ``ranges``. ``truncate_dim`` keeps the leading dimensions. ``prompt_name`` names the prompt
-    that goes before each text; ``query`` and ``document`` take the one for such texts, where the model has one. For
-    sentences in memory use ``Encoder.encode`` and ``isotrope.encoders.precision.quantize``.
+    that goes before each text; ``query`` and ``document`` take the one for such texts, where the model has one.
+    ``half``: a GPU multiplies in float16, and what that changes is said. For sentences in memory use ``Encoder.encode``
+    and ``isotrope.encoders.precision.quantize``.
 
     ``shards`` names a folder in which any number of processes and machines share the work: start the same call in each
     of them. A shard holds ``shard_size`` lines and is written whole, with a checksum; a call after a crash makes what
@@ -71,14 +73,18 @@ def encode(
         return _encode_images(encoder, text, target, normalize, truncate_dim)
     from isotrope.data.left_out_lines import blank_lines, write_left_out
     from isotrope.encoders.cut_texts import counting_cut
+    from isotrope.encoders.gpu_encoding import say_half_cost
     from isotrope.shards.streamed_encoding import check_text, encode_stream
     from isotrope.shards.text_blocks import TextBlocks
     from isotrope.shards.vector_form import VectorForm
 
     def opened() -> Encoder:
-        return prompted(loaded(encoder, truncate_dim=truncate_dim), prompt_name, query, document)
+        found = prompted(loaded(encoder, truncate_dim=truncate_dim), prompt_name, query, document)
+        if half:
+            say_half_cost(found, next((texts for texts in blocks if any(texts)), []))
+        return found
 
-    blocks, form = TextBlocks(text, columns, shard_size), VectorForm(normalize, precision, known)
+    blocks, form = TextBlocks(text, columns, shard_size), VectorForm(normalize, precision, known, half)
     if shards is None:
         assert target is not None
         with counting_cut() as counted:

@@ -39,6 +39,9 @@ def encode(
     document: Annotated[
         bool, typer.Option("--document", help="Texts are documents: their prompt, if the model has one.")
     ] = False,
+    half: Annotated[
+        bool, typer.Option("--half", help="A GPU multiplies in float16; what that changes is said.")
+    ] = False,
     shards: Annotated[
         Path | None,
         typer.Option(
@@ -65,6 +68,7 @@ def encode(
         prompt_name=prompt_name,
         query=query,
         document=document,
+        half=half,
         shards=shards,
         shard_size=shard_size,
         ray=ray,

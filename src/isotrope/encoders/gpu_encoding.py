@@ -21,6 +21,8 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from isotrope.errors import InputError
+from isotrope.progress import say
 from isotrope.tokens.padded import Lengths, Tokens
 
 if TYPE_CHECKING:
@@ -98,9 +100,20 @@ class HalfCost:
         )
 
 
+def say_half_cost(encoder: Encoder, texts: Sequence[str]) -> None:
+    """One line of the log; a model on a CPU, which has no half precision, is refused."""
+    if encoder.device.type != "cuda":
+        raise InputError(
+            f"half is for a GPU, and the model is on {encoder.device.type}; leave it out, or make an int8 copy for a "
+            "CPU: isotrope export MODEL DIR --int8.",
+            setting="half",
+        )
+    say(str(half_cost(encoder, texts)))
+
+
 def half_cost(encoder: Encoder, texts: Sequence[str]) -> HalfCost:
     """What half precision changes, on the first texts; on a CPU, which has none, nothing."""
-    sample = list(texts[:COMPARED])
+    sample = [text for text in texts if text][:COMPARED]
     half, whole = (
         np.asarray(encoder.encode(sample, show_progress_bar=False, half=half), dtype=np.float64)
         for half in (True, False)

@@ -21,11 +21,12 @@ Codes = npt.NDArray[Any]
 
 @dataclass(frozen=True)
 class VectorForm:
-    """``ranges`` are those of int8 and uint8."""
+    """``ranges`` are those of int8 and uint8; ``half``: a GPU computes in float16."""
 
     normalize: bool = False
     precision: str = "float32"
     ranges: Ranges | None = None
+    half: bool = False
 
     @property
     def needs_ranges(self) -> bool:
@@ -34,11 +35,12 @@ class VectorForm:
     def facts(self) -> dict[str, Any]:
         """What decides the bytes besides the vectors themselves, as JSON values."""
         ranges = None if self.ranges is None else digest(np.ascontiguousarray(self.ranges).tobytes())
-        return {"normalize": self.normalize, "precision": self.precision, "ranges": ranges}
+        facts = {"normalize": self.normalize, "precision": self.precision, "ranges": ranges}
+        return {**facts, "half": True} if self.half else facts
 
     def encode(self, encoder: Encoder, texts: list[str]) -> Codes:
         """[texts, width] in this form."""
-        vectors = encoder.encode(texts, normalize_embeddings=self.normalize, show_progress_bar=False)
+        vectors = encoder.encode(texts, normalize_embeddings=self.normalize, show_progress_bar=False, half=self.half)
         return quantize(vectors, self.precision, self.ranges)
 
 
