@@ -75,6 +75,36 @@ def test_shards_that_do_not_fit(tiny: Path, text: Path, tmp_path: Path) -> None:
     assert isotrope.encode(tiny, text, shards=kept, shard_size=50).made == 9 - len(finished)
 
 
+@pytest.mark.parametrize("room", ["8k", "60k", "110k"])
+def test_an_index_that_does_not_fit(tiny: Path, text: Path, tmp_path: Path, room: str) -> None:
+    """In its first block, in its words, in its manifest: no place that a search would take for an index is left."""
+    words = ["index", str(tiny), str(text), "--output"]
+    ended = on_a_small_disk([*words, "DISK/place"], room, tmp_path)
+    assert_one_sentence(ended)
+    kept = tmp_path / "kept" / "place"
+    asked = [sys.executable, "-m", "isotrope", "search", str(kept), "bread"]
+    assert subprocess.run(asked, capture_output=True).returncode == 2
+    again = subprocess.run([sys.executable, "-m", "isotrope", *words, str(kept)], capture_output=True, text=True)
+    assert again.returncode == 0, again.stderr
+    assert subprocess.run(asked, capture_output=True).returncode == 0
+
+
+def test_a_head_that_does_not_fit(tiny: Path, topics: list[str], tmp_path: Path) -> None:
+    labelled = tmp_path / "labelled.tsv"
+    rows = [f"{'early' if i < 40 else 'late'}\t{topic}" for i, topic in enumerate(topics[:80])]
+    labelled.write_text("\n".join(["label\tsentence", *rows]) + "\n", encoding="utf-8")
+    words = ["train", "head", str(labelled), "--model", str(tiny), "--output", "DISK/run"]
+    assert_one_sentence(on_a_small_disk(words, "60k", tmp_path))
+    assert list((tmp_path / "kept").iterdir()) == []
+
+
+def test_an_export_that_does_not_fit(tiny: Path, tmp_path: Path) -> None:
+    pytest.importorskip("onnx", reason="exports need the extra onnx")
+    pytest.importorskip("onnxruntime", reason="exports need the extra onnx")
+    assert_one_sentence(on_a_small_disk(["export", str(tiny), "DISK/exported"], "60k", tmp_path))
+    assert list((tmp_path / "kept").iterdir()) == []
+
+
 def test_a_model_that_does_not_fit(tiny: Path, text: Path, tmp_path: Path) -> None:
     ended = on_a_small_disk(["fit-space", "whitening", str(tiny), str(text), "--output", "DISK/m"], "60k", tmp_path)
     assert_one_sentence(ended)

@@ -24,6 +24,7 @@ from isotrope.progress import say
 HEADER = re.compile(r"\A---\n(.*?)^---\n", re.DOTALL | re.MULTILINE)
 REPO = re.compile(r"[\w.-]+(/[\w.-]+)?")
 NAME = re.compile(r"[\w.+-]{1,80}")
+CLIENTS = ("httpx", "httpx2", "requests")  # whose errors huggingface_hub lets through, by its version
 
 
 @dataclass(frozen=True)
@@ -153,5 +154,7 @@ def _said_by_hub(repo: str) -> Iterator[None]:
         raise InputError(
             f"{repo}: the hub refused it (status {status}){advice.get(status, '')}: {gist(error)}."
         ) from error
-    except OSError as error:
+    except Exception as error:
+        if not isinstance(error, OSError) and type(error).__module__.partition(".")[0] not in CLIENTS:
+            raise
         raise InputError(f"{repo}: the hub cannot be reached ({gist(error)}); try again.") from error

@@ -112,6 +112,8 @@ class FolderEngine:
                     raise InputError(f"{block.folder}: a vector holds NaN or infinity; build the index again.")
                 for number, scores in enumerate(compared):
                     best[number] = _merged(best[number], some + start, scores, top)
+                del vectors
+            block.release()
             start += len(block)
         return [_ranked(rows, scores) for rows, scores in best]
 

@@ -46,6 +46,7 @@ def complete(folder: Path, manifest: Manifest, deleted: Mask | None) -> Manifest
 def _texts(engine: FolderEngine) -> Iterator[str]:
     for block in engine.rows.blocks:
         yield from block.table.column("text").to_pylist()
+        block.release()
 
 
 def _write_codes(folder: Path, engine: FolderEngine, end: str) -> dict[str, str]:
@@ -66,6 +67,7 @@ def _write_codes(folder: Path, engine: FolderEngine, end: str) -> dict[str, str]
         start = 0
         for block in engine.rows.blocks:
             codes[start : start + len(block)] = quantize(np.asarray(block.vectors), precision, ranges)
+            block.release()
             start += len(block)
         codes.flush()
         del codes

@@ -103,6 +103,11 @@ class RowBlock:
             raise self._damaged(TABLE)
         return found
 
+    def release(self) -> None:
+        """Give the maps back: pages that were looked at count as memory of the process for as long as a map lasts."""
+        for name in ("vectors", "table"):
+            vars(self).pop(name, None)
+
     def probe(self) -> dict[str, Any] | None:
         try:
             with np.load(self.folder / PROBE, allow_pickle=False) as found:
@@ -141,9 +146,13 @@ class BlockedRows:
 
     def cut(self) -> npt.NDArray[np.bool_] | None:
         """[rows]: which texts are longer than the model reads; None where a block does not say."""
-        if any("cut" not in block.table.column_names for block in self.blocks):
-            return None
-        return np.concatenate([np.asarray(block.table.column("cut").to_numpy()) for block in self.blocks])
+        found = []
+        for block in self.blocks:
+            if "cut" not in block.table.column_names:
+                return None
+            found.append(np.array(block.table.column("cut").to_numpy(), dtype=np.bool_))
+            block.release()
+        return np.concatenate(found)
 
     def row(self, number: int) -> dict[str, Any]:
         block, local = self.place(number)
