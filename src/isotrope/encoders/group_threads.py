@@ -22,6 +22,12 @@ MOST = 8  # threads; each has its share of the cores
 ROUNDS = 2  # batches a thread must have, or some cores would stand idle at the end
 
 
+def cores_each() -> int:
+    """Of the cores that torch may take, those of one batch."""
+    cores = torch.get_num_threads()
+    return cores // min(cores, MOST)
+
+
 def side_by_side(
     work: Callable[[Given], Found], given: Sequence[Given], module: nn.Module, device: torch.device
 ) -> Iterator[Found]:
@@ -32,7 +38,7 @@ def side_by_side(
         yield from map(work, given)
         return
     running: list[Future[Found]] = []
-    with ThreadPoolExecutor(threads, "isotrope-encode", _begin, (cores // threads, cores)) as pool:
+    with ThreadPoolExecutor(threads, "isotrope-encode", _begin, (cores_each(), cores)) as pool:
         try:
             for one in given:
                 running.append(pool.submit(copy_context().run, _without_gradient, work, one))

@@ -18,6 +18,7 @@ from torch import Tensor, nn
 
 from isotrope.checksums import sum_of
 from isotrope.encoders.encoder import Encoder
+from isotrope.encoders.group_threads import cores_each
 from isotrope.encoders.onnx_graph import INPUTS, OUTPUT, needs
 from isotrope.encoders.stored_fields import Fields
 from isotrope.encoders.stored_files import gist, inside
@@ -130,7 +131,7 @@ def open_session(file: Path) -> Any:
     """A session with as many threads as torch has."""
     runtime = needs("onnxruntime")
     options = runtime.SessionOptions()
-    options.intra_op_num_threads = torch.get_num_threads()
+    options.intra_op_num_threads = cores_each()  # batches run side by side
     options.log_severity_level = 3
     try:
         session = runtime.InferenceSession(str(file), options, providers=["CPUExecutionProvider"])
