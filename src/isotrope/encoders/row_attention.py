@@ -3,7 +3,7 @@
     o_i = Σ_j softmax_j(q_i · k_j / √d) v_j,    j in the row of i
 
 On a GPU, in half precision: rows of up to 128 tokens by a kernel of our own (short_row_kernels.py), longer ones by
-torch's flash attention; in float32 by its memory-efficient one. Torch's two have no public name that takes rows of
+torch's flash attention; in float32, and on older GPUs, by its memory-efficient one. Torch's two have no public name that takes rows of
 different lengths and dropout, hence the operators of ``torch.ops.aten``. Elsewhere each row is computed by itself,
 which is slow and exact: tests compare with it.
 """
@@ -22,6 +22,7 @@ from torch.nn import functional
 OPERATORS: Any = torch.ops.aten
 NO_MASK = 0
 SHORT = 128  # tokens
+HALVES = (torch.float16, torch.bfloat16)
 
 
 def fits_heads(width: int) -> bool:
@@ -31,8 +32,14 @@ def fits_heads(width: int) -> bool:
 
 def is_short(longest: int, width: int, dtype: torch.dtype) -> bool:
     """Whether the kernel for short rows takes them."""
-    fits = longest <= SHORT and width in (16, 32, 64, 128) and dtype in (torch.float16, torch.bfloat16)
+    fits = longest <= SHORT and width in (16, 32, 64, 128) and dtype in HALVES
     return fits and has_triton()
+
+
+@cache
+def has_flash(device: torch.device) -> bool:
+    """Whether the GPU has what flash attention needs: Ampere's generation or a later one."""
+    return torch.cuda.get_device_capability(device) >= (8, 0)
 
 
 @cache
@@ -51,7 +58,7 @@ def row_attention(qkv: Tensor, borders: Tensor, longest: int, rate: float) -> Te
         mixed: Tensor = short_rows(qkv, borders, seed, longest, rate)
         return mixed
     query, key, value = qkv.unbind(1)
-    if qkv.dtype in (torch.float16, torch.bfloat16):
+    if qkv.dtype in HALVES and has_flash(qkv.device):
         found: Tensor = OPERATORS._flash_attention_forward(
             query, key, value, borders, borders, longest, longest, rate, False, False
         )[0]
