@@ -3,9 +3,9 @@
     o_i = Σ_j softmax_j(q_i · k_j / √d) v_j,    j in the row of i
 
 On a GPU, in half precision: rows of up to 128 tokens by a kernel of our own (short_row_kernels.py), longer ones by
-torch's flash attention; in float32, and on older GPUs, by its memory-efficient one. Torch's two have no public name that takes rows of
-different lengths and dropout, hence the operators of ``torch.ops.aten``. Elsewhere each row is computed by itself,
-which is slow and exact: tests compare with it.
+torch's flash attention; in float32, and on older GPUs, by its memory-efficient one. Torch's two have no public name
+that takes rows of different lengths and dropout, hence the operators of ``torch.ops.aten``. Elsewhere each row is
+computed by itself, which is slow and exact: tests compare with it.
 """
 
 from __future__ import annotations
