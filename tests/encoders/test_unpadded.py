@@ -15,7 +15,7 @@ from isotrope.encoders.gpu_encoding import half_cost
 from isotrope.encoders.loading import load
 from isotrope.encoders.modes import set_dropout
 from isotrope.encoders.row_graphs import fill, size_for
-from isotrope.encoders.unpadded import Speed, at_speed, laid_out, of_backbone, unpadded, with_padding
+from isotrope.encoders.unpadded import Speed, at_speed, forgetting_graphs, laid_out, of_backbone, unpadded, with_padding
 from isotrope.errors import InputError
 
 TEXTS = ["a", "the chef bakes bread in the warm kitchen", "", "two boats cross the bay", "the end"] * 3
@@ -198,3 +198,12 @@ def test_the_same_seed_drops_the_same_and_another_one_does_not(encoder: Encoder)
         vectors(0, speed)
         assert torch.equal(vectors(1, speed), vectors(1, speed))
         assert not torch.equal(vectors(1, speed), vectors(2, speed))
+
+
+def test_a_run_that_ends_in_an_error_forgets_its_graphs(encoder: Encoder) -> None:
+    found = of_backbone(encoder.backbone)
+    assert found is not None
+    found.graphs.found["a key"] = None
+    with pytest.raises(ZeroDivisionError), forgetting_graphs():
+        raise ZeroDivisionError
+    assert found.graphs.found == {}

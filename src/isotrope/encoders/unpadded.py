@@ -57,11 +57,15 @@ def at_speed(speed: Speed) -> Iterator[None]:
         _speed.reset(token)
 
 
-def forget_graphs() -> None:
-    """Give the memory of all recorded graphs back."""
-    for found in list(_known.values()):
-        if found is not None:
-            found.graphs.clear()
+@contextmanager
+def forgetting_graphs() -> Iterator[None]:
+    """At the end of the block, whatever ends it, the memory of all recorded graphs is given back."""
+    try:
+        yield
+    finally:
+        for found in list(_known.values()):
+            if found is not None:
+                found.graphs.clear()
 
 
 @contextmanager

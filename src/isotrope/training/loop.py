@@ -20,7 +20,7 @@ from accelerate.state import AcceleratorState
 
 from isotrope.encoders.loading import default_device
 from isotrope.encoders.row_layers import can_compile
-from isotrope.encoders.unpadded import Speed, at_speed, forget_graphs
+from isotrope.encoders.unpadded import Speed, at_speed, forgetting_graphs
 from isotrope.methods.frame.learner import Learner
 from isotrope.progress import bar
 from isotrope.training.checkpoints import Checkpoints
@@ -80,7 +80,8 @@ def train_loop(job: Job, resume: bool = False) -> Finished:
     length.begin(state)
     updater.set_steps(length.steps, state.step)
     fast = at_speed(speed_of(settings, length.steps - state.step, accelerator))
-    with closing(source), fast, bar(job.label, length.total(), shown, show) as advance, interruptible() as interrupted:
+    shows = bar(job.label, length.total(), shown, show)
+    with closing(source), forgetting_graphs(), fast, shows as advance, interruptible() as interrupted:
         while state.step < length.steps and not selection.exhausted(state) and not late:
             update = updater.update(state.step, source)
             state.step += 1
@@ -107,7 +108,6 @@ def train_loop(job: Job, resume: bool = False) -> Finished:
             if stop:
                 raise Interrupted(f"stopped at step {state.step}", _stopped(state, checkpoints, folder))
     end_tracking(accelerator, settings)
-    forget_graphs()
     checkpoints.put_best(state)
     complete = not late or state.step >= length.steps
     return Finished(folder.history(), state.best_step, state.step, complete, start_kept=has_start(state))
