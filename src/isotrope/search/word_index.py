@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from isotrope.errors import InputError
 from isotrope.search.query_words import words_of
+from isotrope.search.word_postings import postings
 
 K1, B = 1.2, 0.75
 FACTS = "words.json"
@@ -40,12 +41,12 @@ def write_words(folder: Path, texts: Iterable[str]) -> None:
     """Into an empty folder; texts without a word are no error."""
     import bm25s
 
-    vocabulary: dict[str, int] = {}
-    ids: list[list[int]] = [[vocabulary.setdefault(word, len(vocabulary)) for word in words_of(text)] for text in texts]
-    (folder / FACTS).write_text(json.dumps({"texts": len(ids), "words": len(vocabulary)}), encoding="utf-8")
+    vocabulary, scores = postings(map(words_of, texts), K1, B)
+    (folder / FACTS).write_text(json.dumps({"texts": scores["num_docs"], "words": len(vocabulary)}), encoding="utf-8")
     if vocabulary:
         model = bm25s.BM25(method="lucene", k1=K1, b=B)
-        model.index((ids, vocabulary), create_empty_token=False, show_progress=False)
+        model.scores, model.vocab_dict = scores, vocabulary
+        model.nonoccurrence_array = None  # Lucene's form has none
         model.save(str(folder), show_progress=False)
 
 
