@@ -52,7 +52,7 @@ def frequency_table(vectors: Tensor, own: Ids, counts: Ids, norms: Tensor | None
     published pairs of norm, distance and dot product cannot come from one set of neighbours.
     """
     norms = vectors[torch.from_numpy(own)].norm(dim=-1) if norms is None else norms
-    most = min(NEIGHBOURS[-1], len(vectors) - 1)
+    most = max(min(NEIGHBOURS[-1], len(vectors) - 1), 0)
     distances, products = _nearest(vectors.float(), torch.from_numpy(own), most)
     table = []
     for low, high in BINS:
