@@ -138,7 +138,7 @@ def browser_page(program: str) -> Iterator[Page]:
     ours, theirs = os.pipe()  # the browser reads from fd 3 and writes to fd 4
     theirs_read, ours_write = ours, theirs
     ours_read, theirs_write = os.pipe()
-    with tempfile.TemporaryDirectory() as profile:
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:  # its helpers end a little later
         words = [
             program,
             "--headless=new",
