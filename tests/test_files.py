@@ -15,6 +15,7 @@ from isotrope.errors import InputError
 from isotrope.files import (
     cache_folder,
     check_run_folder,
+    dated_folder,
     digest,
     explained,
     file_digest,
@@ -163,6 +164,17 @@ def test_of_a_cache_a_folder_that_is_not_whole_is_replaced(tmp_path: Path) -> No
     with written_folder(tmp_path / "cache", whole="facts") as temporary:
         (temporary / "facts").touch()
     assert names_in(tmp_path / "cache") == ["facts"]
+
+
+def test_runs_that_begin_in_one_second_have_folders_of_their_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("time.strftime", lambda form: "20261117-001118")
+    made = []
+    for _ in range(3):
+        made.append(dated_folder("simcse", tmp_path).name)
+        (tmp_path / made[-1]).mkdir()
+    assert made == ["simcse-20261117-001118", "simcse-20261117-001118-2", "simcse-20261117-001118-3"]
 
 
 def test_a_folder_has_the_permissions_any_new_folder_has(tmp_path: Path) -> None:

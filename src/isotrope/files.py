@@ -9,8 +9,10 @@ import os
 import re
 import shutil
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -202,6 +204,13 @@ def check_run_folder(path: str | os.PathLike[str], resume: bool) -> None:
         raise InputError(f"{folder}: a run is here already; continue it with resume, or choose another output.")
     if holds:
         raise InputError(f"{folder}: the folder holds something else ({min(holds)}); choose a new folder for the run.")
+
+
+def dated_folder(name: str, inside: str | os.PathLike[str] = "runs") -> Path:
+    """Where something goes that was given no output: its name and the time, and a number where that is taken."""
+    stem = f"{name}-{time.strftime('%Y%m%d-%H%M%S')}"
+    names = (stem if number == 1 else f"{stem}-{number}" for number in count(1))
+    return next(folder for folder in (Path(inside) / one for one in names) if not os.path.lexists(folder))
 
 
 def names_in(folder: Path) -> set[str]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import re
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -28,7 +27,7 @@ from isotrope.encoders.pooling import parse
 from isotrope.encoders.read_out import named, with_read_out
 from isotrope.errors import InputError, check_between, nearest
 from isotrope.evaluation.eval_data import read_eval_data
-from isotrope.files import file_digest, names_in
+from isotrope.files import dated_folder, file_digest, names_in
 
 FILE = "comparison.json"  # what a comparison writes into its folder, and is known by
 
@@ -98,7 +97,7 @@ def plan_comparison(
     place = data_dir or os.environ.get("ISOTROPE_DATA")
     benchmarks = str(place) if place else None
     judges = choose_judges(suite, benchmarks, aggregation)
-    folder = _check_folder(Path(output) if output is not None else _new_folder())
+    folder = _check_folder(Path(output) if output is not None else dated_folder("compare"))
     scored = [str(file) for file in ([eval_data] if isinstance(eval_data, str | os.PathLike) else eval_data or ())]
     read_eval_data([check_file(file) for file in scored])
     loop = loop_values(common)
@@ -169,10 +168,6 @@ def _reading_out(contestant: Contestant, start: Encoder, given: str | None) -> C
     if pooling == start.pooling.name:
         return contestant
     return replace(contestant, method=replace(method, pooling=pooling))
-
-
-def _new_folder() -> Path:
-    return Path("runs") / f"compare-{time.strftime('%Y%m%d-%H%M%S')}"
 
 
 def _check_folder(folder: Path) -> Path:

@@ -21,14 +21,14 @@ from isotrope.encoders.model_card import COMMAND
 from isotrope.encoders.onnx_encoder import OnnxEncoder
 from isotrope.encoders.read_out import ReadOut, named
 from isotrope.errors import InputError
-from isotrope.files import check_run_folder, written_folder
+from isotrope.files import check_run_folder, dated_folder, written_folder
 from isotrope.heads.head_settings import HEAD, HeadSettings
 from isotrope.heads.label_rows import labelled_records
 from isotrope.heads.label_sets import NOTHING, LabelSets
 from isotrope.heads.logistic_head import fit_head
 from isotrope.progress import say
 from isotrope.training.command_words import card_command
-from isotrope.training.plan import DEFAULT_MODEL, Place, new_folder
+from isotrope.training.plan import DEFAULT_MODEL, Place
 from isotrope.training.run import Run, surroundings
 from isotrope.training.run_folder import RunFolder
 
@@ -48,7 +48,7 @@ def run_head(
     encoder = _opened(start, pooling)
     corpus = _corpus(data, encoder, columns, settings.multi_label)
     labels = LabelSets.of(Records(corpus, range(len(corpus))).values(), settings.multi_label)
-    target = Path(output) if output is not None else new_folder(HEAD)
+    target = Path(output) if output is not None else dated_folder(HEAD)
     facts = {
         "method": HEAD,
         "data": {"fingerprint": corpus.fingerprint, "record_type": corpus.record_type.name, **asdict(corpus.counts)},

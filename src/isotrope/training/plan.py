@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import importlib.util
 import os
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -16,6 +15,7 @@ from typing import Any
 from isotrope.encoders.encoder import Encoder
 from isotrope.encoders.read_out import named
 from isotrope.errors import InputError
+from isotrope.files import dated_folder
 from isotrope.methods.frame.auxiliary import AddedSettings, Auxiliary
 from isotrope.methods.frame.from_scratch import FromScratch
 from isotrope.methods.frame.method import Method
@@ -129,7 +129,7 @@ def make_plan(
     others = [each for each in rest if isinstance(each, TacticSettings)]
     kept = tuple(zip(tactics().values(), others, strict=True))
     given = frozenset(name.replace("-", "_") for name in settings)
-    folder = RunFolder(Path(output) if output is not None else new_folder(method))
+    folder = RunFolder(Path(output) if output is not None else dated_folder(method))
     plan = Plan(
         found,
         own,
@@ -194,8 +194,3 @@ def check_machine(loop: LoopSettings) -> None:
 
 def files_of(given: Files | None) -> tuple[Place, ...]:
     return () if given is None else (given,) if isinstance(given, str | os.PathLike) else tuple(given)
-
-
-def new_folder(method: str) -> Path:
-    """Where a run without an output goes."""
-    return Path("runs") / f"{method}-{time.strftime('%Y%m%d-%H%M%S')}"

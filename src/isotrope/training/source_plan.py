@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import Any
 
 from isotrope.encoders.encoder import Encoder
 from isotrope.errors import InputError, nearest
+from isotrope.files import dated_folder
 from isotrope.methods.frame.method_registry import find
 from isotrope.methods.frame.own_task import OwnTask
 from isotrope.methods.frame.settings import Settings
@@ -63,7 +63,7 @@ def plan_sources(
 ) -> SourcesPlan:
     sources = read_sources(given)
     settings = {name.replace("-", "_"): value for name, value in settings.items()}
-    folder = Path(output) if output is not None else Path("runs") / f"sources-{time.strftime('%Y%m%d-%H%M%S')}"
+    folder = Path(output) if output is not None else dated_folder("sources")
     _check_run_settings(sources, settings)
     plans = []
     for source in sources:
