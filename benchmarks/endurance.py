@@ -3,12 +3,14 @@
     python benchmarks/endurance.py --minutes 60
 
 The first rounds fill caches and are left out. The last line says by how much memory rises in an hour, by least squares,
-and how many files and threads the last round has more than the first that counts.
+and how many files and threads the last round has more than the first that counts. ``heap_mb`` is what is in use by
+glibc's count: resident memory also holds what is free between the pieces, and so may rise later, and in steps.
 """
 
 from __future__ import annotations
 
 import argparse
+import ctypes
 import gc
 import json
 import os
@@ -23,6 +25,22 @@ import numpy as np
 from workbench import _status, real_sentences
 
 WARM = 5  # rounds
+
+
+class Heap(ctypes.Structure):
+    """What glibc's ``mallinfo2`` gives."""
+
+    _fields_ = tuple((name, ctypes.c_size_t) for name in "arena a b c mapped d e used free keep".split())
+
+
+def heap_in_use() -> float:
+    """MB; 0 where the C library does not say."""
+    library = ctypes.CDLL(None)
+    if not hasattr(library, "mallinfo2"):
+        return 0.0
+    library.mallinfo2.restype = Heap
+    found = library.mallinfo2()
+    return round((found.used + found.mapped) / 1e6, 1)
 
 
 def round_of_work(folder: Path, text: Path, labelled: Path, number: int) -> None:
@@ -76,6 +94,7 @@ def main() -> None:
             row = {
                 "minute": round((time.monotonic() - begun) / 60, 2),
                 "resident_mb": round(_status("VmRSS") / 1e6, 1),
+                "heap_mb": heap_in_use(),
                 "files": len(os.listdir("/proc/self/fd")),
                 "threads": threading.active_count(),
             }
@@ -87,7 +106,8 @@ def main() -> None:
     print(
         f"{len(rows)} rounds in {rows[-1]['minute']} minutes: {kept[0]['resident_mb']} MB after {WARM + 1} rounds, "
         f"{kept[-1]['resident_mb']} MB at the end ({slope / kept[-1]['resident_mb'] * 6000:+.1f} % an hour by least "
-        f"squares), {more['files']:+d} files, {more['threads']:+d} threads"
+        f"squares), heap in use {kept[0]['heap_mb']} to {kept[-1]['heap_mb']} MB, {more['files']:+d} files, "
+        f"{more['threads']:+d} threads"
     )
     if given.json:
         given.json.write_text(json.dumps(rows, indent=2) + "\n", encoding="utf-8")

@@ -119,7 +119,8 @@ class Trained:
 
 
 def ways() -> dict[str, Callable[[], Any]]:
-    from isotrope.encoders.unpadded import Speed, at_speed, with_padding
+    from isotrope.encoders.speed import Speed, at_speed
+    from isotrope.encoders.unpadded import with_padding
 
     return {
         "before": with_padding,

@@ -8,12 +8,17 @@ sentences: the ratio to the plain start in one process, the median over turns.
 
 python benchmarks/guided_shift.py --data-dir DATA --nli DATA/nli/triples.tsv.gz [--text NAME=FILE …] [--lines 17256]
 [--model builtin-base] [--seeds 3] [--max-steps N] [--eval-data FILE] [--turns 7] [--setting learning_rate=1e-4 …]
+[--domain STS-B …] [--approach sg-opt …] [--first-seed 0] [--keep RUNS.jsonl]
+
+``--keep`` writes every run to a file. A repeated call makes those that are missing, and times the encoders that it made
+itself; ``--domain``, ``--approach`` and ``--first-seed`` share the runs out among several processes.
 """
 
 from __future__ import annotations
 
 import argparse
 import statistics
+import sys
 import tempfile
 import time
 import warnings
@@ -21,6 +26,7 @@ from pathlib import Path
 from typing import Any
 
 from flow_texts import Found, chosen_tasks, head, nli_sentences, show
+from kept_runs import KeptRuns
 from workbench import Contest
 
 import isotrope
@@ -30,6 +36,7 @@ from isotrope.evaluation.scored_pairs import ScoredPairs
 from spaces import Vectors, scores, target_texts
 
 PAPER = {"batch_size": 16, "learning_rate": 5e-5, "epochs": 1.0, "max_length": 128, "warmup_ratio": 0.1}
+APPROACHES = ("whitening", "flow", "sg-opt")
 START = {"cls": "start, [CLS]", "first_last": "start, first_last"}
 
 
@@ -65,13 +72,16 @@ def timed(make: Any) -> tuple[Encoder, float]:
 
 
 def domains(options: argparse.Namespace) -> dict[str, list[str]]:
-    """By name, as many different sentences of each as ``--lines`` says."""
+    """By name, as many different sentences of each as ``--lines`` says; of ``--domain`` alone where it is given."""
     found = {"NLI": nli_sentences(options.nli, options.lines)}
     found["STS-B"] = list(dict.fromkeys(target_texts(options.data_dir / "sts")["STS-B"]))
     for given in options.text:
         name, _, path = given.partition("=")
         found[name] = list(dict.fromkeys(sentences_of(path)))
-    return {name: texts[: options.lines] for name, texts in found.items()}
+    for name in options.domain:
+        if name not in found:
+            sys.exit(f"--domain {name}: there are {', '.join(found)}")
+    return {name: texts[: options.lines] for name, texts in found.items() if name in (options.domain or found)}
 
 
 def main() -> None:
@@ -86,6 +96,10 @@ def main() -> None:
     parser.add_argument("--eval-data", type=Path, help="Scored pairs that choose the checkpoint; default: label-free.")
     parser.add_argument("--setting", action="append", default=[], help="NAME=VALUE of sg-opt or the loop.")
     parser.add_argument("--turns", type=int, default=7)
+    parser.add_argument("--domain", action="append", default=[], help="Only this; may be repeated.")
+    parser.add_argument("--approach", action="append", choices=APPROACHES, help="Only this; may be repeated.")
+    parser.add_argument("--first-seed", type=int, default=0)
+    parser.add_argument("--keep", type=Path, help="A file of runs: those it has are not made again.")
     parser.add_argument("--tasks", default="", help="Names joined by commas; default: all seven.")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
@@ -95,28 +109,37 @@ def main() -> None:
     print(f"model {options.model}, { ({name: len(found) for name, found in texts.items()}) }, {options.seeds} seeds")
     head("approach", tasks)
     starts = {pooling: isotrope.load(options.model, pooling=pooling) for pooling in START}
-    for pooling, label in START.items():
-        show(label, "–", [judged(starts[pooling], tasks)])
+    if not options.approach:
+        for pooling, label in START.items():
+            show(label, "–", [judged(starts[pooling], tasks)])
+    keeper = KeptRuns(options.keep)
+    terms = {"model": options.model, "lines": options.lines, "max_steps": options.max_steps, "tasks": options.tasks}
     seconds: dict[str, list[float]] = {}
     kept: dict[str, Encoder] = {"plain": starts["first_last"]}
     for name, found in texts.items():
-        for approach, seeds in (("whitening", 1), ("flow", options.seeds), ("sg-opt", options.seeds)):
+        for approach in options.approach or APPROACHES:
             runs = []
-            for seed in range(seeds):
-                if approach == "sg-opt":
-                    encoder, spent = timed(lambda found=found, seed=seed: trained(found, options, seed))
-                else:
-                    given = {"seed": seed} if approach == "flow" else {}
-                    encoder, spent = timed(
-                        lambda found=found, approach=approach, given=given: isotrope.fit_space(
-                            approach, starts["first_last"], found, **given
+            seeds = range(options.first_seed, options.first_seed + options.seeds)
+            for seed in [0] if approach == "whitening" else seeds:
+
+                def made(found=found, approach=approach, seed=seed) -> dict[str, Any]:
+                    if approach == "sg-opt":
+                        encoder, spent = timed(lambda: trained(found, options, seed))
+                    else:
+                        given = {"seed": seed} if approach == "flow" else {}
+                        encoder, spent = timed(
+                            lambda: isotrope.fit_space(approach, starts["first_last"], found, **given)
                         )
-                    )
-                runs.append(judged(encoder, tasks))
-                seconds.setdefault(approach, []).append(spent)
-                kept[approach] = encoder
+                    kept[approach] = encoder
+                    return {"scores": judged(encoder, tasks), "seconds": spent}
+
+                run = {**terms, "setting": options.setting, "domain": name, "approach": approach, "seed": seed}
+                result = keeper.get(run, made)
+                runs.append(result["scores"])
+                seconds.setdefault(approach, []).append(result["seconds"])
             show(approach, name, runs)
-    costs(kept, seconds, next(iter(tasks.values())).texts[:2758], options.turns)
+    if len(kept) > 1 and options.turns:
+        costs(kept, seconds, next(iter(tasks.values())).texts[:2758], options.turns)
 
 
 def costs(kept: dict[str, Encoder], seconds: dict[str, list[float]], texts: list[str], turns: int) -> None:

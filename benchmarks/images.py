@@ -2,6 +2,7 @@
 
     python benchmarks/images.py run --data DIR --output DIR --seconds 600 --seeds 3 --parallel 3   the main table
     python benchmarks/images.py run … --only simclr,moco        some of it
+    python benchmarks/images.py run … --epochs 20 --long simclr=200    by epochs, not by the clock; one long run more
     python benchmarks/images.py ablate …                        temperature, batch, crop × colour, queue, momentum
     python benchmarks/images.py robust …                        SupCon against cross-entropy: corrupted, calibration
     python benchmarks/images.py speed …                         images/s, and the share of augmentation
@@ -52,13 +53,13 @@ VIEWS = {
 }
 ABLATIONS: dict[str, tuple[str, list[tuple[str, dict[str, Any]]]]] = {
     "temperature": ("simclr", [(str(t), {"temperature": t}) for t in (0.05, 0.1, 0.2, 0.5, 1.0)]),
+    "views": ("simclr", [(name, {"augmentations": steps}) for name, steps in VIEWS.items()]),
+    "queue": ("moco-v2", [(str(k), {"queue": k}) for k in (1024, 4096, 16_384, 65_536)]),
+    "momentum": ("moco-v2", [(str(m), {"momentum": m}) for m in (0.0, 0.9, 0.99, 0.999, 0.9999)]),
     "batch": (
         "simclr",
         [(str(b), {"batch_size": b, "learning_rate": b / 256}) for b in (64, 128, 256, 512, 1024)],
     ),
-    "views": ("simclr", [(name, {"augmentations": steps}) for name, steps in VIEWS.items()]),
-    "queue": ("moco-v2", [(str(k), {"queue": k}) for k in (1024, 4096, 16_384, 65_536)]),
-    "momentum": ("moco-v2", [(str(m), {"momentum": m}) for m in (0.0, 0.9, 0.99, 0.999, 0.9999)]),
     "norm groups": ("moco-v2", [(str(g), {"norm_groups": g}) for g in (1, 8)]),
 }
 PUBLISHED = {
@@ -82,15 +83,7 @@ def main() -> None:
     if options.command == "one":
         one_run(options)
         return
-    if options.command in ("run", "all"):
-        names = (RANDOM, *MAIN) if not options.only else tuple(options.only.split(","))
-        everything(options, [job("main", name, "", {}, seed) for seed in range(options.seeds) for name in names])
-        trained = [name for name in names if name != RANDOM]
-        everything(options, [job("epochs", name, share, {}, 0) for share in SHARES for name in trained])
-    if options.command in ("ablate", "all"):
-        chosen = ABLATIONS if not options.only or options.command == "all" else options.only.split(",")
-        jobs = [job(a, ABLATIONS[a][0], value, more, 0) for a in chosen for value, more in ABLATIONS[a][1]]
-        everything(options, jobs)
+    everything(options, chosen_jobs(options))
     if options.command in ("robust", "all"):
         robust(options)
     if options.command in ("speed", "all"):
@@ -99,6 +92,27 @@ def main() -> None:
         neighbours(options)
     if options.command in ("tables", "all"):
         tables(options)
+
+
+def chosen_jobs(options: argparse.Namespace) -> list[dict[str, Any]]:
+    """The long runs first: what is short fills the places beside them."""
+    jobs: list[dict[str, Any]] = []
+    if options.command in ("run", "all"):
+        names = (RANDOM, *MAIN) if not options.only else tuple(options.only.split(","))
+        for name, _, epochs in (pair.partition("=") for pair in options.long.split(",") if pair):
+            jobs.append({**job("long", name, "", {}, 0), "epochs": float(epochs)})
+        jobs += [job("main", name, "", {}, seed) for seed in range(options.seeds) for name in names]
+        shares = SHARES if not options.epochs else ("0.5",)
+        jobs += [job("epochs", name, share, {}, 0) for share in shares for name in names if name != RANDOM]
+    if options.command in ("ablate", "all"):
+        chosen = ABLATIONS if not options.only or options.command == "all" else options.only.split(",")
+        length = {"epochs": options.ablation_epochs} if options.ablation_epochs else {}
+        jobs += [
+            {**job(name, ABLATIONS[name][0], value, more, 0), **length}
+            for name in chosen
+            for value, more in ABLATIONS[name][1]
+        ]
+    return jobs
 
 
 def parsed() -> argparse.Namespace:
@@ -110,6 +124,9 @@ def parsed() -> argparse.Namespace:
     parser.add_argument("--model", default="timm:resnet18")
     parser.add_argument("--seconds", type=float, default=600.0, help="training time of a main run")
     parser.add_argument("--ablation-seconds", type=float, default=120.0)
+    parser.add_argument("--epochs", type=float, default=0.0, help="epochs of each run in place of seconds")
+    parser.add_argument("--ablation-epochs", type=float, default=0.0)
+    parser.add_argument("--long", default="", help="METHOD=EPOCHS,…: one long run more of each")
     parser.add_argument("--points", type=int, default=6, help="points of the curve against epochs")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--parallel", type=int, default=3, help="processes at once")
@@ -142,6 +159,7 @@ def everything(options: argparse.Namespace, jobs: list[dict[str, Any]]) -> None:
             command = [sys.executable, __file__, "one", "--job", json.dumps(one), "--data", str(options.data)]
             command += ["--output", str(options.output), "--model", options.model, "--points", str(options.points)]
             command += ["--seconds", str(options.seconds), "--ablation-seconds", str(options.ablation_seconds)]
+            command += ["--epochs", str(options.epochs)]
             command += ["--tiny"] if options.tiny else []
             surroundings = {"OMP_NUM_THREADS": "2", **os.environ}  # processes share the cores
             with open(options.output / f"{name_of(one)}.log", "wb") as log:  # the process has its own copy
@@ -196,6 +214,7 @@ def one_run(options: argparse.Namespace) -> None:
     seconds = options.seconds if one["table"] == "main" else options.ablation_seconds
     if one["table"] == "epochs":
         seconds = float(one["value"]) * options.seconds
+    epochs = one.pop("epochs", options.epochs)
     common = {"device": device_name(), "model": options.model, **one}
     if one["method"] == RANDOM:
         encoder = fresh(options, train, one["seed"])
@@ -211,18 +230,23 @@ def one_run(options: argparse.Namespace) -> None:
             settings["queue"] = min(settings["queue"], 256)
     began = time.perf_counter()
     folder = options.output / "runs" / name_of(one)
-    rate = pace(options, train, method, settings)
     batch = settings.get("batch_size", 512)
-    steps = max(int(seconds * rate / batch), 2)
+    if epochs:
+        share = float(one["value"]) if one["table"] == "epochs" else 1.0
+        steps = max(int(share * epochs * images_in(train) / batch), 2)
+        length: dict[str, Any] = {"max_steps": steps}
+    else:
+        steps = max(int(seconds * pace(options, train, method, settings) / batch), 2)
+        length = {"max_seconds": seconds}
     run = isotrope.train(
-        method, str(train), options.model, folder, seed=one["seed"], max_seconds=seconds,
-        eval_steps=max(steps // options.points, 1), logging_steps=max(steps // 100, 1), eval_data=str(test), **settings,
+        method, str(train), options.model, folder, seed=one["seed"], eval_steps=max(steps // options.points, 1),
+        logging_steps=max(steps // 100, 1), eval_data=str(test), **length, **settings,
     )  # fmt: skip
     records = run.corpus.counts.records - len(run.held)
     for line in run.history:
         if "evaluation" in line:
-            epochs = line["step"] * batch / records
-            write(options, {**common, "step": line["step"], "epochs": epochs, **line["evaluation"]})
+            point = {"step": line["step"], "epochs": line["step"] * batch / records}
+            write(options, {**common, **point, **line["evaluation"]})
     last = max(line["step"] for line in run.history)
     speeds = [line["records_per_second"] for line in run.history if "records_per_second" in line]
     write(
@@ -232,13 +256,19 @@ def one_run(options: argparse.Namespace) -> None:
             **measured(run.encoder, train, test),
             "step": last,
             "epochs": last * batch / records,
-            "seconds": seconds,
+            "seconds": 0 if epochs else seconds,
             "wall": time.perf_counter() - began,
             "images_per_second": sorted(speeds)[len(speeds) // 2] if speeds else None,
             "folder": str(folder),
             "last": True,
         },
     )
+
+
+def images_in(train: Path) -> int:
+    import numpy as np
+
+    return len(np.load(train)["labels"])
 
 
 def pace(options: argparse.Namespace, train: Path, method: str, settings: dict[str, Any]) -> float:
@@ -526,8 +556,9 @@ def neighbours(options: argparse.Namespace) -> None:
     from isotrope.data.image_corpus import open_images
 
     train, test = sources(options)
-    found = [one for one in lines(options) if one.get("last") and one["table"] == "main" and "folder" in one]
+    found = [one for one in lines(options) if one.get("last") and one["table"] in ("long", "main") and "folder" in one]
     runs = [one for one in found if one["method"] == "simclr"]
+    runs.sort(key=lambda one: one["table"] != "long")
     if not runs:
         print("no finished run of simclr: no picture")
         return
@@ -559,9 +590,11 @@ def tables(options: argparse.Namespace) -> None:
     text = ["## Linear accuracy", "", f"Published: {PUBLISHED['main']}.", ""]
     columns = ("linear", "knn_all", "top_5", "labels_1", "labels_10", "calibration", "epochs", "images_per_second")
     text += table_of([one for one in every if one["table"] == "main"], "method", columns)
+    long = [one for one in every if one["table"] == "long"]
+    text += ["", "## Long runs", "", *table_of(long, "method", columns)] if long else []
     text += ["", "## Linear accuracy against epochs", "", "Each point is a run with its own schedule, seed 0.", ""]
-    text += epoch_rows([one for one in every if one["table"] in ("main", "epochs") and one["seed"] == 0])
-    text += ["", "## k-NN accuracy along the main runs", "", *curves(lines(options))]
+    text += epoch_rows([one for one in every if one["table"] in ("main", "epochs", "long") and one["seed"] == 0])
+    text += ["", "## k-NN accuracy along the runs", "", *curves(lines(options))]
     for name in ABLATIONS:
         found = [one for one in every if one["table"] == name]
         if found:
@@ -621,8 +654,9 @@ def curves(found: list[dict[str, Any]]) -> list[str]:
     """epoch: accuracy of the monitor, of the first seed of each method."""
     points: dict[str, list[str]] = defaultdict(list)
     for line in found:
-        if line["table"] == "main" and line["seed"] == 0 and "knn" in line:
-            points[line["method"]].append(f"{line['epochs']:.0f}: {line['knn']:.1f}")
+        if line["table"] in ("main", "long") and line["seed"] == 0 and "knn" in line:
+            name = line["method"] + (", long" if line["table"] == "long" else "")
+            points[name].append(f"{line['epochs']:.0f}: {line['knn']:.1f}")
     return [f"- {method}: {', '.join(values)}" for method, values in points.items()]
 
 

@@ -1,6 +1,7 @@
 """Package descriptions: the short one must find the long one. What do adapting, whitening and shared words reach?
 
-    python benchmarks/package_descriptions.py [ROW …] [--lists DIR] [--output DIR] [--queries N] [--train N] [--test N]
+    python benchmarks/package_descriptions.py [ROW …] [--lists DIR] [--packages FILE] [--output DIR] [--queries N]
+    [--train N] [--test N]
 
 The set is made of the package lists of apt on this machine: one package a source package, its short description and its
 long one. A fifth of the source packages is held out. MRR × 100 of the short descriptions of held-out packages among the
@@ -11,11 +12,15 @@ model that is there already is taken as it is.
 The long descriptions are in apt's translation lists, which many small systems leave out. They are fetched by
 
     mkdir -p lists/partial && apt-get -o Dir::State::lists=$PWD/lists -o Acquire::Languages=en update
+
+For a machine without them ``--packages FILE`` (.tsv.xz) keeps the whole set: it is written where it is not there, and
+read where it is. Where the command line cannot start, ``--by-api`` calls the commands through api_commands.py.
 """
 
 from __future__ import annotations
 
 import argparse
+import lzma
 import random
 import subprocess
 import sys
@@ -51,22 +56,43 @@ def main() -> None:
     options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     options.add_argument("rows", nargs="*", help=f"{', '.join([TF_IDF, *COMMANDS, HYBRID])}, or a model; default: all")
     options.add_argument("--lists", type=Path, help="a folder of apt's lists; default: the system's")
+    options.add_argument("--packages", type=Path, help="a .tsv.xz file of the set; written where it is not there")
     options.add_argument("--output", type=Path, default=Path("package-descriptions"))
     options.add_argument("--queries", type=int, default=2000, help="held-out packages that are asked for, at most")
     options.add_argument("--train", type=int, help="packages to train on, at most")
     options.add_argument("--test", type=int, help="candidates: the first N held-out packages; default: all packages")
     options.add_argument("--options", default="", help="options for the commands that train, as in '--max-steps 100'")
+    options.add_argument("--by-api", action="store_true", help="commands by the Python API")
     chosen = options.parse_args()
-    train, test = split(packages(chosen.lists))
+    train, test = split(kept_packages(chosen.packages, chosen.lists))
     print(f"{len(train) + len(test):,} packages, {len(test):,} of them held out")
     write(chosen.output, train[: chosen.train])
     candidates = test[: chosen.test] if chosen.test else [*test, *train]
     asked = min(chosen.queries, len(test), len(candidates))
     queries, texts = [one.short for one in candidates[:asked]], [one.long for one in candidates]
     print(f"{len(queries):,} short descriptions of held-out packages look for their own among {len(texts):,} long ones")
+    print(f"minutes of the commands on {machine()}")
     print(f"{'row':18} {'MRR':>6} {'first':>6} {'minutes':>8}  command")
     for row in chosen.rows or [TF_IDF, *COMMANDS, HYBRID]:
-        judge(row, queries, texts, train, chosen.output, chosen.options)
+        judge(row, queries, texts, train, chosen)
+
+
+def kept_packages(file: Path | None, lists: Path | None) -> list[Package]:
+    """The set of ``file``, which is made of apt's lists where it is not there."""
+    if file is None:
+        return packages(lists)
+    if not file.is_file():
+        rows = "".join("\t".join(one) + "\n" for one in packages(lists))
+        file.write_bytes(lzma.compress(rows.encode(), preset=9 | lzma.PRESET_EXTREME))
+    lines = lzma.decompress(file.read_bytes()).decode().removesuffix("\n").split("\n")
+    return [Package(*line.split("\t")) for line in lines]
+
+
+def machine() -> str:
+    import torch
+
+    found = torch.cuda.get_device_name() if torch.cuda.is_available() else "the CPU"
+    return f"{found}, {torch.get_num_threads()} threads"
 
 
 def packages(lists: Path | None) -> list[Package]:
@@ -137,8 +163,9 @@ def write(folder: Path, train: list[Package]) -> None:
     (folder / "text.txt").write_text("".join(f"{one.long}\n" for one in train), encoding="utf-8")
 
 
-def judge(row: str, queries: list[str], texts: list[str], train: list[Package], folder: Path, options: str) -> None:
+def judge(row: str, queries: list[str], texts: list[str], train: list[Package], chosen: argparse.Namespace) -> None:
     """Make the row's model where it is not there yet, and print its line."""
+    folder = chosen.output
     if row == TF_IDF or row.startswith(PLUS):
         scores, how = tf_idf(queries, texts, train), "scikit-learn, sublinear, English stop words"
         if row != TF_IDF:
@@ -149,11 +176,12 @@ def judge(row: str, queries: list[str], texts: list[str], train: list[Package], 
         return
     command = COMMANDS.get(row, "").format(data=folder, out=folder)
     if row.startswith(("simcse", "adapted")) and command:
-        command = f"{command} --no-final-table {options}".strip()
+        command = f"{command} --no-final-table {chosen.options}".strip()
     place, seconds = folder / row, 0.0
     if command and not place.exists():
         began = time.perf_counter()
-        subprocess.run([sys.executable, "-m", "isotrope", *command.split()], check=True, stdout=sys.stderr)
+        program = [str(Path(__file__).parent / "api_commands.py")] if chosen.by_api else ["-m", "isotrope"]
+        subprocess.run([sys.executable, *program, *command.split()], check=True, stdout=sys.stderr)
         seconds = time.perf_counter() - began
     scores = dense(str(place) if command else PLAIN.get(row, row), queries, texts)
     show(row, scores, seconds, f"isotrope {command}" if command else "as it is")

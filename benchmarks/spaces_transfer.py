@@ -8,7 +8,7 @@ and to the penalty. Features are therefore judged standardised, as the suite doe
 do.
 
 python benchmarks/spaces_transfer.py --data-dir DATA --text TEXT [--lines 20000] [--model builtin-base] [--pooling mean]
-[--seed 0] [--json FILE]
+[--seed 0] [--space none --space flow] [--json FILE]
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ SPACES: dict[str, tuple[str, dict[str, Any]]] = {
     "whitening k=256": ("whitening", {"k": 256}),
     "flow": ("flow", {}),
 }
+NONE = "none"
 COLUMNS = ("STS", "STS-B", "transfer", "transfer, raw features", *TASKS)
 
 
@@ -72,8 +73,8 @@ def main() -> None:
     parser.add_argument("--model", default="builtin-base")
     parser.add_argument("--pooling")
     parser.add_argument("--seed", type=int, action="append", help="Of the folds; repeated, the mean is shown.")
-    parser.add_argument("--space", action="append", choices=SPACES, help="Only these; may be repeated.")
-    parser.add_argument("--json", type=Path, help="Write the rows to this file as well.")
+    parser.add_argument("--space", action="append", choices=[NONE, *SPACES], help="Only these; may be repeated.")
+    parser.add_argument("--json", type=Path, help="Write the rows to this file as well, after each.")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
 
@@ -90,16 +91,15 @@ def main() -> None:
     )
     print("| space | text |", " | ".join(COLUMNS), "|")
     print("|" + "---|" * (len(COLUMNS) + 2))
-    rows = {"none, –": judged(encoder, encoder, options.data_dir, seeds)}
-    show("none", "–", rows["none, –"])
-    for label in options.space or SPACES:
-        name, settings = SPACES[label]
-        for text, fitted_to in (("general", [general]), ("target", targets)):
-            maps = [isotrope.fit_space(name, encoder, texts, **settings) for texts in fitted_to]
-            rows[f"{label}, {text}"] = judged(maps[0], maps[-1], options.data_dir, seeds)
-            show(label, text, rows[f"{label}, {text}"])
-    if options.json is not None:
-        options.json.write_text(json.dumps(rows, indent=2) + "\n", encoding="utf-8")
+    rows: dict[str, dict[str, float]] = {}
+    for label in options.space or [NONE, *SPACES]:
+        name, settings = SPACES.get(label, (NONE, {}))
+        for text, fitted_to in (("–", []),) if label == NONE else (("general", [general]), ("target", targets)):
+            maps = [isotrope.fit_space(name, encoder, texts, **settings) for texts in fitted_to] or [encoder]
+            row = rows[f"{label}, {text}"] = judged(maps[0], maps[-1], options.data_dir, seeds)
+            show(label, text, row)
+            if options.json is not None:
+                options.json.write_text(json.dumps(rows, indent=2) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

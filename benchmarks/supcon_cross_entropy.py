@@ -1,6 +1,7 @@
 """Supervised contrast against cross-entropy on labelled text: accuracy, calibration, and text with damage.
 
     python benchmarks/supcon_cross_entropy.py --data-dir DATA [--set trec] [--seeds 3] [--steps 500]
+    [--keep RUNS.jsonl]
 
 Three arms from one start, with the same texts, updates and seeds. `cross-entropy`: `fine-tune`, judged by its own head.
 `cross-entropy, linear`: the same encoder, frozen, and a new logistic regression on its vectors. `supcon`: the published
@@ -8,7 +9,7 @@ protocol, two edited views and the contrast through a head, then a logistic regr
 the expected calibration error (15 bins) and accuracy on damaged test texts: words deleted, or two neighbouring letters
 of a word swapped, at growing shares. Mean over seeds; the difference to cross-entropy seed by seed with an interval of
 95 % (Student's t). The rate of each method is chosen from ``--rates`` by accuracy on a tenth of the training texts,
-with the first seed.
+with the first seed. ``--keep`` writes the rates and every seed to a file, and a repeated call makes what is missing.
 """
 
 from __future__ import annotations
@@ -19,10 +20,12 @@ import tempfile
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import torch
+from kept_runs import KeptRuns
 from safetensors.torch import load_file
 from scipy.stats import t
 from torch import Tensor, nn
@@ -162,6 +165,20 @@ def choose_rates(train: Labelled, folder: Path, chosen: argparse.Namespace) -> d
     return best
 
 
+def of_seed(
+    train: Labelled,
+    rates: dict[str, float],
+    seed: int,
+    folder: Path,
+    chosen: argparse.Namespace,
+    texts: Sequence[str],
+    wanted: Tensor,
+) -> dict[str, dict[str, float]]:
+    """Each arm trained with one seed, and its measures on the test texts."""
+    found = arms(train, rates, seed, folder, chosen)
+    return {name: measured(arm, texts, wanted.to(arm.encoder.device), seed) for name, arm in found.items()}
+
+
 def interval(values: np.ndarray, sign: str = "") -> str:
     if len(values) < 2:
         return f"{values.mean():{sign}.2f}"
@@ -180,6 +197,7 @@ def main() -> None:
     options.add_argument("--length", type=int, default=64)
     options.add_argument("--rates", type=float, nargs="+", default=[5e-5, 1e-4, 2e-4])
     options.add_argument("--texts", type=int, help="training and test texts at most, for a small run")
+    options.add_argument("--keep", type=Path, help="a file of runs: those it has are not made again")
     chosen = options.parse_args()
     warnings.simplefilter("ignore", TrainingWarning)
     files = (chosen.data_dir / "transfer" / f"{chosen.set}.{part}.tsv.gz" for part in ("train", "test"))
@@ -189,11 +207,14 @@ def main() -> None:
     )
     wanted = torch.from_numpy(numbered(train.labels, test.labels)[1])
     results: dict[str, list[dict[str, float]]] = {}
+    kept = KeptRuns(chosen.keep)
+    terms = {name: getattr(chosen, name) for name in ("set", "model", "steps", "batch_size", "length", "texts")}
     with tempfile.TemporaryDirectory() as place:
-        rates = choose_rates(train, Path(place), chosen)
+        tried = {**terms, "rates": chosen.rates}
+        rates = kept.get(tried, partial(choose_rates, train, Path(place), chosen))
         for seed in range(1, chosen.seeds + 1):
-            for name, arm in arms(train, rates, seed, Path(place), chosen).items():
-                found = measured(arm, test.texts[0], wanted.to(arm.encoder.device), seed)
+            make = partial(of_seed, train, rates, seed, Path(place), chosen, test.texts[0], wanted)
+            for name, found in kept.get({**terms, "chosen": rates, "seed": seed}, make).items():
                 results.setdefault(name, []).append(found)
     names = list(results)
     print(f"\n| {chosen.set} | {' | '.join(names)} | supcon − cross-entropy |\n|{'---|' * (len(names) + 2)}")

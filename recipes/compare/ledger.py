@@ -5,8 +5,9 @@
 TEXTS is the folder that texts.py wrote, DATA the benchmark data, DEV the clean development set (recipes/development).
 `grid` runs every method with each learning rate and one random seed; `methods` takes the rate that the development set
 liked best and runs three other seeds; `ablations` runs the arms of all ablations, `pairs` and `mechanisms` those that
-have other data (`--only dropout,pooling`: those ablations alone); `longer` and `draws` answer two questions that the
-tables raise. Whatever is stopped continues with the same command; `tables` prints what is there (ledger_tables.py).
+have other data (`--only dropout,pooling`: those ablations alone; `--arms opt2,opt3`: those arms of them; `--seed 43`:
+that seed alone, so that short jobs share the work); `longer` and `draws` answer two questions that the tables raise.
+Whatever is stopped continues with the same command; `tables` prints what is there (ledger_tables.py).
 """
 
 from __future__ import annotations
@@ -117,10 +118,18 @@ class Ledger:
     """Where the tables come from and go to."""
 
     def __init__(
-        self, texts: Path, data: Path, dev: Path, output: Path, parallel: int, only: Sequence[str] = ()
+        self,
+        texts: Path,
+        data: Path,
+        dev: Path,
+        output: Path,
+        parallel: int,
+        only: Sequence[str] = (),
+        labels: Sequence[str] = (),
+        seed: int | None = None,
     ) -> None:
         self.texts, self.data, self.dev, self.output, self.parallel = texts, data, dev, output, parallel
-        self.only = only  # ablations
+        self.only, self.labels, self.seed = only, labels, seed  # of the ablations
 
     def grid(self) -> None:
         """Every method with each rate, judged by the development set alone."""
@@ -150,7 +159,10 @@ class Ledger:
 
     def ablations(self) -> None:
         arms = {f"{name}_{label}": arm for name, arms in self._ablations().items() for label, arm in arms.items()}
-        self._compare("ablations", arms, suite="sts", seeds=SEEDS, learning_rate=1e-4)
+        terms: dict[str, Any] = {"seeds": SEEDS}
+        if self.seed is not None:  # what is held out stays that of the first seed
+            terms = {"seeds": 1, "seed": self.seed, "held_out_seed": GRID_SEED + 1}
+        self._compare("ablations", arms, suite="sts", learning_rate=1e-4, **terms)
 
     def pairs(self) -> None:
         """Supervised SimCSE without hard negatives: pairs alone."""
@@ -168,7 +180,10 @@ class Ledger:
         ledger_tables.main(self.output)
 
     def _ablations(self) -> dict[str, Arms]:
-        return {name: arms for name, arms in ablations().items() if not self.only or name in self.only}
+        chosen = {name: arms for name, arms in ablations().items() if not self.only or name in self.only}
+        if not self.labels:
+            return chosen
+        return {name: {key: arm for key, arm in arms.items() if key in self.labels} for name, arms in chosen.items()}
 
     def _methods(self) -> tuple[str, ...]:
         """Those whose text is there: CERT needs pairs that `isotrope paraphrase` makes."""
@@ -232,6 +247,8 @@ def main() -> None:
     parser.add_argument("names", nargs="*", default=["grid", "methods", "pairs", "ablations", "mechanisms", "tables"])
     parser.add_argument("--parallel", type=int, default=1)
     parser.add_argument("--only", default="", help="of the ablations these alone, joined by commas")
+    parser.add_argument("--arms", default="", help="of their arms these alone, joined by commas")
+    parser.add_argument("--seed", type=int, help="of their seeds this one alone")
     given = parser.parse_args()
     ledger = Ledger(
         given.texts,
@@ -240,6 +257,8 @@ def main() -> None:
         given.output,
         given.parallel,
         [name for name in given.only.split(",") if name],
+        [name for name in given.arms.split(",") if name],
+        given.seed,
     )
     for name in given.names:
         getattr(ledger, name)()

@@ -1,9 +1,10 @@
 """The tables of docs/notes/comparison.md and docs/notes/ablations.md, printed from what ledger.py measured.
 
-    python recipes/compare/ledger_tables.py OUTPUT
+    python recipes/compare/ledger_tables.py OUTPUT…
 
-OUTPUT is ledger.py's. The ledger is sorted by STS; ablations follow by name. Arms of one seed share the order of the
-text, so where seeds differ more than arms do, read the last table: differences within a seed.
+OUTPUT is ledger.py's; of several, the runs are put together. The ledger is sorted by STS; ablations follow by name.
+Arms of one seed share the order of the text, so where seeds differ more than arms do, read the last table: differences
+within a seed.
 """
 
 from __future__ import annotations
@@ -35,14 +36,13 @@ PAIRED_BY = {name: SHOWN[name] for name in ("STS average", "dev", "alignment")}
 PAIRED = ("dropout_p-01", ("dropout_", "pooling_"))  # SimCSE as published, against the arms of these ablations
 
 
-def read(file: Path) -> dict[str, list[Run]]:
+def read(files: Sequence[Path]) -> dict[str, list[Run]]:
     """The finished runs of a comparison, by name and then by seed; none where it was not run."""
-    found: dict[str, list[Run]] = {}
-    if file.is_file():
-        runs = json.loads(file.read_text(encoding="utf-8"))["runs"]
-        for run in sorted(runs, key=lambda run: run["seed"]):
-            found.setdefault(run["name"], []).append(run)
-    return found
+    found: dict[str, dict[int, Run]] = {}
+    for file in files:
+        for run in json.loads(file.read_text(encoding="utf-8"))["runs"] if file.is_file() else ():
+            found.setdefault(run["name"], {})[run["seed"]] = run
+    return {name: [runs[seed] for seed in sorted(runs)] for name, runs in found.items()}
 
 
 def methods(runs: Mapping[str, Sequence[Run]]) -> None:
@@ -105,18 +105,21 @@ def _cell(values: Sequence[float], places: int) -> str:
     return f"{statistics.mean(values):.{places}f}{spread}"
 
 
-def main(output: Path) -> None:
-    of_methods = read(output / "methods" / "comparison.json") | read(output / "methods-documents" / "comparison.json")
+def main(*outputs: Path) -> None:
+    def of(name: str) -> dict[str, list[Run]]:
+        return read([output / name / "comparison.json" for output in outputs])
+
+    of_methods = of("methods") | of("methods-documents")
     if of_methods:
         methods(of_methods)
         agreement(of_methods)
     of_arms: dict[str, list[Run]] = {}
     for name in ("pairs", "ablations", "mechanisms"):
-        of_arms |= read(output / name / "comparison.json")
+        of_arms |= of(name)
     arms(of_arms)
     if PAIRED[0] in of_arms:
         paired(of_arms)
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(*map(Path, sys.argv[1:]))

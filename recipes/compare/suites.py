@@ -1,11 +1,13 @@
 """Every suite for several models: one table, and for each pair of models a sentence for each suite.
 
-    python recipes/compare/suites.py DATA OUTPUT NAME=MODEL… [--suite all] [--parallel 4]
+    python recipes/compare/suites.py DATA OUTPUT NAME=MODEL… [--suite all] [--parallel 4] [--stored]
 
 MODEL: `builtin`, `builtin-base`, a model folder, or several runs of one method joined by commas, whose random seeds
-then count. What is known of a run is OUTPUT/NAME-NUMBER.pkl; the same call continues with those that are missing. The
-table has the mean of the main measure over the tasks of a suite, for suites that have items; OUTPUT/NAME-NUMBER.txt has
-every number with its protocol, and OUTPUT/sentences.md the verdicts.
+then count. What is known of a run is OUTPUT/NAME-NUMBER/SUITE.pkl, with every number and its protocol in SUITE.txt; the
+same call continues with those that are missing, and several calls may share the suites and models out. `--stored`
+judges nothing: models may be gone. The table has the mean of the main measure over the tasks of a suite, for suites
+that have items, baselines below; OUTPUT/sentences.md has the verdicts, suite by suite, OUTPUT/pairs.md all of them in
+one table.
 """
 
 from __future__ import annotations
@@ -16,52 +18,119 @@ import multiprocessing
 import pickle
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
-from typing import Any
 
+from isotrope.errors import InputError
 from isotrope.evaluation.judged_models import find_models
-from isotrope.evaluation.suite import Options
-from isotrope.evaluation.suite_runs import joined_results, plan_suites, run_suites
-from isotrope.evaluation.verdict import Verdict, decide
+from isotrope.evaluation.results import Results
+from isotrope.evaluation.suite import Options, registry
+from isotrope.evaluation.suite_runs import plan_suites, run_suites
+from isotrope.evaluation.vector_cache import shared_vectors
+from isotrope.evaluation.verdict import NO_DIFFERENCE, Verdict, decide
 from isotrope.progress import hidden
 
-Judged = list[dict[str, Any]]  # runs → suite → results
+TASK_MEASURES = {"retrieval": "ndcg_10", "clustering": "accuracy", "bitext": "accuracy"}  # of baselines, task by task
+OF_THE_MODEL = "encoder"  # how the name of a baseline begins that the model has a part in
+Judged = list[dict[str, Results]]  # runs → suite → results
 
 
-def judge(model: str, data: Path, suite: str, file: Path) -> str:
-    """One run; its results go to ``file``, its tables beside it."""
-    if not file.is_file():
-        planned, left_out = plan_suites(suite, Options(data))
+def judge(model: str, data: Path, suite: str, folder: Path) -> str:
+    """One run; the results of each suite go to ``folder`` as soon as they are there."""
+    planned, left_out = plan_suites(suite, Options(data))
+    missing = [one for one in planned if not (folder / f"{one.name}.pkl").is_file()]
+    folder.mkdir(parents=True, exist_ok=True)
+    if missing:
         (found,) = find_models([model])
-        with hidden():
-            results = run_suites(found.opened(0), planned, left_out)
-        file.with_suffix(".txt").write_text(joined_results(results, left_out).table(), encoding="utf-8")
-        file.write_bytes(pickle.dumps(results))
-    return file.stem
+        encoder = found.opened(0)
+        with hidden(), shared_vectors(True):
+            for one in missing:
+                try:
+                    ((name, results),) = run_suites(encoder, [one])
+                except InputError as error:
+                    if one.named:
+                        raise
+                    left_out[one.name] = str(error)
+                    continue
+                (folder / f"{name}.txt").write_text(results.table(), encoding="utf-8")
+                part = folder / f"{name}.part"
+                part.write_bytes(pickle.dumps(results))
+                part.replace(folder / f"{name}.pkl")
+    return "\n".join([folder.name, *(f"{name} is left out: {reason}" for name, reason in left_out.items())])
+
+
+def stored(folder: Path) -> dict[str, Results]:
+    files = {file.stem: file for file in folder.glob("*.pkl")}
+    return {name: pickle.loads(files[name].read_bytes()) for name in sorted(files, key=_place)}
 
 
 def table(judged: dict[str, Judged]) -> str:
     """The mean over the tasks of each suite that has items, in points: what the sentences are about."""
-    suites = _common(judged)
+    every = [run for runs in judged.values() for run in runs]
+    suites = sorted({suite for run in every for suite, results in run.items() if results.items}, key=_place)
     lines = ["| model | " + " | ".join(suites) + " |", "|---" * (len(suites) + 1) + "|"]
     for name, runs in judged.items():
-        means = [_mean([_mean([one.score() for one in run[suite].items.values()]) for run in runs]) for suite in suites]
-        lines.append(f"| {name} | " + " | ".join(f"{mean:.1f}" for mean in means) + " |")
+        cells = []
+        for suite in suites:
+            whole = all(suite in run and run[suite].items for run in runs)
+            means = [_mean([one.score() for one in run[suite].items.values()]) for run in runs] if whole else []
+            cells.append(f"{_mean(means):.1f}" if means else "–")
+        lines.append(f"| {name} | " + " | ".join(cells) + " |")
+    found = {suite: baselines(suite, next(run[suite] for run in every if suite in run)) for suite in suites}
+    for name in dict.fromkeys(name for of in found.values() for name in of):
+        cells = [f"{of[name]:.1f}" if name in of else "" for of in found.values()]
+        lines.append(f"| {name} | " + " | ".join(cells) + " |")
     return "\n".join(lines)
+
+
+def baselines(suite: str, results: Results) -> dict[str, float]:
+    """The mean over the tasks of a suite, by the name of the baseline; the same for every model."""
+    scores = results.scores[suite]
+    if suite == "sts":
+        return {name: row["average"] for name, row in scores["baselines"].items()}
+    if suite == "answers":
+        return {name: row["map"]["value"] for name, row in scores["baselines"].items()}
+    values: dict[str, list[float]] = {}
+    for task in results.items if suite in TASK_MEASURES else ():
+        for name, row in scores[task].get("baselines", {}).items():
+            values.setdefault(name, []).append(row[TASK_MEASURES[suite]])
+    return {name: _mean(of) for name, of in values.items() if not name.startswith(OF_THE_MODEL)}
 
 
 def verdicts(judged: dict[str, Judged]) -> list[Verdict]:
     found = []
     for (one, runs), (other, other_runs) in itertools.combinations(judged.items(), 2):
-        for suite in _common(judged):
+        for suite in _common([*runs, *other_runs]):
             sides = [[run[suite].items for run in side] for side in (runs, other_runs)]
             found.append(decide(suite, (one, other), *sides))
-    return found
+    return sorted(found, key=lambda verdict: _place(verdict.suite))
 
 
-def _common(judged: dict[str, Judged]) -> list[str]:
+def pair_table(found: list[Verdict]) -> str:
+    """A row for each pair: how far the first is above the second, 95 % interval, tasks it is better and worse on."""
+    cells: dict[tuple[str, str], dict[str, str]] = {}
+    tasks: dict[str, int] = {}
+    for one in found:
+        average, words = one.average, [task.verdict for task in one.tasks]
+        shown = f"{average.difference:+.1f}" if average.verdict == NO_DIFFERENCE else f"**{average.difference:+.1f}**"
+        counts = f"; {words.count('better')}, {words.count('worse')}" if len(words) > 1 else ""
+        cell = f"{shown} ({average.low:.1f} to {average.high:.1f}{counts})"
+        cells.setdefault((one.model, one.against), {})[one.suite] = cell
+        tasks[one.suite] = len(words)
+    head = " | ".join(f"{suite}, {count}" for suite, count in tasks.items())
+    lines = [f"| pair | {head} |", "|---" * (len(tasks) + 1) + "|"]
+    for (model, against), row in cells.items():
+        lines.append(f"| {model} − {against} | " + " | ".join(row.get(suite, "–") for suite in tasks) + " |")
+    return "\n".join(lines)
+
+
+def _place(suite: str) -> tuple[int, str]:
+    """The order of the register; tasks of the mteb package behind."""
+    order = list(registry())
+    return order.index(suite) if suite in order else len(order), suite
+
+
+def _common(runs: Judged) -> list[str]:
     """The suites with items that every run has: an exported model has no layers, for one."""
-    every = [run for runs in judged.values() for run in runs]
-    return [suite for suite, results in every[0].items() if results.items and all(suite in run for run in every)]
+    return [suite for suite in runs[0] if all(suite in run and run[suite].items for run in runs)]
 
 
 def _mean(values: list[float]) -> float:
@@ -75,22 +144,26 @@ def main() -> None:
     options.add_argument("models", nargs="+", metavar="NAME=MODEL")
     options.add_argument("--suite", default="all")
     options.add_argument("--parallel", type=int, default=1)
+    options.add_argument("--stored", action="store_true", help="tables of what OUTPUT has; nothing is judged")
     given = options.parse_args()
     given.output.mkdir(parents=True, exist_ok=True)
     named = {
-        name: [(model, given.output / f"{name}-{number}.pkl") for number, model in enumerate(models.split(","))]
+        name: [(model, given.output / f"{name}-{number}") for number, model in enumerate(models.split(","))]
         for name, models in (one.split("=", 1) for one in given.models)
     }
-    with ProcessPoolExecutor(given.parallel, multiprocessing.get_context("spawn")) as pool:
-        jobs = [
-            pool.submit(judge, model, given.data, given.suite, file) for runs in named.values() for model, file in runs
-        ]
-        for job in jobs:
-            print(job.result(), flush=True)
-    judged = {name: [dict(pickle.loads(file.read_bytes())) for _, file in runs] for name, runs in named.items()}
+    if not given.stored:
+        with ProcessPoolExecutor(given.parallel, multiprocessing.get_context("spawn")) as pool:
+            every = [run for runs in named.values() for run in runs]
+            for job in [pool.submit(judge, model, given.data, given.suite, folder) for model, folder in every]:
+                print(job.result(), flush=True)
+    judged = {name: [stored(folder) for _, folder in runs] for name, runs in named.items()}
     print(table(judged))
-    lines = [f"- {verdict.sentence}" for verdict in verdicts(judged)]
-    (given.output / "sentences.md").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    if len(judged) > 1:
+        lines, found = [], verdicts(judged)
+        (given.output / "pairs.md").write_text(pair_table(found) + "\n", encoding="utf-8")
+        for suite, of in itertools.groupby(found, key=lambda verdict: verdict.suite):
+            lines += ["", f"## {suite}", "", *(f"- {verdict.sentence}" for verdict in of)]
+        (given.output / "sentences.md").write_text("\n".join(lines[1:]) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -13,14 +13,15 @@ from pathlib import Path
 from typing import Any
 
 Sum = list[int]  # size, CRC-32; a list, as JSON has it
-_BLOCK = 1 << 22
+_BLOCK = 1 << 18  # bytes that each thread holds; larger ones are no quicker
 
 
 def sum_of(file: Path) -> Sum:
     size = found = 0
-    with open(file, "rb") as source:
-        while block := source.read(_BLOCK):
-            size, found = size + len(block), zlib.crc32(block, found)
+    block = memoryview(bytearray(_BLOCK))
+    with open(file, "rb", buffering=0) as source:
+        while read := source.readinto(block):
+            size, found = size + read, zlib.crc32(block[:read], found)
     return [size, found]
 
 

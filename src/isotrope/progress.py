@@ -7,6 +7,8 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
+from threading import Event, Lock
 from typing import Any, Protocol
 
 from isotrope.terminal import console, visible
@@ -21,7 +23,9 @@ class Advance(Protocol):
 SPEED_PERIOD = 24 * 3600.0  # seconds that the rate of a bar is taken over; at most its last 1000 moves
 FIRST_LINE, LONGEST_WAIT = 10.0, 300.0  # seconds between the lines that stand for a bar
 _hidden = False
-_label = ""
+_label: ContextVar[str] = ContextVar("label", default="")
+_stop: ContextVar[Event | None] = ContextVar("stop", default=None)
+_shown = Lock()  # held by the bar at the terminal: a second one would write over it
 _log = logging.getLogger("isotrope")
 
 
@@ -90,12 +94,27 @@ def hidden() -> Iterator[None]:
 @contextmanager
 def labelled(name: str) -> Iterator[None]:
     """Bars inside the block begin with ``name``: what is being done, where many things are done one after another."""
-    global _label
-    before, _label = _label, f"{_label}{name}: "
+    token = _label.set(f"{_label.get()}{name}: ")
     try:
         yield
     finally:
-        _label = before
+        _label.reset(token)
+
+
+class Stopped(Exception):
+    """Work in a thread was asked to stop."""
+
+
+@contextmanager
+def stoppable(stop: Event) -> Iterator[None]:
+    """Bars made inside the block, or in a context copied inside it, raise ``Stopped`` at their next move once ``stop``
+    is set: a thread cannot be interrupted otherwise.
+    """
+    token = _stop.set(stop)
+    try:
+        yield
+    finally:
+        _stop.reset(token)
 
 
 @contextmanager
@@ -103,10 +122,40 @@ def bar(label: str, total: int | None, start: int = 0, show: bool | None = None)
     """Yield a function that moves the bar. ``show=None``: only where standard error is a terminal.
 
     Elsewhere, as in a pipe or the log of a job, lines of the log take its place: one now and then, with the time left.
+    While another bar is shown, by another thread, there is none.
     """
+    stop = _stop.get()
+    with _bar(label, total, start, show) as advance:
+        if stop is None:
+            yield advance
+            return
+
+        def checked(amount: int = 1, note: str = "", total: int | None = None) -> None:
+            if stop.is_set():
+                raise Stopped
+            advance(amount, note, total)
+
+        yield checked
+
+
+@contextmanager
+def _bar(label: str, total: int | None, start: int, show: bool | None) -> Iterator[Advance]:
+    named = f"{_label.get()}{label}"
     if _hidden or not (sys.stderr.isatty() if show is None else show):
-        yield ProgressLines(f"{_label}{label}", total, start) if not _hidden and show is not False else _nothing
+        yield ProgressLines(named, total, start) if not _hidden and show is not False else _nothing
         return
+    if not _shown.acquire(blocking=False):
+        yield _nothing
+        return
+    try:
+        with _rich_bar(named, total, start) as advance:
+            yield advance
+    finally:
+        _shown.release()
+
+
+@contextmanager
+def _rich_bar(named: str, total: int | None, start: int) -> Iterator[Advance]:
     from rich.progress import (
         BarColumn,
         MofNCompleteColumn,
@@ -129,7 +178,7 @@ def bar(label: str, total: int | None, start: int = 0, show: bool | None = None)
     with Progress(
         *columns, console=console(stderr=True), transient=True, speed_estimate_period=SPEED_PERIOD
     ) as progress:
-        task = progress.add_task(visible(f"{_label}{label}"), total=total, completed=start, rate="", note="")
+        task = progress.add_task(visible(named), total=total, completed=start, rate="", note="")
 
         def advance(amount: int = 1, note: str = "", total: int | None = None) -> None:
             speed = progress.tasks[0].speed

@@ -27,6 +27,12 @@ def corpus_of(texts: Any, documents: Any = None) -> Any:
         def __len__(self) -> int:
             return len(self.keys)
 
+        def text_keys(self, row: int) -> set[int]:
+            return set(self.keys[row].tolist())
+
+        def release(self) -> None:
+            pass
+
     counts = SimpleNamespace(documents=len(starts))
     return Stub(
         keys=keys,

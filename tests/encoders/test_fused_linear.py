@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import ctypes
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -89,3 +93,48 @@ def test_encode_gives_the_vectors_of_the_plain_path(
     plain = encoder.encode(topics[:200])
     cosines = (fused * plain).sum(1) / np.linalg.norm(fused, axis=1) / np.linalg.norm(plain, axis=1)
     assert cosines.min() > 0.99999
+
+
+SHAPES = """
+import ctypes, torch
+from isotrope.encoders.fused_linear import available, _function
+
+class Facts(ctypes.Structure):
+    _fields_ = [(name, ctypes.c_size_t) for name in "arena a b c mapped d e used free keep".split()]
+
+library = ctypes.CDLL(None)
+library.mallinfo2.restype = Facts
+assert available()
+product = _function(torch.zeros(32, 32), None, "none", "")
+used = []
+with torch.inference_mode():
+    for begin in (1, 301):
+        for rows in range(begin, begin + 300):
+            product(torch.zeros(rows, 32))
+        used.append(library.mallinfo2().used)
+print(used[1] - used[0])
+"""
+
+
+@pytest.mark.usefixtures("needed")
+def test_kernels_of_many_shapes_are_not_all_kept() -> None:
+    """More than are kept were made before the first count; 300 more would take some 50 to 150 MB."""
+    if not hasattr(ctypes.CDLL(None), "mallinfo2"):
+        pytest.skip("memory in use is asked of glibc")
+    unset = {name: value for name, value in os.environ.items() if name not in fused_linear.KEPT}
+    done = subprocess.run(
+        [sys.executable, "-c", SHAPES],
+        env={**unset, "OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert int(done.stdout) < 20_000_000
+
+
+def test_what_the_user_set_for_kernels_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LRU_CACHE_CAPACITY", "7")
+    monkeypatch.delenv("ONEDNN_PRIMITIVE_CACHE_CAPACITY", raising=False)
+    fused_linear.keep_few_kernels()
+    assert os.environ["LRU_CACHE_CAPACITY"] == "7"
+    assert os.environ["ONEDNN_PRIMITIVE_CACHE_CAPACITY"] == fused_linear.KEPT["ONEDNN_PRIMITIVE_CACHE_CAPACITY"]

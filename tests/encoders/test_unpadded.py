@@ -15,7 +15,8 @@ from isotrope.encoders.gpu_encoding import half_cost
 from isotrope.encoders.loading import load
 from isotrope.encoders.modes import set_dropout
 from isotrope.encoders.row_graphs import fill, size_for
-from isotrope.encoders.unpadded import Speed, at_speed, forgetting_graphs, laid_out, of_backbone, unpadded, with_padding
+from isotrope.encoders.speed import Speed, at_speed, forgetting_graphs
+from isotrope.encoders.unpadded import laid_out, of_backbone, unpadded, with_padding
 from isotrope.errors import InputError
 
 TEXTS = ["a", "the chef bakes bread in the warm kitchen", "", "two boats cross the bay", "the end"] * 3

@@ -13,8 +13,9 @@ from torch import nn
 from isotrope.errors import InputError
 from isotrope.evaluation.linear import Labelled
 from isotrope.evaluation.relatedness import predict_scores, related, soft_bins
+from isotrope.evaluation.same_batches import have_same_batches
 from isotrope.evaluation.scored_pairs import ScoredPairs
-from isotrope.evaluation.senteval_classifier import Problem, Training, train_many
+from isotrope.evaluation.senteval_classifier import Problem, Trained, Training, train_many
 from isotrope.evaluation.senteval_folds import judge_as_senteval, senteval_order, stratified_folds
 from isotrope.evaluation.transfer_protocols import PROTOCOLS, find_protocol
 
@@ -268,3 +269,34 @@ def test_the_regressor_is_that_of_a_plain_loop() -> None:
     assert score.low < score.spearman < score.high
     constant = related(np.full(50, 2.0), pairs, 0, 100)
     assert constant.spearman == constant.pearson == 0
+
+
+def test_classifiers_with_the_same_batches_are_those_of_the_stack(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where λ alone differs all take the same batches; the stack, which gathers each on its own, finds the same."""
+    rng = np.random.default_rng(3)
+    labels = torch.from_numpy(rng.integers(0, 3, 330))
+    features = torch.from_numpy(rng.normal(size=(330, 7))).float() + labels[:, None] * 0.4
+    learn, dev = np.arange(250), np.arange(250, 330)
+    training = Training(tenacity=1, epoch_size=2, max_epoch=20)
+
+    def found() -> list[Trained]:
+        penalties = (1e-5, 1e-2, 0.3)
+        problems = [Problem(learn, dev, penalty, np.random.RandomState(5)) for penalty in penalties]
+        return train_many(features, labels, problems, training, 3)
+
+    together = found()
+    monkeypatch.setattr("isotrope.evaluation.same_batches.have_same_batches", lambda problems: False)
+    for one, other in zip(together, found(), strict=True):
+        assert one.right == other.right
+        assert torch.allclose(one.layers[0], other.layers[0], atol=1e-5)
+
+
+def test_other_rows_or_orders_are_no_same_batches() -> None:
+    rows = np.arange(20)
+
+    def problem(learn: np.ndarray, seed: int) -> Problem:
+        return Problem(learn, rows, 1e-3, np.random.RandomState(seed))
+
+    assert have_same_batches([problem(rows, 1), problem(rows, 1)])
+    assert not have_same_batches([problem(rows, 1), problem(rows, 2)])
+    assert not have_same_batches([problem(rows, 1), problem(rows[::-1], 1)])

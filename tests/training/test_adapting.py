@@ -112,11 +112,11 @@ def test_evaluations_are_dense_at_first() -> None:
 
 
 def test_the_start_is_kept_where_nothing_is_better(
-    tiny: Path, sentences: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    finished: Path, sentences: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen = judged_by(monkeypatch, 3.0, 2.0, 3.0)
     with pytest.warns(TrainingWarning, match="did not improve score.*the start is kept"):
-        run = isotrope.train("simcse", sentences, model=tiny, output=tmp_path / "run", max_steps=8, **SHORT)
+        run = isotrope.train("simcse", sentences, model=finished, output=tmp_path / "run", max_steps=8, **SHORT)
     assert run.selected_step == 0
     assert "the start" in run.selected_by
     assert not np.allclose(seen[1], seen[0], atol=1e-4)
@@ -125,12 +125,29 @@ def test_the_start_is_kept_where_nothing_is_better(
 
 
 @pytest.mark.filterwarnings("ignore:Training did not improve")
-def test_a_run_can_be_told_to_keep_no_start(
+def test_a_raw_start_is_kept_only_where_own_data_say_so(
     tiny: Path, sentences: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By a score without labels a raw language model is no candidate."""
+    scored = tmp_path / "dev.tsv"
+    scored.write_text("sentence1\tsentence2\tscore\na b\tc d\t1\nc d\ta b\t2\na c\tb d\t3\n", encoding="utf-8")
+    judged_by(monkeypatch, 3.0, 1.0, 2.0)
+    run = isotrope.train("simcse", sentences, model=tiny, output=tmp_path / "raw", max_steps=8, **SHORT)
+    assert run.selected_step == 8
+    judged_by(monkeypatch, 3.0, 1.0, 2.0)
+    run = isotrope.train(
+        "simcse", sentences, model=tiny, output=tmp_path / "judged", max_steps=8, eval_data=scored, **SHORT
+    )
+    assert run.selected_step == 0
+
+
+@pytest.mark.filterwarnings("ignore:Training did not improve")
+def test_a_run_can_be_told_to_keep_no_start(
+    finished: Path, sentences: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     judged_by(monkeypatch, 3.0, 1.0, 2.0)
     run = isotrope.train(
-        "simcse", sentences, model=tiny, output=tmp_path / "run", max_steps=8, keep_start=False, **SHORT
+        "simcse", sentences, model=finished, output=tmp_path / "run", max_steps=8, keep_start=False, **SHORT
     )
     assert run.selected_step == 8
 

@@ -71,14 +71,14 @@ def test_brightness_contrast_and_saturation_by_hand() -> None:
 def test_each_image_has_its_own_order(images: torch.Tensor) -> None:
     rng = np.random.default_rng(0)
     draws = draw_all([Jitter(0.4, 0.4, 0.4, 0.1, 1.0)], 6, SIDE, rng)[0]
-    found = jittered(images, draws["factors"], draws["host_order"])
+    found = jittered(images, draws["factors"], draws["order"])
     for row in range(6):
         one = images[row : row + 1]
-        for kind in draws["host_order"][row].long().tolist():
+        for kind in draws["order"][row].long().tolist():
             factor = draws["factors"][row : row + 1, kind]
             one = turned(one, factor) if kind == HUE else blended(one, factor, torch.tensor([kind]))
         assert torch.allclose(found[row : row + 1], one, atol=1e-6)
-    assert len({tuple(order) for order in draws["host_order"].tolist()}) > 1
+    assert len({tuple(order) for order in draws["order"].tolist()}) > 1
 
 
 def test_crops_have_the_shares_and_shapes_that_were_asked_for() -> None:

@@ -6,6 +6,7 @@ import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from isotrope.allocator import returning_memory
 from isotrope.api.arguments import Place, check_data, holds_images
 from isotrope.errors import check_between, check_seed
 from isotrope.files import check_overwrite
@@ -65,7 +66,8 @@ def evaluate(
     some = None if tasks is None else tuple(tasks)
     suited = {"test": test, "baselines": baselines, "protocol": protocol, "tasks": some, "lang": lang}
     options = Options(data_dir, texts, columns, aggregation, drawn, **suited)  # type: ignore[arg-type]
-    return judge_models(encoder, suite, options, others, pooling, leaks, truncate_dim)
+    with returning_memory():
+        return judge_models(encoder, suite, options, others, pooling, leaks, truncate_dim)
 
 
 def report(

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 import numpy.typing as npt
 
+from isotrope.allocator import return_free_memory
 from isotrope.data.cache_folders import is_whole
 from isotrope.data.corpus_files import FORMAT, Counts, Keys, Tokenizer, layout_of, whole_keys
 from isotrope.data.corpus_writer import build
@@ -23,7 +24,7 @@ from isotrope.errors import InputError
 from isotrope.files import cache_folder, digest, file_digest, written_folder
 
 Ids = npt.NDArray[np.int32]
-SWEPT = 1 << 18  # texts looked at in one go where all are
+SWEPT = 1 << 16  # texts looked at in one go where all are
 
 
 class Sentence(NamedTuple):
@@ -87,6 +88,13 @@ class Corpus:
     def text(self, row: int, field: str = "") -> str:
         return self._cell("text", "text_ends", row, field).tobytes().decode("utf-8")
 
+    def text_keys(self, row: int) -> set[int]:
+        """What a record is compared by; read by position, since a map keeps every page that a random order touches."""
+        if self.record_type.names:
+            return set(self.keys[row].tolist())
+        fields = len(self.record_type.fields)
+        return set(self._spans["keys"].between(row * fields, (row + 1) * fields).tolist())
+
     @property
     def ids(self) -> npt.NDArray[Any]:
         """The token ids of all records, one text after another."""
@@ -114,7 +122,7 @@ class Corpus:
             ends = np.asarray(self._id_ends[start : start + SWEPT])
             found += int((np.diff(ends, prepend=before) > tokens).sum())
             before = int(ends[-1])
-        self.release()
+            self.release()
         return found, texts
 
     def joined(self, row: int) -> Ids:
@@ -313,6 +321,7 @@ def _kept(
     if not is_whole(folder / "corpus.json", where):
         with written_folder(folder, whole="corpus.json") as temporary:
             build(temporary, records, record_type, tokenizer, fingerprint, where)
+        return_free_memory()
     return Corpus(folder)
 
 

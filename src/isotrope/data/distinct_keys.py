@@ -3,7 +3,7 @@
     distinct = Σ_p |{ k : ⌊parts · k / 2⁶⁴⌋ = p }|
 
 Keys are hashes, so the ranges are about equal. The file is read once for each range, 64 times at most: memory is
-32 MB up to 130 million keys, and a quarter of a byte a key beyond.
+8 MB up to 33 million keys, and a quarter of a byte a key beyond.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ import numpy as np
 
 from isotrope.data.corpus_files import Keys
 
-HELD = 1 << 21  # keys sorted at once
+HELD = 1 << 19  # keys sorted at once
 MOST = 64  # readings of the file
-BLOCK = 1 << 18  # keys read at once
+BLOCK = 1 << 16  # keys read at once
 
 
 def count_distinct(blocks: Callable[[int], Iterator[Keys]], total: int, held: int = HELD) -> int:

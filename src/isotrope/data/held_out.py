@@ -7,6 +7,7 @@ import numpy.typing as npt
 
 from isotrope.data.batches import Rows, borders
 from isotrope.data.corpus import Corpus
+from isotrope.data.corpus_files import Keys
 
 FEWEST = 20  # records that are worth holding out
 
@@ -21,19 +22,28 @@ def hold_out(corpus: Corpus, count: int, seed: int) -> tuple[Rows, Rows]:
     """
     total = len(corpus)
     drawn = _draw(corpus, min(count, total // 10), seed)
-    rest = np.delete(np.arange(total, dtype=np.int64), drawn)
-    texts = np.unique(corpus.keys[drawn])
-    shared = np.zeros(len(texts), dtype=bool)
-    for start, end in _blocks(len(rest)):
-        shared |= np.isin(texts, corpus.keys[rest[start:end]])
-    kept = ~np.isin(corpus.keys[drawn], texts[shared]).any(axis=1)
+    stays = np.ones(total, dtype=bool)
+    stays[drawn] = False
+    kept = ~np.isin(corpus.keys[drawn], _shared(corpus, drawn, stays)).any(axis=1)
     if corpus.record_type.whole:
         documents = corpus.documents[drawn]
         kept = np.isin(documents, documents[kept])
     held = drawn[kept]
     if len(held) >= (1 if corpus.record_type.names else FEWEST):
-        return rest, held
+        return np.flatnonzero(stays), held
     return np.arange(total, dtype=np.int64), np.empty(0, dtype=np.int64)
+
+
+def _shared(corpus: Corpus, drawn: Rows, stays: npt.NDArray[np.bool_]) -> Keys:
+    """Keys of the drawn texts that also stand in a row that stays."""
+    texts = np.unique(corpus.keys[drawn])
+    shared = np.zeros(len(texts), dtype=bool)
+    for start, end in _blocks(len(corpus) if len(texts) else 0):
+        keys = corpus.keys[start:end][stays[start:end]].ravel()
+        places = np.minimum(np.searchsorted(texts, keys), len(texts) - 1)
+        shared[places[texts[places] == keys]] = True
+        corpus.release()
+    return texts[shared]
 
 
 def _draw(corpus: Corpus, count: int, seed: int) -> Rows:
@@ -55,19 +65,21 @@ def _draw_documents(corpus: Corpus, count: int, seed: int) -> Rows:
     """
     if corpus.counts.documents < 2:
         return np.empty(0, dtype=np.int64)
-    starts, ends = borders(corpus)
     # More than enough, and not millions to sort.
-    candidates = _drawn(len(starts), (2 * count + 1000) / len(starts), seed)
+    documents = len(corpus.starts)
+    candidates = _drawn(documents, (2 * count + 1000) / documents, seed)
     taken: list[Rows] = []
     left = count
     for document in candidates[np.argsort(_dice(candidates, seed), kind="stable")]:
-        size = int(ends[document] - starts[document])
+        end = corpus.starts[document + 1] if document + 1 < documents else len(corpus)
+        size = int(end - corpus.starts[document])
         if size <= left:
-            taken.append(np.arange(starts[document], ends[document]))
+            taken.append(np.arange(corpus.starts[document], end))
             left -= size
         if left <= 0:
             break
     if corpus.record_type.whole and count and count - left < FEWEST:
+        starts, ends = borders(corpus)
         sizes = ends - starts
         fitting = np.flatnonzero((sizes >= FEWEST) & (sizes <= len(corpus) // 10))
         taken = [np.arange(starts[d], ends[d]) for d in fitting[np.argsort(sizes[fitting])][:1]]
@@ -82,7 +94,7 @@ def _draw_evenly(corpus: Corpus, count: int, seed: int) -> Rows:
     """
     total = len(corpus)
     labels = corpus.numbers("label") if corpus.record_type.value == "label" else np.broadcast_to(np.int32(0), total)
-    quota = np.diff(np.cumsum(np.bincount(labels)) * count // total, prepend=0)
+    quota = np.diff(np.cumsum(_counted(labels)) * count // total, prepend=0)
     drawn = np.empty(0, dtype=np.int64)
     for start, end in _blocks(total):
         rows = np.concatenate([drawn, np.arange(start, end)])
@@ -90,6 +102,14 @@ def _draw_evenly(corpus: Corpus, count: int, seed: int) -> Rows:
         of = labels[rows]
         drawn = rows[np.arange(len(rows)) - np.searchsorted(of, of) < quota[of]]
     return np.sort(drawn)
+
+
+def _counted(labels: npt.NDArray[np.int32]) -> Rows:
+    """How many records each class has."""
+    found = np.zeros(int(labels.max()) + 1, dtype=np.int64)
+    for start, end in _blocks(len(labels)):
+        found += np.bincount(labels[start:end], minlength=len(found))
+    return found
 
 
 def _draw_known(corpus: Corpus, count: int, seed: int) -> Rows:
@@ -121,7 +141,7 @@ def _drawn(total: int, share: float, seed: int) -> Rows:
     )
 
 
-def _blocks(total: int, size: int = 1 << 18) -> list[tuple[int, int]]:
+def _blocks(total: int, size: int = 1 << 16) -> list[tuple[int, int]]:
     return [(start, min(start + size, total)) for start in range(0, total, size)]
 
 

@@ -68,6 +68,9 @@ class ImageCorpus(Corpus):
     def image_names(self) -> list[str]:
         return (self.folder / "image_names").read_text(encoding="utf-8").split("\n")
 
+    def text_keys(self, row: int) -> set[int]:
+        return set(self.keys[row].tolist())
+
     def tokens(self, row: int, field: str = "") -> Ids:
         raise InputError("The data are images, and text was wanted; take a method for images, or bring text.")
 

@@ -6,10 +6,15 @@ Torch hands a plain float32 product to its BLAS, which on many processors is slo
 the widest state of a layer once more for the GELU. The operators are those that torch's own compiler emits for frozen
 weights; they have no public name, so a torch without them, or without oneDNN, takes the plain path. Values agree to
 rounding. Weights are laid out at every call that is long enough to pay for it: nothing can go stale in training.
+
+oneDNN compiles a kernel for every number of rows and keeps the last 1,024, and torch keeps as many descriptions in each
+thread: half a megabyte a kernel, so that a process that encodes now and then grows for hours. ``KEPT`` is enough for
+groups that come sorted by length.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -19,8 +24,18 @@ import torch
 from torch import Tensor, nn
 
 ROWS = 1024  # what one product usually has; the layout suits other numbers too
+KEPT = {"ONEDNN_PRIMITIVE_CACHE_CAPACITY": "128", "LRU_CACHE_CAPACITY": "32"}  # kernels; what the user set goes first
 WORTH_IT = 1024  # tokens in a call; with fewer, laying the weights out costs more than it saves
 APPROXIMATIONS = {"GELUActivation": "none", "GELUTanh": "tanh", "NewGELUActivation": "tanh"}
+
+
+def keep_few_kernels() -> None:
+    """Torch reads the variables when it makes its first kernel, of whatever kind: so they are set at import."""
+    for name, capacity in KEPT.items():
+        os.environ.setdefault(name, capacity)
+
+
+keep_few_kernels()
 
 
 @contextmanager

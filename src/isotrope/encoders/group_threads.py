@@ -34,11 +34,11 @@ def side_by_side(
     """``work`` of each, in the order given; in threads where the module runs on a CPU and nobody watches it."""
     cores = torch.get_num_threads()
     threads = min(cores, MOST)
-    if device.type != "cpu" or threads == 1 or len(given) < ROUNDS * threads or _is_watched(module):
+    if device.type != "cpu" or threads == 1 or len(given) < ROUNDS * threads or is_watched(module):
         yield from map(work, given)
         return
     running: list[Future[Found]] = []
-    with ThreadPoolExecutor(threads, "isotrope-encode", _begin, (cores_each(), cores)) as pool:
+    with ThreadPoolExecutor(threads, "isotrope-encode", take_cores, (cores_each(), cores)) as pool:
         try:
             for one in given:
                 running.append(pool.submit(copy_context().run, _without_gradient, work, one))
@@ -51,9 +51,11 @@ def side_by_side(
                 left.cancel()
 
 
-def _begin(own: int, cores: int) -> None:
-    """Give this thread its number of cores. Torch also remembers it for threads that are made later, so the old number
-    is set again, by a thread that has no other use for it.
+def take_cores(own: int, cores: int) -> None:
+    """Give this thread its number of cores; all others keep ``cores``.
+
+    Torch also remembers the number for threads that are made later, so the old one is set again, by a thread that has
+    no other use for it.
     """
     torch.get_num_threads()  # a thread takes over what was set last when it first asks; what it sets after that stays
     torch.set_num_threads(own)
@@ -68,6 +70,6 @@ def _without_gradient(work: Callable[[Given], Found], one: Given) -> Found:
         return work(one)
 
 
-def _is_watched(module: nn.Module) -> bool:
+def is_watched(module: nn.Module) -> bool:
     """Whether a hook sees the states: it may count on one batch after another."""
     return any(part._forward_hooks or part._forward_pre_hooks for part in module.modules())

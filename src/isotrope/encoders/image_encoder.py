@@ -22,12 +22,14 @@ from isotrope.data.image_corpus import ImageCorpus
 from isotrope.data.pictures import NotAnImageError, Pixels, decoded, from_array, seen
 from isotrope.encoders.encoder import Encoder, Vectors
 from isotrope.encoders.finite_vectors import check_finite
+from isotrope.encoders.image_graphs import graphs_of
 from isotrope.encoders.modes import evaluating
 from isotrope.encoders.pooling import Pooling
 from isotrope.encoders.truncation import check_width
 from isotrope.encoders.vision_networks import VisionConfig, VisionNetwork, config_named
 from isotrope.errors import InputError
 from isotrope.progress import bar
+from isotrope.tokens.padded import moved
 from isotrope.views.image_views import ImageView, centred
 
 ROWS = {"cpu": 64, "cuda": 1024}  # images in one forward
@@ -82,19 +84,23 @@ class ImageEncoder(Encoder):
     def forward(self, images: Tensor) -> Tensor:  # type: ignore[override]
         """Pixels in [0, 1], [n, 3, size, size]."""
         shaped = images.contiguous(memory_format=torch.channels_last) if images.is_cuda else images
-        return self.finish(self.backbone(shaped))
+        return self.finish(graphs_of(self.backbone).vectors(self.backbone, shaped))
 
     def embed(self, *views: ImageView) -> tuple[Tensor, ...]:  # type: ignore[override]
         """All views in one forward: batch norm sees them together, as SimCLR has it."""
-        vectors = self(torch.cat([view.images() for view in views]))
+        vectors = self(torch.cat([self._images(view) for view in views]))
         return tuple(vectors.split([len(view) for view in views]))
 
     def embed_shuffled(self, view: ImageView) -> Tensor:
         """The same in a random order, undone afterwards: groups of batch norm hold other images than a query's do."""
-        images = view.images()
-        order = torch.randperm(len(images)).to(images.device)
-        vectors: Tensor = self(images[order])
-        return vectors[torch.argsort(order)]
+        images = self._images(view)
+        order = torch.randperm(len(images))
+        there, back = moved(order, images.device), moved(torch.argsort(order), images.device)
+        vectors: Tensor = self(images[there])
+        return vectors[back]
+
+    def _images(self, view: ImageView) -> Tensor:
+        return graphs_of(self.backbone).images(view)
 
     def encode(
         self,

@@ -4,8 +4,8 @@
 
 SimCLR takes mean and variance over all devices: with those of one device a network can spot its partner by them. MoCo
 wants the opposite: a query and its key must not share statistics, so several devices keep their own and keys are
-shuffled among them. ``groups`` does that on one device (record i belongs to group i mod ``groups``), as the authors'
-notebook for CIFAR does. In evaluation nothing differs from torch's.
+shuffled among them. ``groups`` does that on one device (neighbours in a batch form a group), as the authors' notebook
+for CIFAR does. In evaluation nothing differs from torch's.
 """
 
 from __future__ import annotations
@@ -28,28 +28,36 @@ class SharedBatchNorm(nn.BatchNorm2d):
             return super().forward(input)
         groups = gcd(self.groups, len(input))
         if groups > 1:
-            return self._grouped(input, groups)
+            return self._grouped(input, groups) if not torch.compiler.is_compiling() else self._fused(input, groups)
         return self._global(input) if _processes() > 1 else super().forward(input)
 
     def _grouped(self, images: Tensor, groups: int) -> Tensor:
-        count, channels, height, width = images.shape
         assert self.running_mean is not None
         assert self.running_var is not None
-        means, variances = self.running_mean.repeat(groups), self.running_var.repeat(groups)
-        result = functional.batch_norm(
-            images.reshape(count // groups, groups * channels, height, width),
-            means,
-            variances,
-            self.weight.repeat(groups),
-            self.bias.repeat(groups),
-            True,
-            self.momentum or 0.0,
-            self.eps,
-        )
+        means, variances = self.running_mean.repeat(groups, 1), self.running_var.repeat(groups, 1)
+        found = [
+            functional.batch_norm(part, mean, variance, self.weight, self.bias, True, self.momentum or 0.0, self.eps)
+            for part, mean, variance in zip(images.chunk(groups), means, variances, strict=True)
+        ]
         with torch.no_grad():
-            self.running_mean.copy_(means.view(groups, channels).mean(dim=0))
-            self.running_var.copy_(variances.view(groups, channels).mean(dim=0))
-        return result.view(count, channels, height, width)
+            self.running_mean.copy_(means.mean(dim=0))
+            self.running_var.copy_(variances.mean(dim=0))
+        return torch.cat(found)
+
+    def _fused(self, images: Tensor, groups: int) -> Tensor:
+        """The same written out: a compiler makes few kernels of it, and many of a batch norm for each group."""
+        assert self.running_mean is not None
+        assert self.running_var is not None
+        values = images.unflatten(0, (groups, -1)).float()  # [groups, records, channels, height, width]
+        variance, mean = torch.var_mean(values, dim=(1, 3, 4), keepdim=True, correction=0)
+        count, share = values[0].numel() // values.shape[2], self.momentum or 0.0
+        with torch.no_grad():
+            unbiased = variance.mean(dim=0).flatten() * (count / (count - 1))
+            self.running_mean.copy_(torch.lerp(self.running_mean, mean.mean(dim=0).flatten(), share))
+            self.running_var.copy_(torch.lerp(self.running_var, unbiased, share))
+        scale = (variance + self.eps).rsqrt() * self.weight.view(1, 1, -1, 1, 1)
+        result = (values - mean) * scale + self.bias.view(1, 1, -1, 1, 1)
+        return result.flatten(0, 1).to(images.dtype)
 
     def _global(self, images: Tensor) -> Tensor:
         """Two sums over the processes; gradients of all reach the pixels of all."""

@@ -16,7 +16,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -27,45 +26,15 @@ from torch.nn import functional
 from isotrope.encoders.row_attention import fits_heads
 from isotrope.encoders.row_graphs import RowGraphs
 from isotrope.encoders.row_layers import Inputs, RowLayers
+from isotrope.encoders.speed import Speed, remember, speed_now
 from isotrope.tokens.padded import Tokens, moved
 
 FAMILY = ("bert", "roberta", "xlm-roberta", "camembert", "electra")
 ACTIVATIONS = {"gelu": "none", "gelu_new": "tanh", "gelu_pytorch_tanh": "tanh"}
 
 
-@dataclass(frozen=True)
-class Speed:
-    """What a training run allows: layers compiled once, and whole forwards replayed as CUDA graphs."""
-
-    compiled: bool = False
-    graphs: bool = False
-
-
-PLAIN = Speed()
 _known: WeakKeyDictionary[nn.Module, Unpadded | None] = WeakKeyDictionary()
-_speed: ContextVar[Speed] = ContextVar("speed", default=PLAIN)
 _padded: ContextVar[bool] = ContextVar("padded", default=False)
-
-
-@contextmanager
-def at_speed(speed: Speed) -> Iterator[None]:
-    """Inside the block training steps are compiled or replayed. The first ones then take some ten seconds more."""
-    token = _speed.set(speed)
-    try:
-        yield
-    finally:
-        _speed.reset(token)
-
-
-@contextmanager
-def forgetting_graphs() -> Iterator[None]:
-    """At the end of the block, whatever ends it, the memory of all recorded graphs is given back."""
-    try:
-        yield
-    finally:
-        for found in list(_known.values()):
-            if found is not None:
-                found.graphs.clear()
 
 
 @contextmanager
@@ -106,6 +75,7 @@ class Unpadded:
             ACTIVATIONS[config.hidden_act],
         )
         self.graphs = RowGraphs(self.layers)
+        remember(self.graphs)
         parents = [backbone.embeddings, *backbone.encoder.layer.modules()]
         self.children = [parent._modules for parent in parents]
         self.inside = self._inside()
@@ -140,8 +110,7 @@ class Unpadded:
         kind = tokens.ids.device.type
         half = torch.is_autocast_enabled(kind)
         weight: Tensor = self.layers.embeddings.word_embeddings.weight
-        speed = Speed() if torch.is_inference_mode_enabled() else _speed.get()
-        return speed, torch.get_autocast_dtype(kind) if half else weight.dtype
+        return speed_now(), torch.get_autocast_dtype(kind) if half else weight.dtype
 
 
 def laid_out(tokens: Tokens) -> tuple[Tensor, Inputs]:

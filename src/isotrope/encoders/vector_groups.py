@@ -15,9 +15,10 @@ import torch
 from torch import nn
 
 from isotrope.encoders.cut_texts import note_cut
+from isotrope.encoders.equal_rows import EqualRows
 from isotrope.encoders.fused_linear import fused_linears
 from isotrope.encoders.gpu_encoding import framed_rows, tokenized_ahead, vectors_behind
-from isotrope.encoders.group_threads import side_by_side
+from isotrope.encoders.group_threads import is_watched, side_by_side
 from isotrope.encoders.word_vectors import StaticVectors
 from isotrope.tokens.padded import Lengths
 
@@ -90,8 +91,16 @@ def _outputs(encoder: Encoder, flat: npt.NDArray[Any], lengths: Lengths, rows: i
         tokens = framed_rows(encoder.text_tokenizer, flat, starts, lengths, group, most)
         return group, encoder(tokens.to(encoder.device))
 
-    groups = list(plan(np.minimum(lengths + extra, most), encoder.token_budget, rows))
-    yield from side_by_side(vectors, groups, encoder, encoder.device)
+    if is_watched(encoder):  # whoever watches wants to see every text
+        groups = list(plan(np.minimum(lengths + extra, most), encoder.token_budget, rows))
+        yield from side_by_side(vectors, groups, encoder, encoder.device)
+        return
+    equal = EqualRows(flat, lengths, most - extra)
+    groups = list(plan(np.minimum(lengths[equal.firsts] + extra, most), encoder.token_budget, rows))
+    found = side_by_side(lambda group: vectors(equal.firsts[group])[1], groups, encoder, encoder.device)
+    for group, output in zip(groups, found, strict=True):
+        texts, place = equal.texts(group)
+        yield texts, output if len(texts) == len(group) else output[torch.from_numpy(place)]
 
 
 def _is_mean_of_rows(encoder: Encoder) -> bool:

@@ -78,6 +78,7 @@ class Clustering(Suite):
         protocol=PROTOCOL,
         takes=("data_dir", "texts", "columns", "seeds", "baselines"),
     )
+    place = 1
 
     @classmethod
     def check(cls, options: Options) -> None:

@@ -4,7 +4,9 @@
 
 For each strength one reference problem, the mean over the parts, is solved first; H at its solution is the unit of the
 fits of that strength, whose parts differ a little, and the start of the next strength. Where H would be large (many
-classes), and at the very start, k is cut to its diagonal: more steps, the same solution. H is measured on evenly spaced
+classes or dimensions), and at the very start, k is replaced by its mean over the rows, K = Q diag(κ) Qᵀ: then
+H = Σ_j q_j q_jᵀ ⊗ (κ_j Σ_i share_i x_i x_iᵀ + penalty) falls into a block for each j. More steps, the same solution.
+H is measured on evenly spaced
 rows and, on a CPU, in single precision; a unit need not be exact. The loss and its gradient are. A search that leaves
 the numbers is made again from nothing, in units of the diagonal; if that fails too, there is an error and no score.
 """
@@ -55,35 +57,55 @@ class Problems:
         share, penalty = (side.mean(dim=1, keepdim=True) for side in (self.share, self.penalty))
         return Problems(self.rows, self.labels, share, penalty, torch.ones_like(penalty), self.scores)
 
-    def unit(self, weights: Tensor, coupled: bool) -> list[Tensor]:
-        """Lᵀ of the first problem: a single matrix over all scores (``coupled``), or one for each score."""
+    def unit(self, weights: Tensor, coupled: bool) -> Unit:
+        """That of the first problem, at ``weights``; ``coupled``: with k row by row."""
         step = max(1, len(self.rows) // (ROWS * self.rows.shape[1]))
         rows, share = self.rows[::step], self.share[::step, 0]
         found = product(rows, weights)[:, 0]
         chance = found.sigmoid() if self.scores == 1 else found.softmax(dim=-1)
         # A GPU may round products of single precision to ten bits (TF32), which is too little here.
         measured = rows.float() if rows.device.type == "cpu" else rows
-        return [_root(block) for block in self._curvature(measured, share / share.sum(), chance, coupled)]
+        share = share / share.sum()
+        if coupled or self.scores == 1:
+            return Unit([_root(self._curvature(measured, share, chance))])
+        spread = torch.diag(share @ chance) - (chance * share[:, None]).T @ chance  # K
+        sizes, turn = torch.linalg.eigh(spread.nan_to_num())  # of rows that are no numbers ``solve`` sees the end
+        inside, penalty = _weighted(measured, share), torch.diag(self.penalty[:, 0])
+        return Unit([_root(float(size.clamp(min=0)) * inside + penalty) for size in sizes], turn)
 
-    def _curvature(self, rows: Tensor, share: Tensor, chance: Tensor, coupled: bool) -> list[Tensor]:
+    def _curvature(self, rows: Tensor, share: Tensor, chance: Tensor) -> Tensor:
         def block(first: int, second: int) -> Tensor:
-            slope = chance[:, first] * (float(first == second) - chance[:, second])
-            inside = ((rows * (share * slope).to(rows)[:, None]).T @ rows).double()
+            inside = _weighted(rows, share * chance[:, first] * (float(first == second) - chance[:, second]))
             return inside + torch.diag(self.penalty[:, 0]) if first == second else inside
 
         scores = range(self.scores)
-        if not coupled:
-            return [block(score, score) for score in scores]
         blocks = {(first, second): block(first, second) for first in scores for second in scores if first <= second}
         lines = [torch.cat([blocks[min(a, b), max(a, b)] for b in scores], dim=1) for a in scores]
-        return [torch.cat(lines)]
+        return torch.cat(lines)
+
+
+@dataclass(frozen=True)
+class Unit:
+    """Lᵀ of H: a single matrix over all scores, or one for each column of ``turn``, Q [scores, scores]."""
+
+    blocks: list[Tensor]
+    turn: Tensor | None = None
+
+    def weights(self, free: Tensor) -> Tensor:
+        """L^(−ᵀ) times ``free`` [dimensions, problems, scores]."""
+        if self.turn is None:
+            flat = free.permute(2, 0, 1).flatten(0, 1)
+            solved = torch.linalg.solve_triangular(self.blocks[0], flat, upper=True)
+            return solved.unflatten(0, (free.shape[2], free.shape[0])).permute(1, 2, 0)
+        each = [torch.linalg.solve_triangular(one, free[..., k], upper=True) for k, one in enumerate(self.blocks)]
+        return torch.stack(each, dim=-1) @ self.turn.T
 
 
 class Reference(NamedTuple):
     """A reference problem that is solved: its weights [dimensions, 1, scores], and the unit there."""
 
     weights: Tensor
-    unit: list[Tensor]
+    unit: Unit
 
 
 def solve(problems: Problems, near: Reference | None) -> tuple[Tensor, Reference | None]:
@@ -92,7 +114,8 @@ def solve(problems: Problems, near: Reference | None) -> tuple[Tensor, Reference
     if weights.isfinite().all():
         return weights, found
     nothing = torch.zeros_like(weights)
-    plain = [torch.diag(_diagonal(problems).sqrt())] * problems.scores
+    diagonal = torch.diag(_diagonal(problems).sqrt())
+    plain = Unit([diagonal] * problems.scores, torch.eye(problems.scores).to(diagonal))
     weights = _descend(problems, nothing, plain, STEPS)
     if not weights.isfinite().all():
         raise InputError("A logistic regression on these vectors does not converge; are they of a usable size?")
@@ -122,7 +145,7 @@ def product(rows: Tensor, weights: Tensor) -> Tensor:
     return (rows @ weights.flatten(1)).unflatten(1, weights.shape[1:])
 
 
-def _descend(problems: Problems, start: Tensor, unit: list[Tensor], steps: int) -> Tensor:
+def _descend(problems: Problems, start: Tensor, unit: Unit, steps: int) -> Tensor:
     free = torch.zeros_like(start).requires_grad_()
     solver = torch.optim.LBFGS(
         [free],
@@ -135,7 +158,7 @@ def _descend(problems: Problems, start: Tensor, unit: list[Tensor], steps: int) 
     )
 
     def weights() -> Tensor:
-        return start + _in_units(unit, free)
+        return start + unit.weights(free)
 
     def closure() -> Tensor:
         solver.zero_grad()
@@ -150,14 +173,9 @@ def _descend(problems: Problems, start: Tensor, unit: list[Tensor], steps: int) 
         return found - found.mean(dim=-1, keepdim=True) if problems.scores > 1 else found
 
 
-def _in_units(blocks: list[Tensor], free: Tensor) -> Tensor:
-    """L^(−ᵀ) times ``free`` [dimensions, problems, scores]; one L over scores and dimensions, or one for each score."""
-    if len(blocks) == 1:
-        flat = free.permute(2, 0, 1).flatten(0, 1)
-        solved = torch.linalg.solve_triangular(blocks[0], flat, upper=True)
-        return solved.unflatten(0, (free.shape[2], free.shape[0])).permute(1, 2, 0)
-    each = [torch.linalg.solve_triangular(block, free[..., k], upper=True) for k, block in enumerate(blocks)]
-    return torch.stack(each, dim=-1)
+def _weighted(rows: Tensor, share: Tensor) -> Tensor:
+    """[dimensions, dimensions]: Σ_i share_i x_i x_iᵀ"""
+    return ((rows * share.to(rows)[:, None]).T @ rows).double()
 
 
 def _root(matrix: Tensor) -> Tensor:

@@ -22,6 +22,7 @@ from isotrope.errors import InputError
 from isotrope.evaluation.geometry import EXACT, check_spread, cloud, hubness, top_shares
 from isotrope.evaluation.geometry_layers import LayerCosines, LayerSums, WordStates, watching
 from isotrope.evaluation.geometry_words import FrequencyBin, by_frequency, frequency_table
+from isotrope.evaluation.suite_lanes import encoding
 from isotrope.evaluation.text_vectors import share_vectors
 from isotrope.measures import isotropy
 from isotrope.progress import bar
@@ -83,7 +84,7 @@ def describe_encoded(encoder: Encoder, texts: Sequence[str], seed: int = 42) -> 
     ids, counts = by_frequency(flat, tokenizer.vocabulary, tokenizer.specials)
     table = _input_embeddings(encoder)
     layers, words = LayerSums(), WordStates(ids, max(tokenizer.vocabulary, len(table)))
-    with watching(encoder.backbone, layers, words) if len(table) else nullcontext():
+    with encoding(), watching(encoder.backbone, layers, words) if len(table) else nullcontext():
         vectors = encoder.encode(list(texts))
     share_vectors(encoder, texts, vectors)
     means, norms = words.means()

@@ -57,6 +57,7 @@ class Geometry(Suite):
         protocol=PROTOCOL,
         takes=("data_dir", "texts", "columns", "seeds"),
     )
+    place = 0
 
     @classmethod
     def check(cls, options: Options) -> None:

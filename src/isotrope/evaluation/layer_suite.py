@@ -21,6 +21,7 @@ from isotrope.evaluation.layer_cosines import pair_cosines, read_outs
 from isotrope.evaluation.results import Results, Section
 from isotrope.evaluation.scored_pairs import Floats, ScoredPairs, joined, read_pairs
 from isotrope.evaluation.suite import Options, Suite, SuiteCard
+from isotrope.evaluation.suite_lanes import encoding
 from isotrope.measures.correlation import resampled_spearman, spearman
 from isotrope.measures.intervals import Interval, percentile_interval
 
@@ -129,7 +130,8 @@ def read_splits(folder: Path) -> dict[str, ScoredPairs]:
 def sweep_layers(encoder: Encoder, splits: dict[str, ScoredPairs], seed: int = 0, resamples: int = 500) -> LayerSweep:
     """Spearman × 100 of every read-out on each split, and the best of them."""
     together = joined([*splits.values()])
-    cosines = pair_cosines(encoder, together.first, together.second)
+    with encoding():
+        cosines = pair_cosines(encoder, together.first, together.second)
     counts = {split: len(pairs.gold) for split, pairs in splits.items()}
     ends = np.cumsum([*counts.values()]).tolist()
     parts = {split: slice(end - counts[split], end) for split, end in zip(splits, ends, strict=True)}

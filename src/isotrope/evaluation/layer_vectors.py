@@ -10,14 +10,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import torch
 
 from isotrope.encoders.content_fingerprint import readings
 from isotrope.encoders.encoder import Encoder, Vectors
 from isotrope.encoders.finite_vectors import check_finite
+from isotrope.encoders.fused_linear import fused_linears
+from isotrope.encoders.gpu_encoding import framed_rows
+from isotrope.encoders.group_threads import side_by_side
 from isotrope.encoders.modes import evaluating
 from isotrope.encoders.pooling import Pooling
-from isotrope.encoders.vector_groups import TOKEN_BUDGET, plan
+from isotrope.encoders.vector_groups import TOKEN_BUDGET, Rows, plan
 from isotrope.evaluation.vector_cache import VectorCache, model_key
 from isotrope.progress import bar
 
@@ -47,18 +49,22 @@ def read_layers(encoder: Encoder, poolings: Sequence[Pooling], texts: Sequence[s
     """[texts, d] for each pooling; every text runs through the model once."""
     tokenizer = encoder.text_tokenizer
     flat, lengths = tokenizer.flat([encoder.prompt + text for text in texts])
-    sequences = np.split(flat, np.cumsum(lengths)[:-1])
+    starts = np.cumsum(lengths) - lengths
     whole = np.minimum(lengths + len(tokenizer.start) + len(tokenizer.suffix), encoder.max_length)
     width = int(encoder.backbone.config.hidden_size)
     found = [np.empty((len(texts), width), dtype=np.float32) for _ in poolings]
     budget = TOKEN_BUDGET.get(encoder.device.type, TOKEN_BUDGET["cuda"])
-    with evaluating(encoder), bar("reading every layer", len(texts), show=len(texts) > 2000 and None) as advance:
-        for group in plan(whole, budget):
-            rows = [sequences[row].tolist() for row in group]
-            tokens = tokenizer.rows(rows, encoder.max_length).to(encoder.device)
-            layers = encoder.layers(tokens)
-            for pooling, vectors in zip(poolings, found, strict=True):
-                pooled: torch.Tensor = pooling(layers if pooling.needs_all_layers else layers[-1:], tokens.mask)
-                vectors[group] = pooled.float().cpu().numpy()
+
+    def pooled(group: Rows) -> tuple[Rows, list[Vectors]]:
+        tokens = framed_rows(tokenizer, flat, starts, lengths, group, encoder.max_length).to(encoder.device)
+        layers = encoder.layers(tokens)
+        read = (one(layers if one.needs_all_layers else layers[-1:], tokens.mask) for one in poolings)
+        return group, [vectors.float().cpu().numpy() for vectors in read]
+
+    shown = bar("reading every layer", len(texts), show=len(texts) > 2000 and None)
+    with evaluating(encoder), fused_linears(encoder, int(whole.sum())), shown as advance:
+        for group, read in side_by_side(pooled, list(plan(whole, budget)), encoder, encoder.device):
+            for vectors, some in zip(found, read, strict=True):
+                vectors[group] = some
             advance(len(group))
     return found

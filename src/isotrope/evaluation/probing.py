@@ -88,6 +88,7 @@ class Probing(Suite):
         protocol="probing-senteval-v1",
         takes=("data_dir", "seeds", "protocol", "tasks"),
     )
+    place = 1
 
     @classmethod
     def check(cls, options: Options) -> None:

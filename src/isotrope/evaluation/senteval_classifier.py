@@ -74,6 +74,8 @@ def train_many(
     features: Tensor, labels: Tensor, problems: Sequence[Problem], training: Training, classes: int
 ) -> list[Trained]:
     """One classifier a problem, in the order of the problems; ``features`` [rows, dimensions] are those of all."""
+    from isotrope.evaluation.same_batches import SameBatches, have_same_batches
+
     rows = with_one(features)
     limit = AT_ONCE.get(features.device.type, AT_ONCE["cuda"])
     at_once = max(1, limit // (training.batch * rows.shape[1]))
@@ -83,12 +85,14 @@ def train_many(
         numbers = [number for number, count in enumerate(steps) if count == alike]
         for start in range(0, len(numbers), at_once):
             some = numbers[start : start + at_once]
-            stack = _Stack(rows, labels, [problems[number] for number in some], training, classes)
+            chosen = [problems[number] for number in some]
+            form = SameBatches if not training.hidden and have_same_batches(chosen) else Stack
+            stack = form(rows, labels, chosen, training, classes)
             found.update(zip(some, stack.train(), strict=True))
     return [found[number] for number in range(len(problems))]
 
 
-class _Stack:
+class Stack:
     """Classifiers that learn side by side; those that have stopped leave the stack."""
 
     def __init__(
@@ -107,10 +111,18 @@ class _Stack:
         passes = 0
         while self.active and passes <= self.training.max_epoch:
             for _ in range(self.training.epoch_size):
-                self._epoch()
+                self.epoch()
             passes += self.training.epoch_size
             self._compare()
         return self.best
+
+    def layers_of(self, line: int) -> list[Tensor]:
+        """Those of one classifier, each [in + 1, out]."""
+        return [layer[line] for layer in self.layers]
+
+    def lines(self, stack: Tensor, chosen: list[int]) -> Tensor:
+        """Some of the classifiers of a stack of layers or moments."""
+        return stack[chosen]
 
     def _take(self, active: list[int]) -> None:
         """``active``: the problem of each line of the stack."""
@@ -118,7 +130,7 @@ class _Stack:
         self.learn = [torch.from_numpy(self.problems[number].learn).to(self.rows.device) for number in active]
         self.penalty = self.rows.new_tensor([self.problems[number].penalty for number in active])[:, None, None]
 
-    def _epoch(self) -> None:
+    def epoch(self) -> None:
         """Every row of every problem once. The last batch is filled up with rows that do not count."""
         longest, batch = max(map(len, self.learn)), self.training.batch
         orders = [
@@ -156,32 +168,47 @@ class _Stack:
         stay = []
         for line, (number, right) in enumerate(zip(self.active, self._right(), strict=True)):
             if right > self.best[number].right:
-                layers = [layer[line].clone() for layer in self.layers]
+                layers = [layer.clone() for layer in self.layers_of(line)]
                 self.best[number] = Trained(layers, right, self.best[number].size)
             else:
                 self.idle[number] += 1
             if self.idle[number] <= self.training.tenacity:
                 stay.append(line)
         if len(stay) < len(self.active):
-            self.layers = [layer[stay] for layer in self.layers]
-            self.moments = [(mean[stay], square[stay]) for mean, square in self.moments]
+            self.layers = [self.lines(layer, stay) for layer in self.layers]
+            self.moments = [(self.lines(mean, stay), self.lines(square, stay)) for mean, square in self.moments]
             self._take([self.active[line] for line in stay])
 
     def _right(self) -> list[int]:
         found = []
         for line, number in enumerate(self.active):
             dev = torch.from_numpy(self.problems[number].dev).to(self.rows.device)
-            scores = _outputs([layer[line : line + 1] for layer in self.layers], self.rows[dev][None])[-1][0]
+            scores = _outputs([layer[None] for layer in self.layers_of(line)], self.rows[dev][None])[-1][0]
             found.append((scores.argmax(dim=-1) == self.labels[dev]).sum())
         return [int(count) for count in torch.stack(found).tolist()]
 
 
 def adam(layer: Tensor, gradient: Tensor, mean: Tensor, square: Tensor, step: int) -> None:
-    """One step of PyTorch's Adam, in place; ``step`` counts from 1."""
-    first, second = 1 - DECAYS[0] ** step, (1 - DECAYS[1] ** step) ** 0.5
-    mean.lerp_(gradient, 1 - DECAYS[0])
-    square.mul_(DECAYS[1]).addcmul_(gradient, gradient, value=1 - DECAYS[1])
-    layer.addcdiv_(mean, square.sqrt().add_(EPSILON * second), value=-RATE * second / first)
+    """One step of PyTorch's Adam, in place and in one pass over the numbers; ``step`` counts from 1."""
+    from torch.optim.adam import adam as torch_adam
+
+    taken = torch.full((), step - 1.0, device=layer.device)
+    torch_adam(
+        [layer],
+        [gradient],
+        [mean],
+        [square],
+        [],
+        [taken],
+        fused=True,
+        amsgrad=False,
+        beta1=DECAYS[0],
+        beta2=DECAYS[1],
+        lr=RATE,
+        weight_decay=0.0,
+        eps=EPSILON,
+        maximize=False,
+    )
 
 
 def first_layers(width: int, classes: int, training: Training) -> list[Tensor]:

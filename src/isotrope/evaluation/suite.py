@@ -69,6 +69,9 @@ class Suite:
     """A subclass has a card, the options that it takes, ``run``, and ``summary`` for tables with a column a measure."""
 
     card: ClassVar[SuiteCard]
+    # Among suites side by side: 0, it encodes all its texts itself, for others too; 1, it scores for longer than some
+    # seconds, which others can encode meanwhile; 2, any other.
+    place: ClassVar[int] = 2
 
     @classmethod
     def check(cls, options: Options) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from functools import partial
 from typing import Any
 
 import torch
@@ -18,11 +19,13 @@ from isotrope.encoders.encoder import Encoder
 from isotrope.errors import InputError
 from isotrope.evaluation.results import Results, Section
 from isotrope.evaluation.suite import Options, Suite, find_suite, registry
+from isotrope.evaluation.suite_lanes import pays, side_by_side
 from isotrope.evaluation.task_records import task_records
 from isotrope.evaluation.vector_cache import shared_vectors
 from isotrope.progress import labelled, say
 
 ALL = "all"
+TOGETHER = "seconds of all suites"  # by the clock; suites that ran side by side have more in sum
 
 
 @dataclass(frozen=True)
@@ -58,22 +61,39 @@ def run_suites(
 
     A suite of ``all`` that refuses the model is added to ``left_out``, so that the others are not lost.
     """
-    found, left_out = [], {} if left_out is None else left_out
+    left_out = {} if left_out is None else left_out
+    start = time.perf_counter()
     with shared_vectors(disk):
-        for number, one in enumerate(planned, 1):
-            label = one.name if len(planned) == 1 else f"{one.name} ({number} of {len(planned)})"
-            with labelled(label):
-                try:
-                    found.append((one.name, _run(encoder, one)))
-                except InputError as error:
-                    if one.named:
-                        raise
-                    left_out[one.name] = str(error)
+        if pays(encoder, len(planned)):
+            order = sorted(planned, key=lambda one: one.suite.place)
+            jobs = [partial(_attempt, encoder, one, number, len(order)) for number, one in enumerate(order, 1)]
+            made = dict(zip([one.name for one in order], side_by_side(jobs), strict=True))
+        else:
+            made = {one.name: _attempt(encoder, one, number, len(planned)) for number, one in enumerate(planned, 1)}
+    seconds = round(time.perf_counter() - start, 2)
+    found = []
+    for one in planned:
+        each = made[one.name]
+        if isinstance(each, InputError):
+            left_out[one.name] = str(each)
+        else:
+            found.append((one.name, replace(each, cost={**each.cost, TOGETHER: seconds}) if len(made) > 1 else each))
     if not found:
         raise _nothing_runs(left_out)
     for name, reason in left_out.items():
         say(f"{name} is left out: {reason}")
     return found
+
+
+def _attempt(encoder: Encoder, one: PlannedSuite, number: int, count: int) -> Results | InputError:
+    """Its results; of a suite of ``all`` that refuses the model, the refusal."""
+    with labelled(one.name if count == 1 else f"{one.name} ({number} of {count})"):
+        try:
+            return _run(encoder, one)
+        except InputError as error:
+            if one.named:
+                raise
+            return error
 
 
 def joined_results(found: Sequence[tuple[str, Results]], left_out: Mapping[str, str] | None = None) -> Results:
@@ -135,10 +155,12 @@ def _joined_cost(found: Sequence[tuple[str, Results]]) -> dict[str, Any]:
     total: dict[str, Any] = {}
     for _, results in found:
         for name, value in results.cost.items():
-            total[name] = max(total.get(name, 0), value) if "memory" in name else total.get(name, 0) + value
+            most = "memory" in name or name == TOGETHER
+            total[name] = max(total.get(name, 0), value) if most else total.get(name, 0) + value
     if "seconds" in total:
-        total["seconds"] = round(total["seconds"], 2)
-    return {**total, "suites": {name: dict(results.cost) for name, results in found}}
+        total["seconds"] = total.pop(TOGETHER, round(total["seconds"], 2))
+    each = {name: {key: value for key, value in results.cost.items() if key != TOGETHER} for name, results in found}
+    return {**total, "suites": each}
 
 
 def _everything(options: Options) -> tuple[list[PlannedSuite], dict[str, str]]:

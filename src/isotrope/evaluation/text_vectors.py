@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from isotrope.encoders.cut_texts import count_cut, counting_cut, note_cut
 from isotrope.encoders.encoder import Encoder, Vectors
 from isotrope.encoders.finite_vectors import check_finite
+from isotrope.evaluation.suite_lanes import encoding
 from isotrope.evaluation.vector_cache import active_cache, model_key
 
 
@@ -28,11 +29,20 @@ class TextVectors:
         order = sorted(set(texts))
         cache = active_cache(encoder)
         if cache is None:
-            vectors = encoder.encode(order)
+            with encoding():
+                vectors = encoder.encode(order)
         else:
-            with counting_cut():  # below all are counted, known or not
-                vectors = cache.vectors(model_key(encoder, encoder.fingerprint()), order, encoder.encode)
-            note_cut(len(order), count_cut(encoder, order), encoder.max_length)
+            fresh: list[str] = []
+
+            def encode(missing: list[str]) -> Vectors:
+                fresh.extend(missing)
+                found: Vectors = encoder.encode(missing)
+                return found
+
+            with counting_cut() as counted, encoding():  # what is missing is known when the suites before have encoded
+                vectors = cache.vectors(model_key(encoder, encoder.fingerprint()), order, encode)
+            known = sorted(set(order) - set(fresh))
+            note_cut(len(order), counted.cut + count_cut(encoder, known), encoder.max_length)
         check_finite(order, vectors)
         return cls(order, _unit(vectors) if normalize else vectors)
 

@@ -57,6 +57,7 @@ class Transfer(Suite):
         protocol=PROTOCOL,
         takes=("data_dir", "seeds", "resamples", "protocol", "tasks"),
     )
+    place = 1
 
     @classmethod
     def check(cls, options: Options) -> None:

@@ -14,6 +14,7 @@ from __future__ import annotations
 import hashlib
 import io
 import os
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -34,14 +35,35 @@ WHOLE = "[!.]*.npy"  # a name with a dot before it is being written
 Encode = Callable[[list[str]], Vectors]
 
 
+class _Counts(threading.local):
+    encoded = 0
+    found = 0
+
+
 class VectorCache:
-    """What is known of some models. ``encoded`` and ``found`` count the texts of each sort since it was opened."""
+    """What is known of some models. ``encoded`` and ``found`` count the texts that this thread asked for."""
 
     def __init__(self, folder: Path | None = None, limit: int = LIMIT) -> None:
         self.folder = folder
         self.limit = limit
-        self.encoded = self.found = 0
+        self._counts = _Counts()
         self._shelves: dict[str, dict[bytes, npt.NDArray[np.float32]]] = {}
+
+    @property
+    def encoded(self) -> int:
+        return self._counts.encoded
+
+    @encoded.setter
+    def encoded(self, count: int) -> None:
+        self._counts.encoded = count
+
+    @property
+    def found(self) -> int:
+        return self._counts.found
+
+    @found.setter
+    def found(self, count: int) -> None:
+        self._counts.found = count
 
     def vectors(self, model: str, texts: Sequence[str], encode: Encode) -> Vectors:
         """[texts, d]; those that are not known yet are encoded together, and kept."""
@@ -79,7 +101,7 @@ class VectorCache:
             for file in files:
                 table = _read(file)
                 if table is not None:
-                    shelf.update(zip(map(bytes, table["key"]), table["vector"], strict=True))
+                    shelf.update(zip(map(bytes, table["key"]), np.asarray(table["vector"]), strict=True))
         return self._shelves[model]
 
     def _write(self, folder: Path, keys: Sequence[bytes], vectors: Vectors) -> None:

@@ -17,9 +17,9 @@ def top_rows(queries: torch.Tensor, vectors: torch.Tensor, top: int) -> tuple[to
     rows = torch.empty(len(queries), 0, dtype=torch.int64, device=queries.device)
     for start in range(0, len(vectors), BLOCK):
         found = queries @ vectors[start : start + BLOCK].T
-        best, places = found.topk(
-            min(top, found.shape[1]), dim=1
-        )  # before they are joined: blocks are large, tops small
+        # Before they are joined: blocks are large, tops small.
+        best, places = found.topk(min(top, found.shape[1]), dim=1)
+        del found  # or two blocks of scores would stand in memory
         scores, rows = torch.cat([scores, best], dim=1), torch.cat([rows, places + start], dim=1)
         scores, order = scores.topk(min(top, scores.shape[1]), dim=1)
         rows = rows.gather(1, order)

@@ -5,13 +5,13 @@ may be right.
 from __future__ import annotations
 
 import os
-from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import torch
 
 from isotrope.data.sentence_files import records_of
@@ -21,23 +21,24 @@ from isotrope.errors import InputError
 from isotrope.files import written_file
 from isotrope.measures.nearest_rows import top_rows
 from isotrope.progress import bar
+from isotrope.search.numbered_pairs import NumberedPairs, number_pairs
 
 FIRST, LAST = 10, 50  # ranks; the nearest few are often right answers that nobody marked
-QUERIES = 1024  # anchors searched at once
-OWN = 16_384  # pairs whose own cosine is taken at once
+QUERIES = 256  # anchors searched at once
+OWN = 1024  # pairs whose own cosine is taken at once
 
 
 @dataclass(frozen=True)
-class Choice:
-    """The negative that was drawn for a pair, and the cosines of anchor with positive and with negative.
+class Choices:
+    """For each pair the text that was drawn, and the cosines of anchor with positive and with negative.
 
-    Without a negative: the candidates of the window are ``too_near``, or there are none.
+    Where the negative is −1, the candidates of the window are ``too_near``, or there are none.
     """
 
-    positive_score: float
-    negative: str | None = None
-    negative_score: float = float("nan")
-    too_near: bool = False
+    positive_scores: npt.NDArray[np.float32]
+    negatives: npt.NDArray[np.int64]
+    negative_scores: npt.NDArray[np.float32]
+    too_near: npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -95,87 +96,83 @@ def mine(
     if output is not None:
         check_output(output)
     where, records = records_of(pairs, "pairs", columns)
-    read = [record.texts for record in records]
-    whole = [(anchor, positive) for anchor, positive in read if anchor and positive]
-    kept = list(dict.fromkeys(whole))
-    if not kept:
+    numbered = number_pairs(records)
+    if not len(numbered):
         raise InputError(f"{where}: no pairs found.")
     encoder = model if isinstance(model, Encoder) else load(model)
-    choices = _search(kept, encoder, (first, last), margin, seed)
-    chosen = [(pair, choice) for pair, choice in zip(kept, choices, strict=True) if choice.negative is not None]
-    if not chosen:
+    choices = _search(numbered, encoder, (first, last), margin, seed)
+    chosen = np.flatnonzero(choices.negatives >= 0)
+    if not len(chosen):
         hint = "lower first" if margin is None else "lower margin or raise last"
         raise InputError(
-            f"{where}: none of the {len(kept):,} pairs has a candidate of rank {first} to {last} that will do; {hint}."
+            f"{where}: none of the {len(numbered):,} pairs has a candidate of rank {first} to {last} that will do; "
+            f"{hint}."
         )
+    texts = numbered.texts
+    sides = (numbered.anchors[chosen], numbered.positives[chosen], choices.negatives[chosen])
     found = Mined(
-        [(anchor, positive, str(choice.negative)) for (anchor, positive), choice in chosen],
-        pairs=len(read),
-        empty=len(read) - len(whole),
-        duplicates=len(whole) - len(kept),
-        too_near=sum(choice.too_near for choice in choices),
-        too_few=sum(choice.negative is None and not choice.too_near for choice in choices),
-        positive_score=float(np.mean([choice.positive_score for _, choice in chosen])),
-        negative_score=float(np.mean([choice.negative_score for _, choice in chosen])),
+        [(texts[anchor], texts[positive], texts[negative]) for anchor, positive, negative in zip(*sides, strict=True)],
+        pairs=numbered.read,
+        empty=numbered.empty,
+        duplicates=numbered.duplicates,
+        too_near=int(choices.too_near.sum()),
+        too_few=int(((choices.negatives < 0) & ~choices.too_near).sum()),
+        positive_score=float(choices.positive_scores[chosen].mean(dtype=np.float64)),
+        negative_score=float(choices.negative_scores[chosen].mean(dtype=np.float64)),
     )
     if output is not None:
         found.write(output)
     return found
 
 
-def _search(
-    pairs: list[tuple[str, str]], encoder: Encoder, ranks: tuple[int, int], margin: float | None, seed: int
-) -> list[Choice]:
+def _search(pairs: NumberedPairs, encoder: Encoder, ranks: tuple[int, int], margin: float | None, seed: int) -> Choices:
     """One choice for each pair."""
-    pool = len({positive for _, positive in pairs})
-    listed = dict.fromkeys([*(positive for _, positive in pairs), *(anchor for anchor, _ in pairs)])
-    numbers = {text: number for number, text in enumerate(listed)}  # the candidates first
-    texts = list(numbers)
-    vectors = torch.from_numpy(encoder.encode(texts, normalize_embeddings=True)).to(encoder.device)
-    partners: dict[int, set[int]] = defaultdict(set)
-    pairs_of: dict[int, list[int]] = defaultdict(list)
-    for place, (anchor, positive) in enumerate(pairs):
-        a, p = numbers[anchor], numbers[positive]
-        partners[a].add(p)
-        partners[p].add(a)
-        pairs_of[a].append(place)
-    own = _own_scores([(numbers[anchor], numbers[positive]) for anchor, positive in pairs], vectors)
+    vectors = torch.from_numpy(encoder.encode(pairs.texts, normalize_embeddings=True)).to(encoder.device)
     draws = np.random.default_rng(seed).random(len(pairs))  # one a pair, so that the choice does not hang on the blocks
-    choices = [Choice(score) for score in own]
-    for number, rows, near in _candidates(list(pairs_of), vectors, vectors[:pool], partners, ranks[1]):
+    own = _own_scores(pairs, vectors)
+    found = Choices(
+        own,
+        np.full(len(pairs), -1, dtype=np.int64),
+        np.full(len(pairs), np.nan, dtype=np.float32),
+        np.zeros(len(pairs), dtype=bool),
+    )
+    for anchor, rows, near in _candidates(pairs, vectors, ranks[1]):
         rows, near = rows[ranks[0] - 1 :], near[ranks[0] - 1 :]
-        for place in pairs_of[number]:
-            fit = np.arange(len(rows)) if margin is None else np.flatnonzero(near <= own[place] - margin)
+        for place in pairs.places(anchor):
+            fit = np.arange(len(rows)) if margin is None else np.flatnonzero(near <= float(own[place]) - margin)
             if len(fit):
                 drawn = fit[int(draws[place] * len(fit))]
-                choices[place] = Choice(own[place], texts[rows[drawn]], float(near[drawn]))
-            elif len(rows):
-                choices[place] = Choice(own[place], too_near=True)
-    return choices
+                found.negatives[place], found.negative_scores[place] = rows[drawn], near[drawn]
+            else:
+                found.too_near[place] = len(rows) > 0
+    return found
 
 
-def _own_scores(pairs: list[tuple[int, int]], vectors: torch.Tensor) -> list[float]:
+def _own_scores(pairs: NumberedPairs, vectors: torch.Tensor) -> npt.NDArray[np.float32]:
     """The cosine of each pair, some pairs at a time."""
-    found: list[float] = []
+    found = np.empty(len(pairs), dtype=np.float32)
     for start in range(0, len(pairs), OWN):
-        firsts, seconds = (list(side) for side in zip(*pairs[start : start + OWN], strict=True))
-        found += (vectors[firsts] * vectors[seconds]).sum(dim=1).tolist()
+        some = slice(start, start + OWN)
+        firsts, seconds = (vectors[torch.from_numpy(side[some])] for side in (pairs.anchors, pairs.positives))
+        found[some] = (firsts * seconds).sum(dim=1).cpu().numpy()
     return found
 
 
 def _candidates(
-    anchors: list[int], vectors: torch.Tensor, members: torch.Tensor, partners: dict[int, set[int]], last: int
+    pairs: NumberedPairs, vectors: torch.Tensor, last: int
 ) -> Iterator[tuple[int, np.ndarray[Any, Any], np.ndarray[Any, Any]]]:
-    """For each anchor, the ``last`` nearest members without itself and its partners, and their scores.
+    """For each anchor, the ``last`` nearest positives without itself and its partners, and their scores.
 
-    Members are the first of the vectors: their numbers are the same.
+    Positives are the first of the vectors: their numbers are the same.
     """
+    anchors, members = pairs.different_anchors(), vectors[: pairs.pool]
     with bar("mining", len(anchors)) as advance:
         for start in range(0, len(anchors), QUERIES):
             block = anchors[start : start + QUERIES]
-            most = last + 1 + max(len(partners[anchor]) for anchor in block)
-            near, rows = (found.cpu().numpy() for found in top_rows(vectors[block], members, most))
-            for anchor, scores, places in zip(block, near, rows, strict=True):
-                kept = ~np.isin(places, [anchor, *partners[anchor]])
+            most = last + 1 + pairs.most_partners(block)
+            asked = vectors[torch.from_numpy(block)]
+            near, rows = (found.cpu().numpy() for found in top_rows(asked, members, most))
+            for anchor, scores, places in zip(block.tolist(), near, rows, strict=True):
+                kept = ~np.isin(places, [anchor, *pairs.partners(anchor)])
                 yield anchor, places[kept][:last], scores[kept][:last]
             advance(len(block))

@@ -8,7 +8,7 @@ after minutes. Methods name what else differs for them (``Method.adapting``). Wh
 from __future__ import annotations
 
 import os
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +53,16 @@ def is_finished(model: str | os.PathLike[str] | Encoder) -> bool:
         return False
     known = bool(facts.get("method")) and not is_raw(facts)
     return known if facts else (folder / "modules.json").is_file()
+
+
+def can_stay(model: str | os.PathLike[str] | Encoder, facts: Mapping[str, Any]) -> bool:
+    """Whether a start can be the best of a run by a score without labels; ``facts`` are those of the opened one.
+
+    A finished encoder can. Of a raw language model the score says how alike the halves of a text are, not what its
+    vectors are worth: a start 15 points of MRR below the best has won by it (docs/notes/packages.md).
+    """
+    here = isinstance(model, Encoder) or str(model) in BUILTIN or _model_folder(model).exists()
+    return is_finished(model) if here else not is_raw(facts)
 
 
 def is_static(model: str | os.PathLike[str] | Encoder) -> bool:

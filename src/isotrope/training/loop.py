@@ -20,7 +20,7 @@ from accelerate.state import AcceleratorState
 
 from isotrope.encoders.loading import default_device
 from isotrope.encoders.row_layers import can_compile
-from isotrope.encoders.unpadded import Speed, at_speed, forgetting_graphs
+from isotrope.encoders.speed import Speed, at_speed, forgetting_graphs
 from isotrope.methods.frame.learner import Learner
 from isotrope.progress import bar
 from isotrope.training.checkpoints import Checkpoints
@@ -44,6 +44,7 @@ class Job:
     """What is trained, on what, for how long, and who judges it.
 
     ``deadline`` is a time of ``time.perf_counter`` after which the run stops with a checkpoint to resume from.
+    ``start_counts``: whether the judge's word on the start can be trusted.
     """
 
     combined: Learner
@@ -57,6 +58,7 @@ class Job:
     speeds: Mapping[str, float] | None = None
     deadline: float | None = None
     label: str = "training"
+    start_counts: bool = True
 
 
 def train_loop(job: Job, resume: bool = False) -> Finished:
@@ -66,7 +68,8 @@ def train_loop(job: Job, resume: bool = False) -> Finished:
     updater = Updater(job.combined, settings, job.steps, tactics, accelerator)
     records = settings.batch_size * settings.gradient_accumulation_steps
     log = MetricsLog(folder, accelerator, job.speeds or {"records_per_second": records}, job.combined.sources)
-    selection = Selection(job.combined, job.judge, folder, log, settings.patience, settings.keep_start)
+    keeps_start = settings.keep_start and job.start_counts
+    selection = Selection(job.combined, job.judge, folder, log, settings.patience, keeps_start)
     checkpoints = Checkpoints(folder, job.combined, updater, accelerator, log.alarm)
     begin_tracking(accelerator, settings)
     length = RunLength(job.steps, settings.max_seconds, accelerator, settings.time_limit)

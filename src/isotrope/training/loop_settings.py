@@ -61,7 +61,7 @@ class LoopSettings(Settings):
         int | None, at_least(1), "Updates before the first evaluation, then twice as many, until eval_steps; none: off"
     ] = None
     patience: Annotated[int | None, at_least(1), "Evaluations without a better score before stopping"] = None
-    keep_start: Annotated[bool, "Keep the start where no evaluation is better: step 0 is a candidate too"] = True
+    keep_start: Annotated[bool, "Keep the start where nothing is better; a raw model only with --eval-data"] = True
     held_out: Annotated[int, at_least(0), "Records hidden from training for the label-free score"] = 512
     held_out_seed: Annotated[
         int | None, at_least(0, below=1 << 32), "Random seed of what is held out; none: that of the run"

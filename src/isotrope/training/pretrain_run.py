@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from isotrope.allocator import returning_memory
 from isotrope.data.sources import read_sentences
 from isotrope.encoders.encoder import Encoder
 from isotrope.encoders.fresh import fresh_encoder
@@ -73,7 +74,7 @@ def run_pretrain(
     folder, loop = RunFolder(Path(output)), settings.loop()
     check_machine(loop)
     accelerator = make_accelerator(loop, folder)
-    with folder.alone(resume, accelerator.is_main_process), together(accelerator):
+    with returning_memory(), folder.alone(resume, accelerator.is_main_process), together(accelerator):
         encoder = _start(sources, folder, settings, resume, tokenizer, accelerator)
         task = open_task(sources, encoder, settings, accelerator)
         facts = _facts(sources, encoder, settings, task, accelerator)

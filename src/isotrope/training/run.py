@@ -15,6 +15,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from isotrope.allocator import returning_memory
 from isotrope.data.batches import Rows
 from isotrope.data.corpus import Corpus
 from isotrope.data.image_sources import content_digest
@@ -27,6 +28,7 @@ from isotrope.encoders.saving import check_target
 from isotrope.files import written_folder
 from isotrope.methods.frame.learner import Learner
 from isotrope.progress import say
+from isotrope.training.adapting import can_stay
 from isotrope.training.building import Built, build
 from isotrope.training.command_words import card_command
 from isotrope.training.held_out_task import chooses_itself, with_own_task
@@ -88,7 +90,7 @@ def run_plan(plan: Plan, make_judge: JudgeMaker) -> Run:
     """Train as planned. ``make_judge`` makes, of a corpus and its held-out rows, what checkpoints are chosen by."""
     plan = with_needed_run(plan, partial(run_plan, make_judge=make_judge))
     accelerator = make_accelerator(plan.loop, plan.folder)
-    with plan.folder.alone(plan.resume, accelerator.is_main_process), together(accelerator):
+    with returning_memory(), plan.folder.alone(plan.resume, accelerator.is_main_process), together(accelerator):
         return _run(plan, make_judge, accelerator)
 
 
@@ -114,6 +116,7 @@ def _run(plan: Plan, make_judge: JudgeMaker, accelerator: Accelerator) -> Run:
         judge,
         built.tactics,
         label=f"training {plan.name}",
+        start_counts=bool(plan.eval_data) or can_stay(plan.model, opened.encoder.facts),
     )
     with kept_when_stopped(plan.folder, lambda done: _export(plan, opened, built, facts, done, accelerator)):
         return _export(plan, opened, built, facts, train_loop(job, plan.resume), accelerator)

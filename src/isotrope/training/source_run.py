@@ -9,10 +9,12 @@ from dataclasses import asdict, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from isotrope.allocator import returning_memory
 from isotrope.encoders.encoder_uses import PROMPTS
 from isotrope.encoders.read_out import RAW, is_raw
 from isotrope.files import digest, file_digest
 from isotrope.methods.frame.classifying import Classifying
+from isotrope.training.adapting import can_stay
 from isotrope.training.kept_classifier import kept_classifier
 from isotrope.training.loop import Job, make_accelerator, train_loop
 from isotrope.training.partners import together
@@ -46,7 +48,8 @@ def run_sources(plan: SourcesPlan, make_judge: JudgeMaker) -> Run:
     plans = [with_needed_run(one, partial(run_plan, make_judge=make_judge)) for one in plan.plans]
     plan = replace(plan, plans=tuple(plans))
     accelerator = make_accelerator(plan.first.loop, plan.first.folder)
-    with plan.first.folder.alone(plan.first.resume, accelerator.is_main_process), together(accelerator):
+    alone = plan.first.folder.alone(plan.first.resume, accelerator.is_main_process)
+    with returning_memory(), alone, together(accelerator):
         return _run(plan, make_judge, accelerator)
 
 
@@ -75,6 +78,7 @@ def _run(plan: SourcesPlan, make_judge: JudgeMaker, accelerator: Accelerator) ->
         tactics,
         speeds={"records_per_second": found.mean_batch * settings.gradient_accumulation_steps},
         label=f"training {plan.name}",
+        start_counts=bool(plan.first.eval_data) or can_stay(plan.first.model, encoder.facts),
     )
     with kept_when_stopped(plan.first.folder, lambda done: _export(plan, found, facts, raw, done, accelerator)):
         return _export(plan, found, facts, raw, train_loop(job, plan.first.resume), accelerator)

@@ -28,7 +28,7 @@ from isotrope.views.colours import grey_of, jittered
 from isotrope.views.resampling import blur_weights, crop_weights, mixed
 
 Floats = npt.NDArray[np.float32]
-Draws = Mapping[str, Tensor]  # one row an image; names that begin with "host" stay on the host
+Draws = Mapping[str, Tensor]  # one row an image
 NONE = "none"
 TRIES = 10  # at a crop that fits into the image, as torchvision
 RATIOS = (3 / 4, 4 / 3)
@@ -107,10 +107,10 @@ class Jitter(Augmentation):
         drawn = rng.uniform(low, middle + strengths, (count, 4))
         factors = np.where(rng.random((count, 1)) < self.share, drawn, middle)
         order = rng.permuted(np.tile(np.arange(4), (count, 1)), axis=1)
-        return {"factors": factors.astype(np.float32), "host_order": order.astype(np.float32)}
+        return {"factors": factors.astype(np.float32), "order": order.astype(np.float32)}
 
     def apply(self, images: Tensor, draws: Draws, size: int) -> Tensor:
-        return jittered(images, draws["factors"], draws["host_order"])
+        return jittered(images, draws["factors"], draws["order"])
 
 
 @dataclass(frozen=True)

@@ -48,17 +48,18 @@ def turned(images: Tensor, shifts: Tensor) -> Tensor:
 
 
 def jittered(images: Tensor, factors: Tensor, order: Tensor) -> Tensor:
-    """``factors`` [n, 4] of brightness, contrast, saturation and hue (a shift), on the device; ``order`` [n, 4], on the
-    host, says which of them comes first for each image. A factor of 1 (a shift of 0) changes nothing."""
+    """``factors`` [n, 4] of brightness, contrast, saturation and hue (a shift); ``order`` [n, 4] says which of them
+    comes first for each image. A factor of 1 (a shift of 0) changes nothing."""
     order = order.long()
-    placed = order.to(images.device, non_blocking=True)
     shifts = factors[:, HUE]
     plain = torch.cat([factors[:, :HUE], torch.ones_like(factors[:, HUE:])], dim=1)
     for turn in range(4):
-        kinds = placed[:, turn]
-        images = blended(images, plain.gather(1, kinds.unsqueeze(1)).squeeze(1), kinds)
-        rows = (order[:, turn] == HUE).nonzero().squeeze(1)  # of the host: no wait for the device
-        if len(rows):
-            rows = rows.to(images.device, non_blocking=True)
-            images = images.index_copy(0, rows, turned(images[rows], shifts[rows]))
+        kinds = order[:, turn]
+        turns = kinds == HUE
+        blend = blended(images, plain.gather(1, kinds.unsqueeze(1)).squeeze(1), kinds)
+        if images.device.type == "cpu":
+            rows = turns.nonzero().squeeze(1)
+            images = blend.index_copy(0, rows, turned(images[rows], shifts[rows])) if len(rows) else blend
+        else:  # all of them: what they are is known to the device alone, and nobody waits for it
+            images = torch.where(turns.view(-1, 1, 1, 1), turned(images, shifts), blend)
     return images

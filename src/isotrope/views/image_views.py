@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from isotrope.data.image_corpus import ImageCorpus
+from isotrope.tokens.padded import moved
 from isotrope.views.augmentations import Augmentation, Draws, draw_all
 
 
@@ -26,15 +27,18 @@ class ImageView:
     def __len__(self) -> int:
         return len(self.pixels)
 
+    def tensors(self) -> list[Tensor]:
+        """Pixels, then what was drawn, in a fixed order."""
+        return [self.pixels, *(values for one in self.draws for values in one.values())]
+
+    def with_tensors(self, tensors: Sequence[Tensor]) -> ImageView:
+        """The same view of others in that order."""
+        pixels, *values = tensors
+        rest = iter(values)
+        return replace(self, pixels=pixels, draws=tuple({name: next(rest) for name in one} for one in self.draws))
+
     def to(self, device: torch.device) -> ImageView:
-        moved = tuple(
-            {
-                name: values if name.startswith("host") else values.to(device, non_blocking=True)
-                for name, values in one.items()
-            }
-            for one in self.draws
-        )
-        return replace(self, pixels=self.pixels.to(device, non_blocking=True), draws=moved)
+        return self.with_tensors([moved(one, device) for one in self.tensors()])
 
     def rows(self, rows: slice) -> ImageView:
         cut = tuple({name: values[rows] for name, values in one.items()} for one in self.draws)
