@@ -70,6 +70,36 @@ def test_each_text_is_encoded_once_by_an_export_too(
     assert again["texts encoded"] == 0
 
 
+def test_int8_judges_the_export_of_a_model_and_makes_it_once(
+    exported: Path,  # for the packages
+    tiny: Path,
+    stsb: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    monkeypatch.setenv("ISOTROPE_CACHE", str(tmp_path / "cache"))
+    caplog.set_level("INFO", logger="isotrope")
+    found = isotrope.evaluate(tiny, "robustness", stsb, int8=True)
+    assert found.protocol["precision"] == "int8"
+    assert found.protocol["pooling"] == isotrope.load(tiny).pooling.name
+    assert {task["precision"] for task in found.tasks} == {"int8"}
+    assert "exported to int8: mean cosine" in caplog.text
+    (folder,) = (tmp_path / "cache" / "exports").iterdir()
+
+    caplog.clear()
+    by_hand = isotrope.evaluate(folder, "robustness", stsb)
+    again = isotrope.evaluate(tiny, "robustness", stsb, int8=True)
+    assert by_hand.scores == again.scores == found.scores
+    assert again.cost["texts encoded"] == 0
+    assert "exported" not in caplog.text
+
+    graph = folder / "onnx" / "model_quantized.onnx"
+    graph.write_bytes(graph.read_bytes()[:-9])
+    assert isotrope.evaluate(tiny, "robustness", stsb, int8=True).scores == found.scores
+    assert "checksum differs" in caplog.text and "made anew" in caplog.text
+
+
 def test_without_wordnet_the_triples_are_left_out_before_a_model_is_loaded(
     stsb: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

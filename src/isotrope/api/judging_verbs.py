@@ -36,6 +36,7 @@ def evaluate(
     tasks: Sequence[str] | None = None,
     lang: str | None = None,
     truncate_dim: int | None = None,
+    int8: bool = False,
 ) -> Results:
     """Judge an encoder (or a run folder, or several runs) by a suite, by several ("sts,transfer"), or by "all".
 
@@ -46,7 +47,8 @@ def evaluate(
     with candidates of answers. ``aggregation`` (all, mean or wmean) is how STS12–16 join their subsets. ``baselines``:
     TF-IDF, BM25 and random vectors, computed on the same texts, stand in the table. ``protocol`` is the
     classifier of transfer and probing, ``tasks`` some of their tasks, ``lang`` another language of sts.
-    ``truncate_dim`` keeps the leading dimensions of all vectors.
+    ``truncate_dim`` keeps the leading dimensions of all vectors. ``int8`` judges the int8 export of each model, made
+    once and kept in the cache: half the time on a CPU, and what it costs is said (extra ``onnx``).
 
     ``against``: other encoders; for each there is a verdict, by a paired bootstrap of the test items. Several runs of
     one method, given as a folder of runs, as a list, or joined by commas, stand for one encoder, and the verdict then
@@ -67,7 +69,7 @@ def evaluate(
     suited = {"test": test, "baselines": baselines, "protocol": protocol, "tasks": some, "lang": lang}
     options = Options(data_dir, texts, columns, aggregation, drawn, **suited)  # type: ignore[arg-type]
     with returning_memory():
-        return judge_models(encoder, suite, options, others, pooling, leaks, truncate_dim)
+        return judge_models(encoder, suite, options, others, pooling, leaks, truncate_dim, int8)
 
 
 def report(

@@ -7,7 +7,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from isotrope.encoders.encoder import Encoder
 from isotrope.encoders.loading import BUILTIN, find_folder, load
@@ -19,6 +19,14 @@ Given = Encoder | Place | Sequence["Encoder | Place"]
 MODEL_FILES = ("config.json", "modules.json", "packed.safetensors")
 
 
+class Form(NamedTuple):
+    """How a model is opened: another pooling than its own, its leading dimensions alone, in int8."""
+
+    pooling: str | None = None
+    truncate_dim: int | None = None
+    int8: bool = False
+
+
 @dataclass(frozen=True)
 class JudgedModel:
     """A name, and one encoder or place of a model for each run."""
@@ -27,14 +35,22 @@ class JudgedModel:
     runs: tuple[Encoder | Place, ...]
     labels: tuple[str, ...]
 
-    def opened(self, number: int, pooling: str | None = None, truncate_dim: int | None = None) -> Encoder:
+    def opened(self, number: int, form: Form = Form()) -> Encoder:  # noqa: B008 - it cannot be changed
         """The encoder of a run."""
-        run = self.runs[number]
+        encoder = self._loaded(self.runs[number], form)
+        if not form.int8:
+            return encoder
+        from isotrope.encoders.onnx_export import int8_copy
+
+        return int8_copy(encoder)
+
+    @staticmethod
+    def _loaded(run: Encoder | Place, form: Form) -> Encoder:
         if not isinstance(run, Encoder):
-            return load(run, pooling, truncate_dim=truncate_dim)
-        if pooling is not None:
+            return load(run, form.pooling, truncate_dim=form.truncate_dim)
+        if form.pooling is not None:
             raise InputError("The pooling of an encoder in memory is fixed; load it with the pooling you want.")
-        return truncated(run, truncate_dim)
+        return truncated(run, form.truncate_dim)
 
     def place(self, number: int) -> Place | None:
         run = self.runs[number]

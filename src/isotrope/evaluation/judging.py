@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from isotrope.errors import InputError
-from isotrope.evaluation.judged_models import Given, JudgedModel, find_models
+from isotrope.evaluation.judged_models import Form, Given, JudgedModel, find_models
 from isotrope.evaluation.leak_marks import joined_leaks, mark_leaks
 from isotrope.evaluation.results import Results
 from isotrope.evaluation.suite import Options
@@ -25,11 +25,12 @@ def judge_models(
     pooling: str | None = None,
     leaks: bool = True,
     truncate_dim: int | None = None,
+    int8: bool = False,
 ) -> Results:
     """The results of a model, or of each of its runs, and a verdict for each suite and each other model."""
     planned, left_out = plan_suites(suites, options)
     model, *others = find_models([encoder, *against])
-    form = (pooling, truncate_dim)
+    form = Form(pooling, truncate_dim, int8)
     runs = [_judged(model, number, planned, left_out, form, leaks) for number in range(len(model.runs))]
     results = _together(model, runs, left_out)
     verdicts: list[Verdict] = []
@@ -47,13 +48,13 @@ def _judged(
     number: int,
     planned: Sequence[PlannedSuite],
     left_out: dict[str, str],
-    form: tuple[str | None, int | None],
+    form: Form,
     leaks: bool,
 ) -> Found:
-    place = model.place(number) if form == (None, None) else None
+    place = model.place(number) if form == Form() else None
     own = [replace(one, options=replace(one.options, model=place)) for one in planned]
     with labelled(model.labels[number]):
-        found = run_suites(model.opened(number, *form), own, left_out)
+        found = run_suites(model.opened(number, form), own, left_out)
         return mark_leaks(found, own, model.place(number)) if leaks else found
 
 

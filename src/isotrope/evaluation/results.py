@@ -23,7 +23,15 @@ WIDTH = 110
 def read_out(encoder: Encoder) -> dict[str, str]:
     """What a protocol says of the encoder: how its vectors are read out, and the maps behind them."""
     spaces = [space["name"] for space in encoder.facts.get("spaces", [])]
-    return {"pooling": encoder.pooling.name, **({"space": " + ".join(spaces)} if spaces else {})}
+    exported = encoder.facts.get("onnx")
+    if exported is None:
+        found = {"pooling": encoder.pooling.name}
+    else:
+        found = {
+            "pooling": str(exported.get("pooling", "of the export")),
+            "precision": "int8" if "quantized" in str(exported.get("file")) else "float32",
+        }
+    return {**found, **({"space": " + ".join(spaces)} if spaces else {})}
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,9 @@ COUNTS = ("pairs", "queries", "questions", "judged", "count", "items", "test", "
 def task_records(suite: Suite, results: Results, encoder: Encoder, options: Options) -> list[dict[str, Any]]:
     """One record a task, in the order of the scores."""
     name = suite.card.name
-    said: dict[str, Any] = {key: results.protocol[key] for key in ("aggregation", "space") if key in results.protocol}
+    said: dict[str, Any] = {
+        key: results.protocol[key] for key in ("aggregation", "space", "precision") if key in results.protocol
+    }
     found: list[dict[str, Any]] = []
     for task, (metric, score) in suite.main_scores(results).items():
         found.append(
