@@ -28,14 +28,6 @@ def split_settings(words: Sequence[str]) -> tuple[list[str], dict[str, str]]:
     return plain, settings
 
 
-def parse_settings(words: Sequence[str]) -> dict[str, str]:
-    """The same where every word must belong to a setting."""
-    plain, settings = split_settings(words)
-    if plain:
-        raise InputError(f"'{plain[0]}' was not understood; settings are given as --name value.")
-    return settings
-
-
 def parse_train_words(words: Sequence[str], rest: Sequence[str]) -> tuple[str | None, list[str], dict[str, str]]:
     """METHOD where it is given, the files of DATA, and the settings: the first words may be settings already.
 

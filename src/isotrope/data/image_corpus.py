@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from isotrope.data.cache_folders import is_whole, write_facts
-from isotrope.data.corpus import Corpus, Ids, Records
+from isotrope.data.corpus import Corpus, Ids
 from isotrope.data.corpus_files import Counts, Keys
 from isotrope.data.image_sources import ImageSource, Skipped, Source, open_source
 from isotrope.data.pictures import Pixels, squared, stored_side
@@ -80,10 +80,6 @@ class ImageCorpus(Corpus):
 
     def count_longer(self, tokens: int) -> tuple[int, int]:
         return 0, len(self)
-
-
-def is_images(records: Records) -> bool:
-    return isinstance(records.corpus, ImageCorpus)
 
 
 def natural_side(source: Source) -> int | None:
