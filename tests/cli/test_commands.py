@@ -107,6 +107,16 @@ def test_a_recipe_sets_and_the_command_line_wins(
     assert facts["model"]["pooling"] == "cls"
 
 
+@pytest.mark.filterwarnings("ignore::isotrope.training.state.TrainingWarning")
+def test_the_method_of_a_recipe_is_taken_where_none_is_named(
+    capsys: pytest.CaptureFixture[str], tiny: Path, sentences: Path, tmp_path: Path
+) -> None:
+    recipe = tmp_path / "recipe.yaml"
+    recipe.write_text(f"method: tsdae\nmodel: {tiny}\n")
+    run(capsys, "train", "--config", recipe, sentences, "--output", tmp_path / "run", "--no-final-table", *TRAIN)
+    assert json.loads((tmp_path / "run" / "run.json").read_text())["method"] == "tsdae"
+
+
 def test_the_shipped_recipes_name_known_methods_and_settings() -> None:
     import yaml
 

@@ -71,7 +71,7 @@ def train(
         typer.Argument(
             help="A .txt, .tsv, .csv, .jsonl or .parquet file, or one of these with .gz or .xz; several are read as "
             "one, and - is standard input; or a folder, an .npz or a .parquet of images. "
-            "A recipe that lists sources takes the place of METHOD and DATA."
+            "A recipe names the METHOD where none is given; one that lists sources takes the place of both."
         ),
     ] = None,
     model: Annotated[
@@ -110,11 +110,11 @@ def train(
 
     method, files, given = parse_train_words([word for word in (method, data) if word], context.args)
     data = str(one_file(files)) if files else None
-    recipe = read_recipe(config, method) if config else Recipe()
+    recipe = read_recipe(config, method) if config else Recipe(method)
     settings = {**recipe.settings, **given}
     warnings.filterwarnings("ignore", message="Training did not pay")  # the table below says it
     run = isotrope.train(
-        method,
+        recipe.method,
         data,
         model=model or recipe.model or "builtin-base",
         output=output,
