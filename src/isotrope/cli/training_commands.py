@@ -112,7 +112,7 @@ def train(
     data = str(one_file(files)) if files else None
     recipe = read_recipe(config, method) if config else Recipe(method)
     settings = {**recipe.settings, **given}
-    warnings.filterwarnings("ignore", message="Training did not pay")  # the table below says it
+    warnings.filterwarnings("ignore", message=r"(Source '.*': )?Training did not pay")  # the table below says it
     run = isotrope.train(
         recipe.method,
         data,
@@ -156,7 +156,6 @@ def _print_run(run: Run, as_json: bool) -> None:
         show(run.read_out)
         show(f"kept: step {run.selected_step}, {run.selected_by}")
         show(f"model: {run.folder / 'model'}")
-    if not as_json:
         _print_tables(run)
 
 
@@ -185,7 +184,7 @@ def _print_worth(worth: Worth, of: str = "") -> None:
         show(f"{of}Is it better than before? {worth.measure}:")
         print_rows({}, worth.lines(), as_json=False)
     for sentence in worth.remarks():
-        show(sentence)
+        show(sentence if worth.rows else f"{of}{sentence}")
 
 
 @app.command(cls=Command, context_settings=FREE)
