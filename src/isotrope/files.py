@@ -203,7 +203,7 @@ def check_run_folder(path: str | os.PathLike[str], resume: bool) -> None:
     if begun:
         raise InputError(f"{folder}: a run is here already; continue it with resume, or choose another output.")
     if holds:
-        raise InputError(f"{folder}: the folder holds something else ({min(holds)}); choose a new folder for the run.")
+        raise InputError(f"{folder}: the folder holds something else ({min(holds)}); choose a new folder.")
 
 
 def dated_folder(name: str, inside: str | os.PathLike[str] = "runs") -> Path:

@@ -8,7 +8,20 @@ import platform
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-EXTRAS = ("sentence_transformers", "tensorboard", "wandb", "mlflow")
+# What `pip install 'isotrope[NAME]'` brings for a command or an option, by the modules that it needs.
+EXTRAS = {
+    "images": ("timm", "PIL"),
+    "mlflow": ("mlflow",),
+    "mteb": ("mteb",),
+    "onnx": ("onnx", "onnxruntime"),
+    "ray": ("ray",),
+    "report": ("matplotlib",),
+    "search": ("pymilvus", "milvus_lite"),
+    "serve": ("starlette", "uvicorn", "prometheus_client"),
+    "tensorboard": ("tensorboard",),
+    "tune": ("optuna",),
+    "wandb": ("wandb",),
+}
 
 
 @dataclass(frozen=True)
@@ -88,5 +101,5 @@ def examine() -> Machine:
         cache=str(cache_folder()),
         data=os.environ.get("ISOTROPE_DATA", ""),
         builtin_models=shipped,
-        extras=[name for name in EXTRAS if importlib.util.find_spec(name) is not None],
+        extras=[name for name, modules in EXTRAS.items() if all(map(importlib.util.find_spec, modules))],
     )

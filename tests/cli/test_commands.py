@@ -12,6 +12,7 @@ import pytest
 
 import isotrope
 from isotrope.cli import main
+from isotrope.machine import EXTRAS
 
 TRAIN = ["--batch-size", "16", "--max-steps", "4", "--eval-steps", "4", "--held-out", "40", "--logging-steps", "2"]
 
@@ -107,6 +108,16 @@ def test_a_recipe_sets_and_the_command_line_wins(
     assert facts["model"]["pooling"] == "cls"
 
 
+@pytest.mark.filterwarnings("ignore::isotrope.training.state.TrainingWarning")
+def test_the_method_of_a_recipe_is_taken_where_none_is_named(
+    capsys: pytest.CaptureFixture[str], tiny: Path, sentences: Path, tmp_path: Path
+) -> None:
+    recipe = tmp_path / "recipe.yaml"
+    recipe.write_text(f"method: tsdae\nmodel: {tiny}\n")
+    run(capsys, "train", "--config", recipe, sentences, "--output", tmp_path / "run", "--no-final-table", *TRAIN)
+    assert json.loads((tmp_path / "run" / "run.json").read_text())["method"] == "tsdae"
+
+
 def test_the_shipped_recipes_name_known_methods_and_settings() -> None:
     import yaml
 
@@ -128,6 +139,18 @@ def test_doctor_survives_the_bfloat16_probe(capsys: pytest.CaptureFixture[str]) 
     assert isinstance(facts["bfloat16"], bool)
     assert facts["threads"] >= 1
     assert "advice" in facts
+
+
+def test_doctor_lists_the_extras_that_are_installed_by_the_name_that_pip_takes(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    tomllib = pytest.importorskip("tomllib", reason="Python 3.10 has no reader of TOML")
+    written = (Path(__file__).parents[2] / "pyproject.toml").read_text(encoding="utf-8")
+    known = set(tomllib.loads(written)["project"]["optional-dependencies"])
+    assert set(EXTRAS) == known - {"test", "dev", "docs", "interop"}
+    assert "tensorboard" in json.loads(run(capsys, "doctor", "--json"))["extras"]  # the tests need it
+    assert {"onnx", "report", "serve"} <= set(isotrope.doctor().extras)
+
 
 
 def test_import_is_light() -> None:

@@ -89,6 +89,21 @@ def test_a_recipe_of_sources_runs_and_the_command_line_wins(
 
 
 @pytest.mark.filterwarnings("ignore::isotrope.training.state.TrainingWarning")
+def test_a_source_without_a_table_is_named_and_a_verdict_is_said_once(
+    recipe: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("ISOTROPE_FINAL_TABLE", raising=False)
+    recipe["sources"][1]["settings"] = {"held_out": 0}
+    file = tmp_path / "recipe.yaml"
+    file.write_text(yaml.safe_dump(recipe), encoding="utf-8")
+    with pytest.raises(SystemExit):
+        main(["train", "--config", str(file), "--output", str(tmp_path / "run")])
+    said = capsys.readouterr()
+    assert "\nscores: No final table: no text was held out" in said.out
+    assert "Training did not pay" in said.out and "Training did not pay" not in said.err
+
+
+@pytest.mark.filterwarnings("ignore::isotrope.training.state.TrainingWarning")
 def test_other_commands_take_a_run_of_sources(
     recipe: dict[str, Any], samples: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -148,6 +148,18 @@ def test_every_record_type_is_checked(
     json.dumps(found.to_dict())
 
 
+def test_the_table_has_a_row_for_each_bar(
+    tiny: Path, samples: dict[str, Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        main(["check", str(samples["labelled"]), "--model", str(tiny)])
+    printed = capsys.readouterr().out
+    assert "\\n" not in printed
+    bars = [line for line in printed.splitlines() if "█" in line]
+    assert len(bars) > 2  # several classes, several lengths
+    assert all(line.count("█ ") <= 1 for line in bars)
+
+
 def test_a_text_with_two_labels_is_named(checked: Callable[..., TextCheck], written: Write) -> None:
     path = written("a.tsv", "text\tlabel\nall is well here\tgood\nAll is well here.\tbad\nnot so fine today\tbad\n")
     found = checked(path)

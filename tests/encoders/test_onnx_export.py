@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import shutil
 from pathlib import Path
 
@@ -51,6 +52,15 @@ def test_the_whole_graph_gives_the_vectors_of_torch(original: Encoder, exported:
     assert (found.dimension, found.max_length) == (20, original.max_length)
     np.testing.assert_allclose(found.encode(TEXTS), original.encode(TEXTS), atol=1e-5)
     np.testing.assert_allclose(found.encode(TEXTS[0]), original.encode(TEXTS)[0], atol=1e-5)
+
+
+def test_quantising_leaves_the_root_logger_as_it_was(
+    original: Encoder, topics: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """onnxruntime logs by the root; a handler that this made there would print every later line of ours twice."""
+    monkeypatch.setattr(logging.root, "handlers", [])
+    isotrope.export(original, tmp_path / "int8", int8=True, text=topics[:20])
+    assert logging.root.handlers == []
 
 
 def test_int8_is_close_and_smaller_and_its_drift_is_stored(

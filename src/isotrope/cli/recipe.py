@@ -15,6 +15,7 @@ KEYS = ("method", "model", "pooling", "settings", "sources", "about")
 class Recipe:
     """What a recipe sets; options of the command line win over it. ``sources`` are several data sets of one run."""
 
+    method: str | None = None
     model: str | None = None
     pooling: str | None = None
     settings: dict[str, Any] = field(default_factory=dict)
@@ -22,7 +23,7 @@ class Recipe:
 
 
 def read_recipe(path: Path, method: str | None) -> Recipe:
-    """Read a recipe for ``method``, or one of sources for None; anything else is an ``InputError``."""
+    """Read a recipe for ``method``; for None its own is taken, or its sources. Anything else is an ``InputError``."""
     from isotrope.cli.strict_yaml import read_yaml
 
     if not path.is_file():
@@ -37,9 +38,12 @@ def read_recipe(path: Path, method: str | None) -> Recipe:
         )
     if "sources" in found and "method" in found:
         raise InputError(f"{path}: each source has its own method; leave method out.")
-    if found.get("method", method) != method and method is not None:
-        raise InputError(f"{path}: this recipe is for {found['method']}, not {method}.")
+    own = found.get("method")
+    if own is not None and not isinstance(own, str):
+        raise InputError(f"{path}: method is the name of one; {own!r} was given.")
+    if own is not None and method is not None and own != method:
+        raise InputError(f"{path}: this recipe is for {own}, not {method}.")
     settings = found.get("settings", {})
     if not isinstance(settings, dict):
         raise InputError(f"{path}: settings is a mapping from name to value.")
-    return Recipe(found.get("model"), found.get("pooling"), settings, found.get("sources"))
+    return Recipe(method or own, found.get("model"), found.get("pooling"), settings, found.get("sources"))

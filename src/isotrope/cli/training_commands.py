@@ -71,7 +71,7 @@ def train(
         typer.Argument(
             help="A .txt, .tsv, .csv, .jsonl or .parquet file, or one of these with .gz or .xz; several are read as "
             "one, and - is standard input; or a folder, an .npz or a .parquet of images. "
-            "A recipe that lists sources takes the place of METHOD and DATA."
+            "A recipe names the METHOD where none is given; one that lists sources takes the place of both."
         ),
     ] = None,
     model: Annotated[
@@ -110,11 +110,11 @@ def train(
 
     method, files, given = parse_train_words([word for word in (method, data) if word], context.args)
     data = str(one_file(files)) if files else None
-    recipe = read_recipe(config, method) if config else Recipe()
+    recipe = read_recipe(config, method) if config else Recipe(method)
     settings = {**recipe.settings, **given}
-    warnings.filterwarnings("ignore", message="Training did not pay")  # the table below says it
+    warnings.filterwarnings("ignore", message=r"(Source '.*': )?Training did not pay")  # the table below says it
     run = isotrope.train(
-        method,
+        recipe.method,
         data,
         model=model or recipe.model or "builtin-base",
         output=output,
@@ -156,7 +156,6 @@ def _print_run(run: Run, as_json: bool) -> None:
         show(run.read_out)
         show(f"kept: step {run.selected_step}, {run.selected_by}")
         show(f"model: {run.folder / 'model'}")
-    if not as_json:
         _print_tables(run)
 
 
@@ -185,7 +184,7 @@ def _print_worth(worth: Worth, of: str = "") -> None:
         show(f"{of}Is it better than before? {worth.measure}:")
         print_rows({}, worth.lines(), as_json=False)
     for sentence in worth.remarks():
-        show(sentence)
+        show(sentence if worth.rows else f"{of}{sentence}")
 
 
 @app.command(cls=Command, context_settings=FREE)

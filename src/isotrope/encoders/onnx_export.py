@@ -138,7 +138,9 @@ def _opened(encoder: Encoder, file: Path) -> OnnxEncoder:
 
 def _quantize(plain: Path, file: Path, excluded: Sequence[str]) -> None:
     quantization = needs("onnxruntime.quantization")
-    logging.getLogger().addFilter(_no_advice)
+    root, silent = logging.getLogger(), logging.NullHandler()
+    root.addFilter(_no_advice)
+    root.addHandler(silent)  # it logs by the root, which without a handler makes one that would repeat our own lines
     try:
         quantization.quantize_dynamic(
             plain,
@@ -150,7 +152,8 @@ def _quantize(plain: Path, file: Path, excluded: Sequence[str]) -> None:
             extra_options={"MatMulConstBOnly": True},
         )
     finally:
-        logging.getLogger().removeFilter(_no_advice)
+        root.removeHandler(silent)
+        root.removeFilter(_no_advice)
 
 
 def _no_advice(record: logging.LogRecord) -> bool:

@@ -16,7 +16,8 @@ SHOWN = 5
 
 def rows_of(check: TextCheck) -> list[dict[str, Any]]:
     pairs = (*_text(check), *_repetition(check), *_values(check), *_lengths(check), *_uses(check))
-    return [{"what": what, "found": found} for what, found in pairs]
+    lines = ((what, found.split("\n")) for what, found in pairs)  # a bar a row: a terminal's cell holds one line
+    return [{"what": "" if later else what, "found": line} for what, found in lines for later, line in enumerate(found)]
 
 
 def _text(check: TextCheck) -> Iterator[tuple[str, str]]:
