@@ -10,7 +10,8 @@ changes anything. A ranking whose candidates all score alike, such as BM25 where
 Use it where both scores are at hand. Against reciprocal ranks, Σ 1/(60 + rank): a rank does not say how clear a win
 was, so there a ranking that has nothing to say for a query still has half a say. The weight was chosen on sets that
 are not reported (benchmarks/fusion.py). Scores of two queries do not compare.
-Source: convex combinations of normalised scores, Bruch, Gai, Ingber 2023; standardised scores, Wu, Crestani, Bi 2006.
+Source: convex combinations of normalised scores, Bruch, Gai, Ingber 2023; zero mean and unit variance, Montague,
+Aslam 2001.
 """
 
 from __future__ import annotations
