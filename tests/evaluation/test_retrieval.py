@@ -7,18 +7,20 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 import isotrope
 from isotrope.cli import main
 from isotrope.encoders.encoder import Encoder
 from isotrope.errors import InputError
-from isotrope.evaluation.bm25 import K1, B, bm25_found, bm25_order, bm25_scores
+from isotrope.evaluation.bm25 import K1, B, Bm25, bm25_order, bm25_scores
 from isotrope.evaluation.caption_files import find_captions
 from isotrope.evaluation.lexical import lexical_cosines, lexical_order
-from isotrope.evaluation.ranked_documents import hybrid_order
+from isotrope.evaluation.ranked_documents import hybrid_order, nearest
 from isotrope.evaluation.retrieval_files import RetrievalSet, SetFiles, find_sets, read_set
 from isotrope.evaluation.retrieval_scores import MEASURES, measured
 from isotrope.evaluation.suite import find_suite
+from isotrope.evaluation.text_vectors import TextVectors
 
 PARTS = {
     "corpus": "doc_id\ttitle\ttext",
@@ -211,11 +213,24 @@ def test_bm25_is_its_formula() -> None:
 
 
 def test_hybrid_joins_the_encoder_with_the_documents_that_share_a_word() -> None:
-    """Documents without a shared word have no rank by BM25, whatever their place in the file."""
-    documents = ["red bread", "blue boats", "green salt", "red boats"]
-    assert bm25_found(documents, ["blue", "red boats", "none"], 3) == [[1], [3, 0, 1], []]
-    read = RetrievalSet("small", documents, ["blue", "none"], [{1: 1.0}, {0: 1.0}], 0)
-    assert hybrid_order(read, np.array([[2, 3, 1, 0], [3, 2, 1, 0]])).tolist() == [[1, 2, 3, 0], [3, 2, 1, 0]]
+    """Documents without a shared word have no place by BM25, whatever their place in the file."""
+    documents, queries = ["red bread", "blue boats", "green salt", "red boats"], ["blue", "boats red", "none"]
+    words = Bm25(documents, queries)
+    assert [[row for row, _ in words.found(query, 3)] for query in range(3)] == [[1], [3, 0, 1], []]
+    every = np.array([bm25_scores([query] * 4, documents) for query in queries])
+    assert np.array([words.scores(query, range(4)) for query in range(3)]) == pytest.approx(every)
+    assert Bm25(["of the", "and"], ["the"]).found(0, 5) == []
+    read = RetrievalSet("small", documents, queries, [{1: 1.0}, {0: 1.0}, {0: 1.0}], 0)
+    angles = np.array([[0.0, 0.6, 1.5, 1.0], [1.0, 0.4, 0.0, 0.8], [0.1, 0.2, 0.3, 0.4]])
+    for number, angle in enumerate(angles):
+        alone = RetrievalSet("small", documents, [queries[number]], [read.gains[number]], 0)
+        circle = np.stack([np.cos(angle), np.sin(angle)], axis=1).astype(np.float32)
+        vectors = TextVectors([*documents, queries[number]], np.vstack([circle, np.array([[1, 0]], dtype=np.float32)]))
+        cosines, weights = np.cos(angle), every[number]
+        scores = 0.6 * (cosines - cosines.mean()) / cosines.std()
+        scores += 0.4 * (weights - weights.mean()) / weights.std() if weights.any() else 0
+        by_encoder = nearest(alone, vectors, torch.device("cpu"))
+        assert hybrid_order(alone, by_encoder, vectors)[0].tolist() == np.argsort(-scores).tolist()
 
 
 def rankings(encoder: Encoder, folder: Path, name: str) -> tuple[list[dict[str, float]], list[dict[str, int]]]:

@@ -15,9 +15,10 @@ import pytest
 
 import isotrope
 from isotrope.errors import InputError
-from isotrope.measures.rank_fusion import fuse
-from isotrope.search import folder_building
+from isotrope.measures.score_fusion import fuse
+from isotrope.search import folder_building, opened_index
 from isotrope.search.index_rows import Reading, scan
+from isotrope.search.row_filter import read_filter
 
 
 @pytest.fixture
@@ -56,9 +57,44 @@ def test_dense_is_a_full_sort_and_hybrid_joins_both_rankings(built: Path, tiny: 
     assert [hit.score for hit in dense] == pytest.approx(np.sort(cosines)[::-1].tolist(), abs=1e-5)
     assert [hit.score for hit in words] == sorted((hit.score for hit in words), reverse=True)
     assert words[0].id == "d44"
-    expected = fuse([[int(str(one)[1:]) for one in ids(hits)] for hits in (dense, words)])
-    assert [(hit.id, hit.score) for hit in both] == [(f"d{row}", pytest.approx(score)) for row, score in expected]
+    rankings = [[(int(str(hit.id)[1:]), hit.score) for hit in hits] for hits in (dense, words)]
+    expected = fuse(*rankings, lambda _: [], lambda rows: np.zeros(len(rows)))  # dense names all rows
+    assert [hit.score for hit in both] == pytest.approx([one.score for one in expected], abs=1e-5)
+    assert {hit.id: hit.bm25 for hit in both} == pytest.approx({f"d{one.row}": one.bm25 for one in expected}, abs=1e-5)
     assert both[0].cosine == pytest.approx(float(cosines[int(str(both[0].id)[1:])]), abs=1e-5)
+
+
+@pytest.mark.parametrize("precision", ["float32", "int8", "binary"])
+def test_a_hybrid_hit_has_both_scores_whichever_ranking_found_it(
+    tiny: Path, table: Path, tmp_path: Path, small_blocks: None, monkeypatch: pytest.MonkeyPatch, precision: str
+) -> None:
+    """Rankings of five rows: most hits are of one alone. Deleted rows shift the numbers of words against vectors."""
+    encoder = isotrope.load(tiny)
+    isotrope.index(encoder, table, tmp_path / "index", id_column="doc", precision=precision)
+    isotrope.index(encoder, output=tmp_path / "index", delete="year < 2003")
+    monkeypatch.setattr(opened_index, "DEPTH", 5)
+    with isotrope.open_index(tmp_path / "index", encoder) as index:
+        (words,) = index.search(QUERY, 300, "lexical", "lang = 'en'")
+        (hits,) = index.search(QUERY, 1, where="lang = 'en'")
+        found = index._found([QUERY], 5, "hybrid", read_filter("lang = 'en'", index.manifest.kinds))[0]
+        rows = index.engine.fetch([row for row, *_ in found])
+    assert len(found) > 5
+    weights = {hit.id: hit.bm25 for hit in words}
+    assert [bm25 for *_, bm25 in found] == pytest.approx([weights.get(row["id"], 0.0) for row in rows], abs=1e-5)
+    cosines = encoder.similarity(QUERY, [row["text"] for row in rows])[0]
+    assert [cosine for _, _, cosine, _ in found] == pytest.approx(cosines.tolist(), abs=1e-5)
+    assert [score for _, score, *_ in found] == sorted((score for _, score, *_ in found), reverse=True)
+    assert hits[0].id == rows[0]["id"]
+
+
+def test_hybrid_without_a_shared_word_is_dense_and_one_row_is_found(tiny: Path, built: Path, tmp_path: Path) -> None:
+    with isotrope.open_index(built) as index:
+        both, dense = (index.search("zzyzx", 20, mode)[0] for mode in ("hybrid", "dense"))
+        assert ids(both) == ids(dense)
+        assert {hit.bm25 for hit in both} == {0.0}
+    (tmp_path / "one.txt").write_text("the only line\n", encoding="utf-8")
+    isotrope.index(tiny, tmp_path / "one.txt", tmp_path / "one")
+    assert [(hit.line, hit.score) for hit in isotrope.search(tmp_path / "one", "only")] == [(1, 0.0)]
 
 
 @pytest.mark.parametrize("mode", ["hybrid", "dense", "lexical"])

@@ -45,6 +45,7 @@ def test_milvus_answers_as_a_folder_does(tiny: Path, table: Path, tmp_path: Path
     (cost,) = made.costs
     assert cost.recall > 0.9
     query = "the pilot plays the sonata number 44"
+    vector = encoder.encode([query], normalize_embeddings=True)[0]
     with isotrope.open_index(place, encoder) as index, isotrope.open_index(tmp_path / "folder", encoder) as exact:
         assert index.info()["engine"] == "milvus"
         for where in (None, "year > 2020", "lang = 'de' and not year in (2001, 2002)", "lang != 'de'", "lang is null"):
@@ -53,6 +54,17 @@ def test_milvus_answers_as_a_folder_does(tiny: Path, table: Path, tmp_path: Path
             (words,), (same,) = (each.search(query, 10, "lexical", where) for each in (index, exact))
             assert [hit.id for hit in words[:1]] == [hit.id for hit in same[:1]]
             assert [hit.bm25 for hit in words] == sorted((hit.bm25 or 0 for hit in words), reverse=True)
+            (both,), (same,) = (each.search(query, 10, "hybrid", where) for each in (index, exact))
+            assert [hit.id for hit in both[:1]] == [hit.id for hit in same[:1]]
+            assert [hit.score for hit in both] == sorted((hit.score for hit in both), reverse=True)
+        for row in range(0, 200, 7):  # what a ranking did not find is asked for by the row
+            (cosine,), (same_cosine,) = (each.engine.cosines_of(vector, [row]) for each in (index, exact))
+            assert cosine == pytest.approx(same_cosine, abs=1e-5)
+        weights = dict(index.engine.lexical([query.split()], 200, None)[0])
+        assert index.engine.weights_of(query.split(), range(200)) == pytest.approx(
+            [weights.get(row, 0.0) for row in range(200)], rel=1e-4
+        )
+        assert index.engine.weights_of([], [1, 2]) == index.engine.weights_of(["zzyzx"], [1, 2]) == [0.0, 0.0]
         (found,), (same,) = (each.search(query, 1, "lexical")[0] for each in (index, exact))
         assert (found.id, found.line, found.columns, found.marks) == (same.id, same.line, same.columns, same.marks)
         assert found.id == "d44"

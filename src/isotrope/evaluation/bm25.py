@@ -32,14 +32,26 @@ def bm25_order(documents: Sequence[str], queries: Sequence[str], top: int) -> np
     return best_rows(asked, known, top)
 
 
-def bm25_found(documents: Sequence[str], queries: Sequence[str], top: int) -> list[list[int]]:
-    """The same without the documents that share no word with the query: lists of up to ``top`` rows."""
-    try:
-        asked, known = _weighed(documents, queries)
-    except ValueError:
-        return [[] for _ in queries]
-    shared = np.diff((asked @ known.T).tocsr().indptr)
-    return [rows[:count].tolist() for rows, count in zip(best_rows(asked, known, top), shared, strict=True)]
+class Bm25:
+    """The documents that share a word with a query, and the scores of any."""
+
+    def __init__(self, documents: Sequence[str], queries: Sequence[str]) -> None:
+        try:
+            self.asked, self.known = _weighed(documents, queries)
+        except ValueError:
+            from scipy.sparse import csr_matrix
+
+            self.asked, self.known = csr_matrix((len(queries), 1)), csr_matrix((len(documents), 1))
+        self.columns = self.known.T.tocsr()
+
+    def found(self, query: int, top: int) -> list[tuple[int, float]]:
+        """(document, score), best first, equal ones in their order; up to ``top`` that share a word."""
+        scores = (self.asked[query] @ self.columns).toarray().ravel()
+        best = np.argsort(-scores, kind="stable")[:top]
+        return [(int(row), float(scores[row])) for row in best if scores[row] > 0]
+
+    def scores(self, query: int, rows: Sequence[int]) -> npt.NDArray[np.float64]:
+        return np.asarray((self.known[list(rows)] @ self.asked[query].T).toarray()).ravel()
 
 
 def bm25_scores(queries: Sequence[str], documents: Sequence[str]) -> npt.NDArray[np.float64]:

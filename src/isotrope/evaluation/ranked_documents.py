@@ -2,28 +2,29 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
 import torch
 
+from isotrope.encoders.encoder import Vectors
 from isotrope.evaluation import bm25, lexical, random_baseline
-from isotrope.evaluation.bm25 import bm25_found, bm25_order
+from isotrope.evaluation.bm25 import Bm25, bm25_order
 from isotrope.evaluation.lexical import lexical_order
 from isotrope.evaluation.random_baseline import random_vectors
 from isotrope.evaluation.retrieval_files import RetrievalSet
 from isotrope.evaluation.retrieval_scores import DEPTH, Nearest, Rows
 from isotrope.evaluation.text_vectors import TextVectors
 from isotrope.measures.nearest_rows import top_rows
-from isotrope.measures.rank_fusion import K, fuse
+from isotrope.measures.score_fusion import WEIGHT, fuse
 
 Number = TypeVar("Number", bound=np.generic)
 AT_ONCE = 1024  # queries
 DIGITS = 7  # to which cosines are told apart
 HYBRID = "encoder + BM25"
-HYBRID_DESCRIPTION = f"reciprocal ranks, 1/({K} + rank), of the first {DEPTH} of each"
+HYBRID_DESCRIPTION = f"{WEIGHT} z(cosine) + {1 - WEIGHT:.1f} z(BM25), z over the first {DEPTH} of each"
 
 
 def nearest(found: RetrievalSet, vectors: TextVectors, device: torch.device) -> Nearest:
@@ -47,17 +48,26 @@ def baseline_orders(found: RetrievalSet, dimension: int) -> dict[str, Rows]:
     return {**lexical_orders(found), random_baseline.TITLE: nearest(found, chance, torch.device("cpu")).rows}
 
 
-def hybrid_order(found: RetrievalSet, by_encoder: Rows) -> Rows:
-    """The encoder's ranking and BM25's joined by reciprocal rank; as long as the encoder's."""
+def hybrid_order(found: RetrievalSet, by_encoder: Nearest, vectors: TextVectors) -> Rows:
+    """The encoder's ranking and BM25's joined by their standardised scores; as long as the encoder's."""
+    by_words, depth = _bm25(found), by_encoder.rows.shape[1]
     own = [-1] * len(found.queries) if found.own is None else found.own.tolist()
-    pairs = zip(by_encoder.tolist(), _bm25_lists(found), own, strict=True)
-    fused = [fuse((rows, [row for row in by_words if row != itself])) for rows, by_words, itself in pairs]
-    return np.array([[row for row, _ in ranked[: by_encoder.shape[1]]] for ranked in fused])
+    joined = []
+    for number, (query, itself) in enumerate(zip(vectors.of(found.queries), own, strict=True)):
+        dense = list(zip(by_encoder.rows[number].tolist(), by_encoder.cosines[number].tolist(), strict=True))
+        lexical = [pair for pair in by_words.found(number, _depth(found)) if pair[0] != itself][:DEPTH]
+
+        def cosines(rows: list[int], query: Vectors = query) -> Vectors:
+            return vectors.of([found.documents[row] for row in rows]) @ query
+
+        ranked = fuse(dense, lexical, cosines, partial(by_words.scores, number))
+        joined.append([one.row for one in ranked[:depth]])
+    return np.array(joined)
 
 
 @lru_cache(maxsize=32)
-def _bm25_lists(found: RetrievalSet) -> list[list[int]]:
-    return bm25_found(found.documents, found.queries, _depth(found))
+def _bm25(found: RetrievalSet) -> Bm25:
+    return Bm25(found.documents, found.queries)
 
 
 @lru_cache(maxsize=32)

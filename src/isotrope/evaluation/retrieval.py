@@ -62,7 +62,7 @@ class Judged:
 class Retrieval(Suite):
     """Does a query find its documents? nDCG@10 on every retrieval set of the data folder, next to TF-IDF and BM25.
 
-    "encoder + BM25" joins the two rankings by reciprocal rank, as ``isotrope search`` does by default.
+    "encoder + BM25" joins the two rankings by their standardised scores, as ``isotrope search`` does by default.
     It asks for what search needs: one short text against many long ones. An encoder that is good at ``sts`` often loses
     to BM25 here, where queries share rare words with their documents, and long documents are cut at the encoder's
     length. ``answers`` ranks a few candidate sentences instead.
@@ -165,7 +165,7 @@ def _judge(
     by_encoder = nearest(found, vectors, encoder.device)
     orders: dict[str, Rows] = {ENCODER: by_encoder.rows}
     if baselines:
-        orders[HYBRID] = hybrid_order(found, by_encoder.rows)
+        orders[HYBRID] = hybrid_order(found, by_encoder, vectors)
         orders.update(baseline_orders(found, encoder.dimension))
     ranked = {name: rank(found, order, np.random.default_rng(seeds), resamples) for name, order in orders.items()}
     return Judged(found, ranked, () if found.own is None else (neighbours(found, by_encoder, seeds[0]),))

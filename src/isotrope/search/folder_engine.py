@@ -128,6 +128,17 @@ class FolderEngine:
             found.append(_ranked(self.live_rows[rows], values))
         return found
 
+    def cosines_of(self, query: Floats, rows: Sequence[int]) -> list[float]:
+        """By the float vectors, which are read from the disk."""
+        found = np.asarray(self.rows[np.asarray(rows)]) @ query
+        if not np.isfinite(found).all():
+            raise InputError(f"{self.folder}: a vector holds NaN or infinity; build the index again.")
+        return [float(cosine) for cosine in found]
+
+    def weights_of(self, query: Sequence[str], rows: Sequence[int]) -> list[float]:
+        """BM25 of a query's words; 0 without a shared word."""
+        return self.words.scores_of(query, np.searchsorted(self.live_rows, rows)).tolist()
+
     def fetch(self, rows: Sequence[int]) -> list[dict[str, Any]]:
         """Text, line, file, id and kept columns of some rows."""
         found = []

@@ -11,10 +11,11 @@ from typing import Any
 class Hit:
     """A text, its score, and where it stands: its line in its file, from 1.
 
-    ``score`` is Σ 1/(60 + rank) over both rankings (hybrid), the cosine (dense) or BM25 (lexical); scores of different
-    modes do not compare, nor do BM25 scores of different queries. ``columns`` are the kept columns of its row.
-    ``marks`` are the characters of the text that are words of the query, as (start, end). ``cosine`` and ``bm25`` are
-    there where that ranking found the row.
+    ``score`` is the cosine (dense), BM25 (lexical) or 0.6 · z(cosine) + 0.4 · z(BM25) (hybrid): how many standard
+    deviations the row stands above the other candidates of its query. Scores of different modes do not compare, nor do
+    hybrid or BM25 scores of different queries. ``columns`` are the kept columns of its row. ``marks`` are the
+    characters of the text that are words of the query, as (start, end). A hybrid hit has ``cosine`` and ``bm25``,
+    which is 0 without a shared word; others have the one that they were ranked by.
     """
 
     text: str

@@ -1,13 +1,14 @@
 """An index in Milvus, opened for reading: an approximate index of vectors, and BM25, both the engine's own.
 
 Hybrid joins the two rankings here, as over a folder, so that every engine ranks alike; words are those of query_words.
+The score of a row that only one ranking found is asked for by its number.
 Of int8 codes the best four times as many are re-scored by their float vectors.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -63,6 +64,38 @@ class MilvusEngine:
         found = iter(self._ranked(asked, "words", {}, top, where) if asked else [])
         return [[(row, abs(score)) for row, score in next(found)] if text else [] for text in texts]
 
+    def cosines_of(self, query: Floats, rows: Sequence[int]) -> list[float]:
+        found: dict[int, float] = {}
+        for some in _parts(rows):
+            with milvus_errors(self.place):
+                stored = self.client.get(self.place.collection, ids=some, output_fields=["row", "vector"])
+            found.update((int(one["row"]), _cosine(one["vector"], query)) for one in stored)
+        return self._of_all(rows, found)
+
+    def weights_of(self, query: Sequence[str], rows: Sequence[int]) -> list[float]:
+        """Rows that share no word are not found, and weigh 0."""
+        found: dict[int, float] = {}
+        for some in _parts(rows) if query else ():
+            with milvus_errors(self.place):
+                (hits,) = self.client.search(
+                    self.place.collection,
+                    data=[" ".join(query)],
+                    anns_field="words",
+                    limit=len(some),
+                    filter=f"row in {some}",
+                    output_fields=["row"],
+                )
+            found.update((int(hit["row"]), abs(float(hit["distance"]))) for hit in hits)
+        return [found.get(row, 0.0) for row in rows]
+
+    def _of_all(self, rows: Sequence[int], found: Mapping[int, float]) -> list[float]:
+        if any(row not in found for row in rows):
+            raise self._gone()
+        return [found[row] for row in rows]
+
+    def _gone(self) -> InputError:
+        return InputError(f"{self.place}: rows were deleted while they were searched; search again.")
+
     def _ranked(
         self, queries: list[Any], field: str, params: dict[str, Any], top: int, where: Filter | None
     ) -> list[Ranking]:
@@ -98,7 +131,7 @@ class MilvusEngine:
             found = self.client.get(self.place.collection, ids=list(rows), output_fields=wanted)
         stored = {int(row["row"]): row for row in found}
         if any(row not in stored for row in rows):
-            raise InputError(f"{self.place}: rows were deleted while they were searched; search again.")
+            raise self._gone()
         return [self._read(stored[row]) for row in rows]
 
     def _read(self, row: Mapping[str, Any]) -> dict[str, Any]:
@@ -113,10 +146,19 @@ def _explored(top: int) -> dict[str, Any]:
     return {"params": {"ef": max(2 * top, 64)}}
 
 
+def _cosine(vector: Any, query: Floats) -> float:
+    return float(np.asarray(vector, dtype=np.float32) @ query)
+
+
+def _parts(rows: Sequence[int]) -> Iterator[list[int]]:
+    """No more than the engine gives at once."""
+    return ([*rows[start : start + DEEPEST]] for start in range(0, len(rows), DEEPEST))
+
+
 def _rescored(query: Floats, hits: Any, top: int) -> Ranking:
     """By the cosine of unit vectors; equal scores keep the order of the rows."""
     entities = [hit["entity"] for hit in hits]
-    scored = [(int(one["row"]), float(np.asarray(one["vector"], dtype=np.float32) @ query)) for one in entities]
+    scored = [(int(one["row"]), _cosine(one["vector"], query)) for one in entities]
     return sorted(scored, key=lambda pair: (-pair[1], pair[0]))[:top]
 
 

@@ -1,6 +1,6 @@
-"""An index that is open for queries: by vectors, by words, or by both joined by reciprocal rank.
+"""An index that is open for queries: by vectors, by words, or by both joined by their standardised scores.
 
-    hybrid     Σ 1/(60 + rank) over the dense and the lexical ranking
+    hybrid     0.6 · z(cosine) + 0.4 · z(BM25) over the rows of both rankings (measures/score_fusion.py)
     dense      cosine of query and text
     lexical    BM25 of their shared words
 
@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Protocol
@@ -20,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from isotrope.errors import InputError, check_between, nearest
-from isotrope.measures.rank_fusion import fuse
+from isotrope.measures.score_fusion import SCALED_BY, fuse
 from isotrope.search.column_kinds import given_back
 from isotrope.search.folder_engine import FolderEngine, Ranking
 from isotrope.search.hits import Hit
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from isotrope.search.vector_maker import VectorMaker
 
 MODES = ("hybrid", "dense", "lexical")
-DEPTH = 100  # rows of each ranking that are joined, at least
+DEPTH = SCALED_BY  # rows of each ranking that are joined, at least
 LONGEST = 100_000  # characters of a query
 MOST = 10_000  # hits
 
@@ -48,6 +49,8 @@ class Engine(Protocol):
 
     def dense(self, queries: npt.NDArray[np.float32], top: int, where: Filter | None) -> list[Ranking]: ...
     def lexical(self, queries: Sequence[Sequence[str]], top: int, where: Filter | None) -> list[Ranking]: ...
+    def cosines_of(self, query: npt.NDArray[np.float32], rows: Sequence[int]) -> Sequence[float]: ...
+    def weights_of(self, query: Sequence[str], rows: Sequence[int]) -> Sequence[float]: ...
     def fetch(self, rows: Sequence[int]) -> list[dict[str, Any]]: ...
     def close(self) -> None: ...
 
@@ -119,13 +122,18 @@ class SearchIndex:
         self, queries: list[str], depth: int, mode: str, where: Filter | None
     ) -> list[list[tuple[int, float, float | None, float | None]]]:
         """Row, score, cosine and BM25 of each query's rows."""
-        dense: list[Ranking] = [[] for _ in queries]
-        lexical: list[Ranking] = [[] for _ in queries]
-        if mode != "lexical":
-            dense = self.engine.dense(self._encoded(queries), depth, where)
-        if mode != "dense":
-            lexical = self.engine.lexical([words_of(query) for query in queries], depth, where)
-        return [_joined(*pair, mode) for pair in zip(dense, lexical, strict=True)]
+        engine, words = self.engine, [words_of(query) for query in queries]
+        if mode == "lexical":
+            return [[(row, bm25, None, bm25) for row, bm25 in found] for found in engine.lexical(words, depth, where)]
+        vectors = self._encoded(queries)
+        dense = engine.dense(vectors, depth, where)
+        if mode == "dense":
+            return [[(row, cosine, cosine, None) for row, cosine in found] for found in dense]
+        lexical = engine.lexical(words, depth, where)
+        return [
+            [*fuse(*rankings, partial(engine.cosines_of, vector), partial(engine.weights_of, asked))]
+            for vector, asked, rankings in zip(vectors, words, zip(dense, lexical, strict=True), strict=True)
+        ]
 
     def _hits(self, query: str, found: list[tuple[int, float, float | None, float | None]], top: int) -> list[Hit]:
         """The first ``top``. Equal texts are given once, unless their rows have ids or columns to tell them apart."""
@@ -185,13 +193,6 @@ class SearchIndex:
 
         self.manifest.check_model(encoder.fingerprint(), self.place)
         return VectorMaker(encoder, self.manifest.model.name, self.manifest.dimension)
-
-
-def _joined(dense: Ranking, lexical: Ranking, mode: str) -> list[tuple[int, float, float | None, float | None]]:
-    cosines, weights = dict(dense), dict(lexical)
-    both = [[row for row, _ in ranking] for ranking in (dense, lexical)]
-    ranked = fuse(both) if mode == "hybrid" else dense or lexical
-    return [(row, score, cosines.get(row), weights.get(row)) for row, score in ranked]
 
 
 def check_query(queries: Sequence[str], top: int, mode: str) -> None:

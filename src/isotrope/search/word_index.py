@@ -31,10 +31,24 @@ class WordIndex:
 
     def scores(self, words: Iterable[str]) -> npt.NDArray[np.float32]:
         """[texts]; 0 where no word is shared. A word that the query repeats counts each time."""
-        known = [word for word in words if self.model is not None and word in self.model.vocab_dict]
+        known = self._known(words)
         if not known:
             return np.zeros(self.texts, dtype=np.float32)
         return np.asarray(self.model.get_scores(known), dtype=np.float32)
+
+    def scores_of(self, words: Iterable[str], texts: npt.NDArray[np.int64]) -> npt.NDArray[np.float32]:
+        """The same of a few texts: each word's texts stand in order, so these are looked up among them."""
+        found = np.zeros(len(texts), dtype=np.float32)
+        for word in self._known(words):
+            number, columns = self.model.vocab_dict[word], self.model.scores
+            start, end = columns["indptr"][number : number + 2]
+            with_word = columns["indices"][start:end]
+            places = np.minimum(np.searchsorted(with_word, texts), len(with_word) - 1)
+            found += np.where(with_word[places] == texts, columns["data"][start:end][places], 0)
+        return found
+
+    def _known(self, words: Iterable[str]) -> list[str]:
+        return [word for word in words if self.model is not None and word in self.model.vocab_dict]
 
 
 def write_words(folder: Path, texts: Iterable[str]) -> None:
