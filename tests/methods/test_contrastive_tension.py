@@ -207,7 +207,7 @@ def test_what_cannot_work_is_refused(build: Build) -> None:
     for bad, said in (
         ({"form": "softmax"}, "form is one of pairs, in-batch"),
         ({"negatives": 0}, "negatives"),
-        ({"learn_temperature": True}, "no temperature to learn"),
+        ({"temperature": 0.0}, "temperature"),
         ({"form": "in-batch", "dropout": 0.0}, "needs dropout"),
     ):
         with pytest.raises(InputError, match=said):

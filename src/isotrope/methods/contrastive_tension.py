@@ -18,8 +18,7 @@ from isotrope.errors import InputError
 from isotrope.methods.frame.batch import Batch, View
 from isotrope.methods.frame.method import Card, Method
 from isotrope.methods.frame.second_tower import SECOND, embed_pairs
-from isotrope.methods.frame.settings import Draws, OneOf, Settings, TemperatureSetting, at_least
-from isotrope.methods.frame.temperature import check_learned, temperature_of, temperature_tower
+from isotrope.methods.frame.settings import Draws, OneOf, Positive, Settings, at_least
 from isotrope.objectives import info_nce, negative_sampling
 from isotrope.towers.keeping import Tower, Trained
 
@@ -37,8 +36,7 @@ class TensionSettings(Settings):
         "sentences of the batch, both ways",
     ] = PAIRS
     negatives: Annotated[Draws, "pairs: other sentences K of the batch that a sentence is paired with"] = 7
-    temperature: TemperatureSetting = 0.05
-    learn_temperature: Annotated[bool, "in-batch: learn the temperature, starting from the one given"] = False
+    temperature: Annotated[Positive, "in-batch: temperature τ of the cosines; pairs has none"] = 0.05
     dropout: Annotated[
         float | None,
         at_least(0, below=1),
@@ -46,9 +44,6 @@ class TensionSettings(Settings):
     ] = None
 
     def rules(self) -> None:
-        check_learned(self.temperature, self.learn_temperature)
-        if self.form == PAIRS and self.learn_temperature:
-            raise InputError("form pairs compares plain dot products: there is no temperature to learn.")
         if self.form == IN_BATCH and self.dropout == 0:
             raise InputError("form in-batch needs dropout: without it both encoders get the same gradients for ever.")
 
@@ -90,8 +85,7 @@ class ContrastiveTension(Method[TensionSettings]):
         dropout = 0.0 if settings.form == PAIRS and settings.dropout is None else settings.dropout
         if dropout is not None:
             set_dropout(encoder.backbone, dropout)
-        temperature = temperature_tower(settings.temperature, settings.learn_temperature)
-        return {SECOND: Trained(copy.deepcopy(encoder)), **temperature}
+        return {SECOND: Trained(copy.deepcopy(encoder))}
 
     def views(self, records: Records, rng: np.random.Generator) -> dict[str, View]:
         return {"sentences": self.frame(records.tokens())}
@@ -103,7 +97,7 @@ class ContrastiveTension(Method[TensionSettings]):
     def loss(self, representations: dict[str, Tensor], generator: torch.Generator) -> dict[str, Tensor]:
         first, second = representations["first"], representations["second"]
         if self.settings.form == IN_BATCH:
-            temperature = temperature_of(self)
+            temperature = self.settings.temperature
             return {"contrastive": (info_nce(first, second, temperature) + info_nce(second, first, temperature)) / 2}
         others = torch.stack([second.roll(-shift, dims=0) for shift in range(1, self.settings.negatives + 1)], dim=1)
         return {"tension": negative_sampling(first, second, others) / (1 + self.settings.negatives)}

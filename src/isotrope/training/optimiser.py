@@ -1,4 +1,4 @@
-"""AdamW, Muon with AdamW, Adagrad, SGD, LARS or RMSprop, decay on weight matrices only, and the schedule of the rate."""
+"""AdamW, Muon with AdamW, Adagrad, SGD, LARS or RMSprop, decay of weight matrices only, the schedule of the rate."""
 
 from __future__ import annotations
 
