@@ -42,6 +42,7 @@ NAMES_ELSEWHERE = {
 # A paper that builds on another one takes its base class, which stands there without a card; (paper, other paper).
 BUILT_ON = {
     ("dclr", "simcse"): "DropoutPair: SimCSE's pair with other negatives",
+    ("esimcse", "simcse"): "DropoutPair: SimCSE's pair with an edit and a queue",
     ("ease", "simcse"): "DropoutPair: SimCSE's pair with entities",
 }
 

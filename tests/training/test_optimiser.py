@@ -111,3 +111,18 @@ def test_the_gradient_is_clipped_or_not(longest: float | None, tiny: Path, sente
     norm = next(line["gradient_norm"] for line in run.history if "gradient_norm" in line)
     assert norm > 0.01
     assert moved == pytest.approx(0.01 * (longest or norm), rel=1e-2)
+
+
+def test_rmsprop_divides_by_the_root_of_a_running_mean_of_squares(tiny: Path) -> None:
+    """By hand, two steps of gradients 1 and 3: v ← 0.9 v + 0.1 g², w ← w − rate · g / √v."""
+    combined = Combined(find("simcse")(find("simcse").Settings(), isotrope.load(tiny, device="cpu")))
+    settings = LoopSettings(optimiser="rmsprop", learning_rate=0.01, weight_decay=0.0)
+    optimiser = build_optimiser(combined, settings)
+    (weight, *_) = combined.encoder.parameters()
+    start, expected, square = weight.detach().clone(), 0.0, 0.0
+    for gradient in (1.0, 3.0):
+        weight.grad = torch.full_like(weight, gradient)
+        optimiser.step()
+        square = 0.9 * square + 0.1 * gradient**2
+        expected -= 0.01 * gradient / square**0.5
+    assert torch.allclose(weight - start, torch.full_like(weight, expected), atol=1e-6)

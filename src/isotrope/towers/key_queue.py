@@ -45,6 +45,30 @@ class KeyQueue(Tower):
         self.place.add_(len(keys)).remainder_(len(self.keys))
 
 
+class GrowingQueue(KeyQueue):
+    """Begins empty and grows to its length: nothing but real keys is ever a candidate, so early steps have fewer.
+
+    Take it where the queue stands beside other candidates, such as those of the batch. It may be shorter than a batch:
+    then it holds the last keys of one.
+    """
+
+    held: Tensor  # how many keys are there
+
+    def __init__(self, length: int, width: int) -> None:
+        super().__init__(length, width)
+        self.keys.zero_()
+        self.register_buffer("held", torch.zeros((), dtype=torch.int64))
+
+    def forward(self) -> Tensor:
+        return self.keys[: int(self.held)]
+
+    @torch.no_grad()
+    def after_update(self, representations: dict[str, Tensor]) -> None:
+        newest = representations["keys"][-len(self.keys) :]
+        super().after_update({"keys": newest})
+        self.held.add_(len(newest)).clamp_(max=len(self.keys))
+
+
 def _unit(vectors: Tensor) -> Tensor:
     """Float32: half precision would not keep a row's length at 1."""
     return normalize(vectors.float(), dim=-1)

@@ -9,7 +9,7 @@ from isotrope.methods.frame.matryoshka import parse_widths
 from isotrope.methods.frame.settings import Count, Draws, OneOf, Positive, Settings, Weight, above, at_least
 
 PRECISIONS = ("auto", "float32", "bfloat16", "float16")
-OPTIMISERS = ("adamw", "muon", "adagrad", "sgd", "lars")
+OPTIMISERS = ("adamw", "muon", "adagrad", "sgd", "lars", "rmsprop")
 COMPILED = ("auto", "always", "never")
 SCHEDULES = ("linear", "cosine")
 TRACKERS = ("none", "tensorboard", "wandb", "mlflow")

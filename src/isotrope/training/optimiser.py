@@ -1,4 +1,4 @@
-"""AdamW, Muon with AdamW, Adagrad, SGD or LARS, with decay on weight matrices only, and the schedule of the rate."""
+"""AdamW, Muon with AdamW, Adagrad, SGD, LARS or RMSprop, decay of weight matrices only, the schedule of the rate."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, cast
 
 from torch import Tensor, nn
-from torch.optim import SGD, Adagrad, AdamW, Muon, Optimizer
+from torch.optim import SGD, Adagrad, AdamW, Muon, Optimizer, RMSprop
 from torch.optim.lr_scheduler import LambdaLR
 
 from isotrope.methods.frame.learner import Learner
@@ -33,6 +33,8 @@ def build_optimiser(combined: Learner, settings: LoopSettings) -> Optimizer:
         return Adagrad(groups, fused=not any(parameter.is_cuda for parameter in trainable(combined)))
     if settings.optimiser == "sgd":
         return SGD(groups, lr=settings.learning_rate, momentum=settings.sgd_momentum)
+    if settings.optimiser == "rmsprop":  # decay and epsilon of TensorFlow, where papers took theirs from
+        return RMSprop(groups, lr=settings.learning_rate, alpha=0.9, eps=1e-7)
     if settings.optimiser == "lars":
         # A group holds matrices and kernels, or else biases and norms.
         adapted = [{**group, "adapts": group["params"][0].dim() > 1} for group in groups]
