@@ -123,7 +123,7 @@ class RankCSE(DropoutPair[RankCSESettings], NeedsRun[RankCSESettings]):
     def _shares(self, teacher: Encoder) -> bool:
         """Whether the teacher reads the student's tokens as they are."""
         same = teacher.text_tokenizer.fingerprint() == self.encoder.text_tokenizer.fingerprint()
-        return same and self.max_length <= teacher.max_length
+        return same and (self.max_length or self.encoder.max_length) <= teacher.max_length
 
     def represent(self, batch: Batch) -> dict[str, Tensor]:
         with torch.no_grad():
