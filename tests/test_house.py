@@ -35,6 +35,7 @@ NAMES_ELSEWHERE = {
     ("methods/cline.py", "mlm"): "the weight of that term",
     ("methods/dclr.py", "simcse"): "the run that it needs before its own",
     ("methods/infoword.py", "mlm"): "the weight of that term",
+    ("methods/rankcse.py", "simcse"): "the run that it needs before its own",
     ("methods/structbert.py", "mlm"): "that term",
     ("methods/tacl.py", "mlm"): "that term",
     ("objectives/__init__.py", "cosent"): "an objective of the same name is exported",
@@ -44,6 +45,7 @@ BUILT_ON = {
     ("dclr", "simcse"): "DropoutPair: SimCSE's pair with other negatives",
     ("esimcse", "simcse"): "DropoutPair: SimCSE's pair with an edit and a queue",
     ("ease", "simcse"): "DropoutPair: SimCSE's pair with entities",
+    ("rankcse", "simcse"): "DropoutPair: SimCSE's pair with a teacher's ranking",
 }
 
 CODE = [path for room in ("src", "tests", "benchmarks", "docs", "recipes") for path in (ROOT / room).rglob("*.py")]

@@ -56,6 +56,7 @@ OWN: dict[str, dict[str, Any]] = {  # small enough for a tiny encoder, and with 
         "temperature": 1.0,
     },  # half of the pairs are negatives, and noise counts
     "distil": {"teacher": "{tiny}"},
+    "rankcse": {"teacher": "{tiny}", "temperature": 1.0, "ranking_weight": 0.1},
     "vascl": {"neighbours": 4, "radius": 0.3, "head_learning_rate": 0.1},
     "sg": {"projection": 64},
     "sg-opt": {"projection": 64},

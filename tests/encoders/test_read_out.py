@@ -64,7 +64,9 @@ def test_the_paper_decides_only_for_a_raw_model() -> None:
 @pytest.mark.parametrize(
     ("method", "pooling"),
     {
-        **dict.fromkeys(("simcse", "simcse-supervised", "sg", "sg-opt", "dclr", "ease", "cline", "tsdae"), "cls"),
+        **dict.fromkeys(
+            ("simcse", "simcse-supervised", "sg", "sg-opt", "dclr", "ease", "cline", "tsdae", "rankcse"), "cls"
+        ),
         **dict.fromkeys(("cert", "infoword", "fine-tune", "angle"), "cls"),
         **dict.fromkeys(("vascl", "declutr", "sbert", "moco", "simclr"), "mean"),
         **dict.fromkeys(("mlm", "rtd", "tacl", "nsp", "sop", "quick-thoughts", "word2vec"), None),

@@ -50,6 +50,7 @@ LOOP = {
 OWN: dict[str, dict[str, str]] = {
     "distil": {"teacher": "{tiny}"},
     "dclr": {"complement": "{tiny}"},
+    "rankcse": {"teacher": "{tiny}"},
     "sg": {"projection": "64"},
     "sg-opt": {"projection": "64"},
 }  # the built-in encoder and heads of 4,096 are slow

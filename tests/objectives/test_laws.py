@@ -25,6 +25,9 @@ from isotrope.objectives import (
     entity_contrast,
     imitation,
     info_nce,
+    jensen_shannon,
+    listmle,
+    listnet,
     mined_triplets,
     nce,
     negative_sampling,
@@ -33,6 +36,7 @@ from isotrope.objectives import (
     nt_xent,
     pooled_triplets,
     queue_nce,
+    ranking_consistency,
     relational,
     self_guided,
     sne,
@@ -72,6 +76,7 @@ class Case:
     rows: tuple[str, ...] = ()
     cosine: bool = True
     tempered: bool = True
+    wrong: float = 1.0  # what many a row that is wrong by far costs at least
 
     def draw(self, seed: int, dtype: torch.dtype = torch.float64) -> dict[str, Tensor]:
         generator = torch.Generator().manual_seed(seed)
@@ -223,6 +228,16 @@ CASES = {
         tempered=False,
         given={"labels": SCORES, "scale": 2.0},
     ),
+    "listnet": case(listnet, {"scores": (6, 4), "teacher": (6, 4)}, "scores teacher", cosine=False),
+    "listmle": case(
+        listmle,
+        {"scores": (6, 4)},
+        "scores teacher",
+        cosine=False,
+        given={"teacher": torch.linspace(0, 9, 24).sin().view(6, 4)},
+    ),
+    "jensen_shannon": case(jensen_shannon, PAIR, "first second", cosine=False, tempered=False, wrong=0.3),
+    "ranking_consistency": case(ranking_consistency, PAIR, "first second", wrong=0.3),  # at most log 2
     "sne": case(
         sne,
         MAP,
@@ -249,6 +264,7 @@ def test_no_objective_is_forgotten() -> None:
         "mined_triplets",
         "nearest_rows",
         "neighbours",
+        "without_self",
     }
 
 
@@ -305,7 +321,7 @@ def test_saturated_scores_stay_finite_and_near_float64(name: str, dtype: torch.d
     value = loss(vectors, temperature=0.01)
     exact = loss({key: tensor.detach().double() for key, tensor in vectors.items()}, temperature=0.01)
     assert value.dtype == torch.float32
-    assert float(exact) > 1  # many a row is wrong by far
+    assert float(exact) > loss.wrong
     assert float(value.detach()) == pytest.approx(float(exact), rel=1e-4)
     assert all(torch.isfinite(gradient).all() for gradient in torch.autograd.grad(value, list(vectors.values())))
 

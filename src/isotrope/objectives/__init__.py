@@ -7,12 +7,14 @@ otherwise.
 
 from isotrope.objectives.chunked import chunked_contrast
 from isotrope.objectives.consecutive import neighbour_prediction
+from isotrope.objectives.consistency import jensen_shannon, ranking_consistency
 from isotrope.objectives.contrast import contrast, info_nce, nt_xent
 from isotrope.objectives.debiased import debiased
 from isotrope.objectives.entity import entity_contrast
 from isotrope.objectives.guided import self_guided
 from isotrope.objectives.imitation import imitation
 from isotrope.objectives.likelihood import bits_per_dimension
+from isotrope.objectives.listwise import listmle, listnet, without_self
 from isotrope.objectives.neighbourhood import contrast_with_neighbours, nearest_rows, neighbourhood, virtual_contrast
 from isotrope.objectives.queue import queue_nce
 from isotrope.objectives.ranking import cosent
@@ -34,7 +36,10 @@ __all__ = [
     "entity_contrast",
     "imitation",
     "info_nce",
+    "jensen_shannon",
     "joint_neighbours",
+    "listmle",
+    "listnet",
     "mined_negatives",
     "mined_triplets",
     "nce",
@@ -46,6 +51,7 @@ __all__ = [
     "nt_xent",
     "pooled_triplets",
     "queue_nce",
+    "ranking_consistency",
     "relational",
     "self_guided",
     "sne",
@@ -58,4 +64,5 @@ __all__ = [
     "triplet",
     "virtual_contrast",
     "windowed_sampling",
+    "without_self",
 ]

@@ -18,7 +18,7 @@ from isotrope.methods.frame.method_registry import find
 from isotrope.views.masking import Masked
 
 Build = Callable[..., Any]
-SECOND = {"dclr": ("complement", {"threshold": 0.5}), "distil": ("teacher", {})}
+SECOND = {"dclr": ("complement", {"threshold": 0.5}), "distil": ("teacher", {}), "rankcse": ("teacher", {})}
 
 
 @pytest.fixture(scope="module")
