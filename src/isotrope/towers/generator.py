@@ -98,7 +98,6 @@ class MaskFiller(nn.Module):
     def __init__(self, language_model: Any) -> None:
         super().__init__()
         self.model = language_model
-        self._scores = vocabulary_scores(language_model)[0]
 
     @classmethod
     def of(cls, encoder: Encoder) -> MaskFiller:
@@ -137,4 +136,5 @@ class MaskFiller(nn.Module):
     def forward(self, ids: Tensor, mask: Tensor, asked: Tensor) -> Tensor:
         """Scores [asked, vocabulary] at the flat positions ``asked`` of rows of ids."""
         states = self.model.base_model(input_ids=ids, attention_mask=mask).last_hidden_state
-        return self._scores(states.flatten(0, 1)[asked])
+        scores, _ = vocabulary_scores(self.model)
+        return scores(states.flatten(0, 1)[asked])
