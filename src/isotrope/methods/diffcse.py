@@ -50,9 +50,10 @@ class DiffCSESettings(NormedPairSettings):
 class DiffCSE(NormedPair[DiffCSESettings]):
     """L = −log exp(cos(h_i, h'_i)/τ) / Σ_j exp(cos(h_i, h'_j)/τ) + λ · mean_t BCE(D_t(x̃, h), 1[x̃_t ≠ x_t])
 
-    h, h' are the text under two dropout masks, through a head with batch norm that is dropped later. x̃ is the text with
-    masked tokens filled in by a frozen generator; D, a copy of the encoder that learns apart from it, reads x̃ with h in
-    the place of [CLS]. Its gradient reaches the encoder through h alone: the vector is to hold what tells x from x̃.
+    h, h' are the text under two dropout masks, through a head with batch norm that is dropped later. x̃ is the text
+    with masked tokens filled in by a frozen generator; D, a copy of the encoder that learns apart from it, reads x̃
+    with h in the place of [CLS]. Its gradient reaches the encoder through h alone: the vector is to hold what tells x
+    from x̃.
 
     When to use it: plain sentences, where vectors should change with a word. What goes wrong: a generator that is
     always right leaves nothing to detect; λ near 1 drowns the contrast. Siblings: ``simcse`` is λ = 0 with another

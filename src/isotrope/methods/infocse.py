@@ -40,10 +40,10 @@ class InfoCSESettings(NormedPairSettings):
 class InfoCSE(NormedPair[InfoCSESettings]):
     """L = −log exp(cos(h_i, h'_i)/τ) / Σ_j exp(cos(h_i, h'_j)/τ) − λ · mean over hidden t of log p(x_t | e, M(x̃))
 
-    e is the vector of the clean text, h = head(e) with batch norm, h' the other dropout view. x̃ is the text with hidden
-    tokens, M the lower half of the encoder as it was given, frozen; p are two fresh layers over [e, M(x̃)] and a
-    masked-language head. The gradient of the second term reaches the encoder through e alone, so that e holds what x̃
-    lacks.
+    e is the vector of the clean text, h = head(e) with batch norm, h' the other dropout view. x̃ is the text with
+    hidden tokens, M the lower half of the encoder as it was given, frozen; p are two fresh layers over [e, M(x̃)] and
+    a masked-language head. The gradient of the second term reaches the encoder through e alone, so that e holds what
+    x̃ lacks.
 
     When to use it: plain sentences, best from a start that was pre-trained for it (Condenser). What goes wrong: from
     another start the fresh layers teach little while they learn themselves. Siblings: ``simcse`` is λ = 0 with another
