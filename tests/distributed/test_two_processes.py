@@ -63,6 +63,8 @@ OWN: dict[str, dict[str, Any]] = {  # small enough for a tiny encoder, and with 
     "supcon": {"cross_entropy_weight": 0.1},
     "ease": {"entity_weight": 1.0},
     "dialogue-order": {"form": "contrastive"},
+    "diffcse": {"detection_weight": 1.0},  # the terms over tokens count as much as the contrast
+    "infocse": {"reconstruction_weight": 1.0},
     "declutr": {"mlm_weight": 0.0},  # each process draws masks of its own
     "retromae": {"decoder_mask": 1e-9},  # each process draws what its decoder sees
     "fine-tune": {"dropout": 0.0},  # the head has its own

@@ -12,6 +12,8 @@ from torch import Tensor, nn
 
 from isotrope.errors import InputError
 
+NEW_HEAD = "head_is_new"  # attribute of a model whose head was drawn at random when it was loaded
+
 
 class MissingHeadError(InputError):
     """The masked-language head was asked for, and the model cannot have one."""

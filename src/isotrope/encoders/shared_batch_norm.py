@@ -29,7 +29,7 @@ class SharedBatchNorm(nn.BatchNorm2d):
         groups = gcd(self.groups, len(input))
         if groups > 1:
             return self._grouped(input, groups) if not torch.compiler.is_compiling() else self._fused(input, groups)
-        return self._global(input) if _processes() > 1 else super().forward(input)
+        return self._global(input) if process_count() > 1 else super().forward(input)
 
     def _grouped(self, images: Tensor, groups: int) -> Tensor:
         assert self.running_mean is not None
@@ -62,10 +62,10 @@ class SharedBatchNorm(nn.BatchNorm2d):
     def _global(self, images: Tensor) -> Tensor:
         """Two sums over the processes; gradients of all reach the pixels of all."""
         values = images.float()
-        count = _summed(torch.tensor(float(values.numel() // values.shape[1]), device=values.device))
-        mean = _summed(values.sum(dim=(0, 2, 3))) / count
+        count = summed(torch.tensor(float(values.numel() // values.shape[1]), device=values.device))
+        mean = summed(values.sum(dim=(0, 2, 3))) / count
         centred = values - mean.view(1, -1, 1, 1)
-        variance = _summed(centred.square().sum(dim=(0, 2, 3))) / count
+        variance = summed(centred.square().sum(dim=(0, 2, 3))) / count
         with torch.no_grad():
             share = self.momentum or 0.0
             assert self.running_mean is not None
@@ -92,11 +92,11 @@ class _Sum(torch.autograd.Function):
         return total
 
 
-def _summed(tensor: Tensor) -> Tensor:
+def summed(tensor: Tensor) -> Tensor:
     return _Sum.apply(tensor)  # type: ignore[no-untyped-call]
 
 
-def _processes() -> int:
+def process_count() -> int:
     return distributed.get_world_size() if distributed.is_available() and distributed.is_initialized() else 1
 
 

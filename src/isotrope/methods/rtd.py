@@ -17,7 +17,8 @@ from isotrope.methods.frame.batch import Batch, View
 from isotrope.methods.frame.method import Card
 from isotrope.methods.frame.own_task import OwnTask
 from isotrope.methods.frame.settings import OpenShare, Settings, ShareAboveZero, Weight
-from isotrope.objectives.detection import detection_losses, sample_tokens
+from isotrope.methods.frame.token_detection import detected, detection_loss, detection_measures
+from isotrope.objectives.detection import sample_tokens
 from isotrope.tokens.padded import Tokens
 from isotrope.towers.generator import Generator
 from isotrope.towers.keeping import Tower, Trained
@@ -108,51 +109,32 @@ class ReplacedTokenDetection(Auxiliary[RTDSettings], OwnTask):
         return {"generator_losses": cross_entropy(scores, labels, reduction="none"), **found}
 
     def detect(self, tokens: Tokens, replaced: Tensor) -> dict[str, Tensor]:
-        """Of each row the sum of its tokens' losses, and how many tokens are there, are replaced, are taken for
-        replaced, and both.
-        """
-        valid = tokens.mask > 0
-        states = self.encoder.states(tokens)
-        scores = cast(Tensor, self.tower["detector"](states)).squeeze(-1)
-        taken = (scores > 0) & valid
-        counts = [valid, replaced & valid, taken, taken & replaced]
-        return {
-            "detection_losses": detection_losses(scores, replaced, valid).sum(1),
-            "detection_counts": torch.stack([count.sum(1) for count in counts], dim=1),
-        }
+        scores = cast(Tensor, self.tower["detector"](self.encoder.states(tokens))).squeeze(-1)
+        return detected(scores, replaced, tokens.mask > 0)
 
     def loss(self, representations: dict[str, Tensor], generator: torch.Generator) -> dict[str, Tensor]:
-        detection = self.detection_loss(representations)
+        detection = detection_loss(representations)
         return {"generator": representations["generator_losses"].mean(), "detection": detection}
-
-    def detection_loss(self, representations: dict[str, Tensor]) -> Tensor:
-        tokens = representations["detection_counts"][:, 0].sum()
-        return representations["detection_losses"].sum() / tokens.clamp(min=1)
 
     def weights(self) -> dict[str, float]:
         return {"generator": self.settings.generator_weight, "detection": self.settings.detection_weight}
 
     def measures(self, representations: dict[str, Tensor]) -> dict[str, Tensor]:
         """Perplexity of the generator, the share of tokens that are replaced, and F1 of finding them."""
-        tokens, replaced, taken, both = representations["detection_counts"].sum(0).float()
-        return {
-            "generator_perplexity": representations["generator_losses"].mean().exp(),
-            "replaced": replaced / tokens.clamp(min=1),
-            "replaced_f1": 2 * both / (replaced + taken).clamp(min=1),
-            **super().measures(representations),
-        }
+        perplexity = representations["generator_losses"].mean().exp()
+        found = detection_measures(representations)
+        return {"generator_perplexity": perplexity, **found, **super().measures(representations)}
 
     def on_held_out(self, representations: dict[str, Tensor]) -> dict[str, Tensor]:
         """The same on unseen text, and F1 of a guess, which is that of taking every token for replaced."""
         tokens, replaced, taken, both = representations["detection_counts"].sum(0).float()
         return {
             "generator_perplexity": representations["generator_losses"].mean().exp(),
-            "replaced": replaced / tokens.clamp(min=1),
+            **detection_measures(representations),
             "replaced_precision": both / taken.clamp(min=1),
             "replaced_recall": both / replaced.clamp(min=1),
-            "replaced_f1": 2 * both / (replaced + taken).clamp(min=1),
             "replaced_guess": 2 * replaced / (replaced + tokens).clamp(min=1),
-            "detection": self.detection_loss(representations),
+            "detection": detection_loss(representations),
         }
 
 

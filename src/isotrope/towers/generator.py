@@ -1,17 +1,21 @@
-"""A small masked-language model that shares the embeddings of a larger encoder: ELECTRA's generator.
+"""Masked-language models that put plausible tokens into masked places, for replaced-token detection.
 
-Use it where a paper needs plausible replacements of masked tokens (replaced-token detection). Too large a generator
-makes the replacements too good: the paper takes a quarter to a half of the encoder's width.
+``Generator`` is ELECTRA's: small, trained along, and it shares the embeddings of the encoder. Too large a one makes the
+replacements too good: the paper takes a quarter to a half of the encoder's width. ``MaskFiller`` is a finished model.
 """
 
 from __future__ import annotations
 
+import copy
+import warnings
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from isotrope.encoders.encoder import Encoder
+from isotrope.encoders.language_head import NEW_HEAD, NewHeadWarning, vocabulary_scores
+from isotrope.encoders.loading import load
 from isotrope.encoders.modes import evaluating
 from isotrope.encoders.quiet import quiet
 from isotrope.errors import InputError
@@ -86,3 +90,51 @@ class Generator(nn.Module):
         """Scores [asked, vocabulary] at the flat positions ``asked`` of rows of ids."""
         states = self.model.electra(input_ids=ids, attention_mask=mask).last_hidden_state
         return self.model.generator_lm_head(self.model.generator_predictions(states.flatten(0, 1)[asked]))
+
+
+class MaskFiller(nn.Module):
+    """A whole masked-language model as a generator: its own embeddings, layers and head. Keep it ``Frozen``."""
+
+    def __init__(self, language_model: Any) -> None:
+        super().__init__()
+        self.model = language_model
+
+    @classmethod
+    def of(cls, encoder: Encoder) -> MaskFiller:
+        """A copy of the encoder with its masked-language head, both as they are now."""
+        if encoder.language_model is None or getattr(encoder.language_model, NEW_HEAD, False):
+            raise InputError(
+                "The start holds no trained masked-language head to fill masks with; start from a model that has one, "
+                "such as builtin-base, or name another as generator."
+            )
+        return cls(copy.deepcopy(encoder.language_model))
+
+    @classmethod
+    def named(cls, name: str, encoder: Encoder, length: int) -> MaskFiller:
+        """A masked-language model by its folder or name, for texts of up to ``length`` tokens of the encoder."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", NewHeadWarning)
+            try:
+                found = load(name, device=encoder.device, language_head=True)
+            except NewHeadWarning as missing:
+                raise InputError(
+                    f"The generator '{name}' holds no masked-language head; name another model."
+                ) from missing
+        mine, theirs = (one.tokenizer.get_vocab() for one in (encoder, found))
+        if mine != theirs:
+            raise InputError(
+                f"The generator '{name}' has another vocabulary than the encoder ({len(theirs):,} and {len(mine):,} "
+                "tokens), so its tokens would be read as others; name one with the encoder's, or auto."
+            )
+        if found.max_length < length:
+            raise InputError(
+                f"The generator '{name}' reads {found.max_length} tokens, fewer than the {length} of a text; lower "
+                "max_length."
+            )
+        return cls(found.language_model)
+
+    def forward(self, ids: Tensor, mask: Tensor, asked: Tensor) -> Tensor:
+        """Scores [asked, vocabulary] at the flat positions ``asked`` of rows of ids."""
+        states = self.model.base_model(input_ids=ids, attention_mask=mask).last_hidden_state
+        scores, _ = vocabulary_scores(self.model)
+        return scores(states.flatten(0, 1)[asked])

@@ -1,13 +1,16 @@
-"""Heads drawn at random: SimCSE's, and the projection that exists only while training."""
+"""Heads drawn at random: SimCSE's, and projections that exist only while training."""
 
 from __future__ import annotations
 
 from torch import nn
 
 from isotrope.encoders.parts.dense import Dense
+from isotrope.towers.batch_scale import BatchScale
+
+SPREAD = 0.02
 
 
-def tanh_head(width: int, spread: float = 0.02) -> Dense:
+def tanh_head(width: int, spread: float = SPREAD) -> Dense:
     """SimCSE's head: tanh(x W + b), d → d, W drawn with standard deviation ``spread``. It can be saved as a Dense."""
     head = Dense(width, activation=nn.Tanh())
     nn.init.normal_(head.linear.weight, std=spread)
@@ -22,3 +25,14 @@ def projection_head(width: int, output: int, layers: int) -> nn.Sequential:
     """
     hidden = [part for _ in range(layers - 1) for part in (nn.Linear(width, width), nn.ReLU())]
     return nn.Sequential(*hidden, *[nn.Linear(width, output)][:layers])
+
+
+def normed_head(width: int, output: int) -> nn.Sequential:
+    """A projection with batch norm, without biases: d → 2d, norm, ReLU, 2d → ``output``, norm without scale and shift.
+
+    Its vectors have mean 0 and variance 1 in each dimension, over the batch. Give it both views together.
+    """
+    first, second = nn.Linear(width, 2 * width, bias=False), nn.Linear(2 * width, output, bias=False)
+    for layer in (first, second):
+        nn.init.normal_(layer.weight, std=SPREAD)
+    return nn.Sequential(first, BatchScale(2 * width), nn.ReLU(), second, BatchScale(output, affine=False))

@@ -92,6 +92,11 @@ def count_steps(batches: int, settings: LoopSettings) -> int:
 def _combine(plan: Plan, opened: Opened, settings: LoopSettings) -> Combined:
     torch.manual_seed(settings.seed)  # heads are drawn alike in every process
     method = plan.method(replace(plan.settings, **plan.made), opened.encoder, settings.max_length, opened.corpus)
+    if settings.chunk_size is not None and method.batch_statistics:
+        raise InputError(
+            f"chunk_size cuts a batch, and the batch norm of {method.card.name} would see a chunk instead of the "
+            "batch; leave it out, or lower batch_size."
+        )
     added = [
         Added(auxiliary(auxiliary.added_settings(), opened.encoder, settings.max_length), weight)
         for auxiliary, weight in plan.active

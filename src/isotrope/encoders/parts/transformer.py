@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from isotrope.encoders.config_check import check_config, check_reads_text
-from isotrope.encoders.language_head import NewHeadWarning
+from isotrope.encoders.language_head import NEW_HEAD, NewHeadWarning
 from isotrope.encoders.parts.part import Backbone, Part
 from isotrope.encoders.quiet import quiet
 from isotrope.encoders.remote_code import is_trusted
@@ -106,6 +106,7 @@ def _models(folder: Path, tokenizer: Any, language_head: bool) -> tuple[Any, Any
             NewHeadWarning,
             stacklevel=6,
         )
+        setattr(model, NEW_HEAD, True)
     return (model.base_model, tokenizer, model) if language_head else (model, tokenizer, None)
 
 
