@@ -51,7 +51,8 @@ class Template:
 
 def outer_frame(tokenizer: TextTokenizer) -> tuple[list[int], list[int]]:
     """The special tokens at both ends of a row, without the template that may stand inside them."""
-    ends = tokenizer.specials - {tokenizer.mask}
+    known = tokenizer.tokenizer
+    ends = {known.bos_token_id, known.eos_token_id, known.cls_token_id, known.sep_token_id}
 
     def run(ids: list[int]) -> int:
         return next((place for place, token in enumerate(ids) if token not in ends), len(ids))
@@ -75,20 +76,23 @@ def templated(tokenizer: Any, template: Template) -> PreTrainedTokenizerBase:
     if known.mask_token_id is None or backend is None:
         what = "no mask token" if backend is not None else "no tokenizer.json"
         raise InputError(f"The pooling mask reads the vector at a mask token in a template, and this model has {what}.")
-    before, behind = template.ids(TextTokenizer(known))
+    usual = TextTokenizer(known)
     own = Tokenizer.from_str(backend.to_str())
-    _, closing = outer_frame(TextTokenizer(known))
-    names = {"before": before, "behind": behind, "end": closing}
-    used = {name: ids for name, ids in names.items() if ids}
-    single = " ".join(name for name in ("before", "$A", "behind") if name == "$A" or name in used)
+    # Two segments in one row stand in no template.
+    places = ("before", "behind", "first", "between", "last")
+    frames = dict(zip(places, (*template.ids(usual), *usual.pair_frame), strict=True))
+    used = {name: ids for name, ids in frames.items() if ids}
     own.post_processor = TemplateProcessing(
-        single=single,
-        pair=" ".join([single, "$B:1", *(["end:1"] if closing else [])]),
+        single=[name for name in ("before", "$A", "behind") if name == "$A" or name in used],
+        pair=[
+            name for name in ("first", "$A", "between", "$B:1", "last:1") if "$" in name or name.split(":")[0] in used
+        ],
         special_tokens=[
             {"id": name, "ids": ids, "tokens": [str(own.id_to_token(token)) for token in ids]}
             for name, ids in used.items()
         ],
     )
+    _write_out_masks(own, str(known.mask_token))
     roles = {f"{role}_token": getattr(known, f"{role}_token", None) for role in ROLES}
     return PreTrainedTokenizerFast(
         tokenizer_object=own,
@@ -96,3 +100,15 @@ def templated(tokenizer: Any, template: Template) -> PreTrainedTokenizerBase:
         **{role: token for role, token in roles.items() if token is not None},
         **{name: getattr(known, name) for name in KEPT},
     )
+
+
+def _write_out_masks(backend: Any, mask: str) -> None:
+    """A unigram model has its mask token among the pieces of words too; a text that says it then has a blank there."""
+    from tokenizers.normalizers import Replace, Sequence
+
+    backend.encode_special_tokens = True
+    if backend.token_to_id(mask) in backend.encode(mask, add_special_tokens=False).ids:
+        usual = backend.normalizer
+        backend.normalizer = Sequence(
+            [Replace(mask, f"{mask[:1]} {mask[1:]}"), *([usual] if usual is not None else [])]
+        )

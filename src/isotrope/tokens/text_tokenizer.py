@@ -36,7 +36,7 @@ class TextTokenizer:
     def __init__(self, tokenizer: PreTrainedTokenizerBase, prompt: str = "") -> None:
         self.tokenizer, self.prompt = tokenizer, prompt
         bare, framed = self._ids(list(PROBES)), [list(tokenizer(probe)["input_ids"]) for probe in PROBES]
-        start = next((i for i in range(len(framed[0])) if all(_stands(*p, i) for p in zip(bare, framed, strict=True))), 0)
+        start = _place(bare, framed)
         self.start: list[int] = framed[0][:start]
         self.prompt_ids: list[int] = self._prompt_ids() if prompt else []
         self.prefix: list[int] = [*self.start, *self.prompt_ids]
@@ -170,11 +170,12 @@ class TextTokenizer:
     @cached_property
     def pair_frame(self) -> tuple[list[int], list[int], list[int]]:
         """Special tokens before, between and behind two segments: [CLS] A [SEP] B [SEP], or the tokenizer's own."""
-        bare = self._ids(["a"])[0]
-        framed = list(self.tokenizer("a", "a", add_special_tokens=True)["input_ids"])
-        behind = len(self.start) + len(bare)
-        second = max(i for i in range(behind, len(framed)) if framed[i : i + len(bare)] == bare)
-        return self.start, framed[behind:second], framed[second + len(bare) :]
+        bare = self._ids(list(PROBES))
+        framed = [list(self.tokenizer(probe, probe)["input_ids"]) for probe in PROBES]
+        first = _place(bare, framed)
+        rest = [row[first + len(ids) :] for row, ids in zip(framed, bare, strict=True)]
+        second = _place(bare, rest)
+        return framed[0][:first], rest[0][:second], rest[0][second + len(bare[0]) :]
 
     def frame_pairs(self, firsts: Sequence[npt.NDArray[Any]], seconds: Sequence[npt.NDArray[Any]]) -> Tokens:
         """Pairs of segments as one row each, uncut; the tokens between them belong to the first."""
@@ -195,8 +196,13 @@ class TextTokenizer:
         return Tokens(torch.from_numpy(ids), torch.from_numpy(present.astype(np.int64)), lengths)
 
 
-def _stands(ids: list[int], framed: list[int], place: int) -> bool:
-    return framed[place : place + len(ids)] == ids
+def _place(texts: list[list[int]], rows: list[list[int]]) -> int:
+    """Where each text begins in its row: the place that all of them share, since one may stand in a template too."""
+    places = (
+        {place for place in range(len(row)) if row[place : place + len(text)] == text}
+        for text, row in zip(texts, rows, strict=True)
+    )
+    return min(set.intersection(*places), default=0)
 
 
 def _flat(sequences: list[list[int]]) -> Flat:
