@@ -17,6 +17,7 @@ from torch import Tensor
 from isotrope import objectives
 from isotrope.errors import InputError
 from isotrope.objectives import (
+    bidirectional_margin,
     bits_per_dimension,
     chunked_contrast,
     contrast_with_neighbours,
@@ -182,6 +183,13 @@ CASES = {
         )
         for loss in (synonym_antonym, synonym_antonym_released)
     },
+    "bidirectional_margin": case(
+        bidirectional_margin,
+        {"anchors": (6, 4), "positives": (6, 4), "negatives": (6, 4)},
+        "anchors positives negatives",
+        given={"least": 1.5, "most": 1.6},
+        tempered=False,
+    ),
     "negative_sampling": case(negative_sampling, NOISY, "anchor positive negatives", cosine=False),
     "nce": case(
         nce,

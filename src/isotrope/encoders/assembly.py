@@ -11,7 +11,7 @@ from torch import nn
 from isotrope.encoders.encoder import Encoder
 from isotrope.encoders.parts.part import Backbone, VectorPart
 from isotrope.encoders.parts.token_weights import TokenWeighting
-from isotrope.encoders.pooling import Pooling
+from isotrope.encoders.pooling import Pooling, is_masked
 from isotrope.encoders.read_out import RAW, is_raw
 from isotrope.errors import InputError
 
@@ -73,10 +73,10 @@ class Assembly:
         fitted = bool(self.facts.get("spaces")) or self.token_weights is not None
         if pooling is not None and stored is not None and fitted:
             if pooling != stored.name:
-                raise InputError(
-                    f"{self.folder}: a space was fitted to this model's pooling, '{stored.name}'; "
-                    "load it without another pooling."
-                )
+                reason = "a space was fitted to this model's pooling"
+                if is_masked(stored.name):
+                    reason = "this model reads texts in a template and takes the vector at its mask, the pooling"
+                raise InputError(f"{self.folder}: {reason}, '{stored.name}'; load it without another pooling.")
             pooling = None
         if pooling is None and stored is not None:
             return stored

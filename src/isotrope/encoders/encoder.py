@@ -5,6 +5,7 @@ Where a backbone, a pooling and the parts after it meet. Folders are read and wr
 
 from __future__ import annotations
 
+import inspect
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -20,10 +21,11 @@ from isotrope.encoders.finite_vectors import check_finite, check_given
 from isotrope.encoders.first_token import check_first_token
 from isotrope.encoders.gpu_encoding import half_precision
 from isotrope.encoders.late_backbone import LateBackbone
+from isotrope.encoders.mask_read_out import at_mask
 from isotrope.encoders.modes import evaluating
 from isotrope.encoders.parts.part import VectorPart
 from isotrope.encoders.parts.token_weights import TokenWeighting
-from isotrope.encoders.pooling import Pooling
+from isotrope.encoders.pooling import Pooling, is_masked
 from isotrope.encoders.truncation import check_width
 from isotrope.encoders.unpadded import Unpadded, unpadded
 from isotrope.encoders.vector_groups import TOKEN_BUDGET, plan, vectors_of
@@ -55,12 +57,6 @@ def _checked(texts: str | Iterable[str]) -> list[str]:
     return rows
 
 
-def _inputs(tokens: Tokens) -> dict[str, torch.Tensor]:
-    """Segment ids go along only where there are some: not every backbone knows them."""
-    inputs = {"input_ids": tokens.ids, "attention_mask": tokens.mask}
-    return inputs if tokens.segments is None else {**inputs, "token_type_ids": tokens.segments}
-
-
 class Encoder(EncoderUses, LateBackbone, nn.Module):
     """A backbone, a pooling and the parts after it: text → token states → one vector a text.
 
@@ -87,11 +83,13 @@ class Encoder(EncoderUses, LateBackbone, nn.Module):
     ) -> None:
         super().__init__()
         self.backbone = cast("PreTrainedModel", backbone)  # a table has the shape of one
-        self.tokenizer = tokenizer
-        self.text_tokenizer = TextTokenizer(tokenizer, prompt)
         self.pooling = (
             Pooling.named(pooling, backbone.config.num_hidden_layers) if isinstance(pooling, str) else pooling
         )
+        if is_masked(self.pooling.name) and token_weights is None:
+            tokenizer, token_weights = at_mask(tokenizer, self.pooling.name)
+        self.tokenizer = tokenizer
+        self.text_tokenizer = TextTokenizer(tokenizer, prompt)
         check_first_token(self.pooling, backbone, self.text_tokenizer)
         self.register_module("token_weights", token_weights)  # one that comes later takes the same place
         self.parts = nn.ModuleList(parts)
@@ -155,10 +153,29 @@ class Encoder(EncoderUses, LateBackbone, nn.Module):
 
     def _positions(self) -> int:
         limit = int(getattr(self.network.config, "max_position_embeddings", 0) or 0)
+        return (limit if limit > 0 else 512) - self._first_position
+
+    @property
+    def _first_position(self) -> int:
+        """RoBERTa and its kin start counting behind the padding index."""
         table = getattr(getattr(self.network, "embeddings", None), "position_embeddings", None)
-        # RoBERTa and its kin start counting behind the padding index.
         behind = getattr(table, "padding_idx", None)
-        return (limit if limit > 0 else 512) - (behind + 1 if behind is not None else 0)
+        return behind + 1 if behind is not None else 0
+
+    @property
+    def takes_positions(self) -> bool:
+        """Whether tokens may stand at positions that they are given."""
+        absolute = bool(getattr(self.backbone.config, "position_biased_input", True))  # False: DeBERTa's newer ones
+        return absolute and "position_ids" in inspect.signature(self.backbone.forward).parameters
+
+    def _inputs(self, tokens: Tokens) -> dict[str, torch.Tensor]:
+        """Segments and positions go along only where there are some: not every backbone knows them."""
+        inputs = {"input_ids": tokens.ids, "attention_mask": tokens.mask}
+        if tokens.segments is not None:
+            inputs["token_type_ids"] = tokens.segments
+        if tokens.positions is not None:
+            inputs["position_ids"] = tokens.positions + self._first_position
+        return inputs
 
     def fingerprint(self) -> str:
         """A short name for everything that decides the vectors: weights, config, tokenizer, read-out, prompt."""
@@ -175,13 +192,13 @@ class Encoder(EncoderUses, LateBackbone, nn.Module):
         """H_0 … H_L of one padded forward, each [rows, width, d]."""
         if bare := self._bare(tokens):
             return bare.all_layers(tokens)
-        return tuple(self.network(**_inputs(tokens), output_hidden_states=True).hidden_states)
+        return tuple(self.network(**self._inputs(tokens), output_hidden_states=True).hidden_states)
 
     def states(self, tokens: Tokens) -> torch.Tensor:
         """H_L of one padded forward, [rows, width, d]."""
         if bare := self._bare(tokens):
             return bare.states(tokens)
-        last: torch.Tensor = self.network(**_inputs(tokens)).last_hidden_state
+        last: torch.Tensor = self.network(**self._inputs(tokens)).last_hidden_state
         return last
 
     def _bare(self, tokens: Tokens) -> Unpadded | None:

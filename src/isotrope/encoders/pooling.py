@@ -9,6 +9,8 @@ Special tokens count as tokens everywhere; padding never does. H_0 is the embedd
     last2        mean over the tokens of (H_{L-1} + H_L) / 2
     layer:K      mean over the tokens of H_K; layer:K:cls, layer:K:max … pool H_K in another way
                  K runs from 0 to L; a negative one counts from the end, so layer:-2 is H_{L-1}
+    mask         the [MASK] of a template around the text, in H_L; mask:TEMPLATE names the template, with [X] for the
+                 text: mask:The sentence "[X]" is about [MASK].   (mask_read_out.py)
 
 Folders of sentence-transformers may also name lasttoken, weightedmean, mean_sqrt_len_tokens, and several joined by "+".
 With weights of tokens (token_weights.py, attention.py) a mean is a weighted one.
@@ -27,10 +29,12 @@ from dataclasses import dataclass
 import torch
 
 from isotrope.errors import InputError, nearest
+from isotrope.tokens.template import Template
 
 MODES = ("cls", "max", "mean", "mean_sqrt_len_tokens", "weightedmean", "lasttoken")
 LAYERED = {"first_last": (1, -1), "embed_last": (0, -1), "last2": (-2, -1)}
 POOLINGS = ("cls", "mean", "max", *LAYERED)
+MASKED = "mask"
 LAYER = "layer:"
 
 
@@ -106,6 +110,10 @@ def parse(name: str) -> tuple[int | None, tuple[str, ...]]:
     """
     if name in LAYERED:
         return None, ("mean",)
+    if is_masked(name):
+        if name != MASKED:
+            Template.parse(name.removeprefix(f"{MASKED}:"))
+        return None, ("mean",)  # in which the mask token alone has weight
     layer, rest = None, name
     if name.startswith(LAYER):
         number, colon, given = name.removeprefix(LAYER).partition(":")
@@ -118,9 +126,14 @@ def parse(name: str) -> tuple[int | None, tuple[str, ...]]:
     modes = tuple(rest.split("+"))
     for mode in modes:
         if mode not in MODES:
-            known = MODES if layer is not None else {*POOLINGS, *MODES, f"{LAYER}K"}
+            known = MODES if layer is not None else {*POOLINGS, *MODES, f"{LAYER}K", MASKED}
             raise InputError(f"Unknown pooling '{mode}'{nearest(mode, known)}")
     return layer, modes
+
+
+def is_masked(name: str) -> bool:
+    """Whether a pooling of that name reads the mask token of a template."""
+    return name == MASKED or name.startswith(f"{MASKED}:")
 
 
 def _mixed(chosen: Sequence[int], layers: int) -> tuple[float, ...]:

@@ -124,6 +124,8 @@ def laid_out(tokens: Tokens) -> tuple[Tensor, Inputs]:
     positions = torch.arange(total, device=device) - (ends - lengths)[row]
     place = row * width + positions
     segments = None if tokens.segments is None else tokens.segments.flatten()[place]
+    if tokens.positions is not None:
+        positions = tokens.positions.flatten()[place]
     borders = functional.pad(ends, (1, 0)).int()
     # In steps, so that few graphs are compiled.
     return place, Inputs(tokens.ids.flatten()[place], positions, borders, segments, -(-width // 64) * 64)

@@ -21,12 +21,14 @@ from isotrope.objectives.ranking import cosent
 from isotrope.objectives.relational import relational
 from isotrope.objectives.sampling import nce, negative_sampling, windowed_sampling
 from isotrope.objectives.sne import joint_neighbours, neighbours, sne, symmetric_sne, t_sne
+from isotrope.objectives.soft_negative import bidirectional_margin
 from isotrope.objectives.supervised import supervised_contrast
 from isotrope.objectives.synonym_antonym import synonym_antonym, synonym_antonym_released
 from isotrope.objectives.token_contrast import token_contrast
 from isotrope.objectives.triplet import mined_negatives, mined_triplets, pooled_triplets, triplet
 
 __all__ = [
+    "bidirectional_margin",
     "bits_per_dimension",
     "chunked_contrast",
     "contrast",

@@ -12,6 +12,7 @@ import numpy as np
 import torch
 
 from isotrope.encoders.encoder import Encoder
+from isotrope.encoders.mask_read_out import is_at_mask
 from isotrope.encoders.parts.token_weights import TokenWeights
 from isotrope.encoders.word_vectors import StaticVectors
 from isotrope.errors import InputError
@@ -47,10 +48,10 @@ class SIF(Space[SIFSettings]):
 
     @classmethod
     def found_in(cls, encoder: Encoder) -> bool:
-        return isinstance(encoder.token_weights, TokenWeights)
+        return isinstance(encoder.token_weights, TokenWeights) and not is_at_mask(encoder)
 
     def change(self, encoder: Encoder, texts: Sequence[str]) -> None:
-        if encoder.pooling.modes != ("mean",):
+        if encoder.pooling.modes != ("mean",) or is_at_mask(encoder):
             raise InputError(
                 f"sif weighs the tokens of a mean; this model's pooling is '{encoder.pooling.name}'; "
                 "load it with mean pooling."

@@ -17,12 +17,14 @@ class Tokens:
     """A view of some rows, padded on the right. ``lengths`` stay on the host, so that nobody asks the device for them.
 
     ``segments`` (0 in the first, 1 in the second) exist for rows of two segments, where the model embeds them.
+    ``positions`` exist where a token stands elsewhere than its place in the row says; they count from 0.
     """
 
     ids: torch.Tensor  # [rows, width]
     mask: torch.Tensor  # [rows, width], 1 where a token stands
     lengths: Lengths
     segments: torch.Tensor | None = None  # [rows, width]
+    positions: torch.Tensor | None = None  # [rows, width]
 
     def __len__(self) -> int:
         return len(self.lengths)
@@ -38,9 +40,8 @@ class Tokens:
         return self._each(lambda tensor: tensor[index, :width], lengths)
 
     def _each(self, change: Callable[[torch.Tensor], torch.Tensor], lengths: Lengths) -> Tokens:
-        return Tokens(
-            change(self.ids), change(self.mask), lengths, None if self.segments is None else change(self.segments)
-        )
+        further = (None if tensor is None else change(tensor) for tensor in (self.segments, self.positions))
+        return Tokens(change(self.ids), change(self.mask), lengths, *further)
 
 
 def moved(tensor: torch.Tensor, device: torch.device) -> torch.Tensor:
@@ -56,6 +57,7 @@ def join(views: Sequence[Tokens], pad: int) -> Tokens:
         return views[0]
     width = max(view.ids.shape[1] for view in views)
     typed = any(view.segments is not None for view in views)
+    placed = any(view.positions is not None for view in views)
 
     def widened(tensors: list[torch.Tensor], fill: int) -> torch.Tensor:
         return torch.cat([torch.nn.functional.pad(t, (0, width - t.shape[1]), value=fill) for t in tensors])
@@ -65,4 +67,9 @@ def join(views: Sequence[Tokens], pad: int) -> Tokens:
         widened([view.mask for view in views], 0),
         np.concatenate([view.lengths for view in views]),
         widened([torch.zeros_like(v.ids) if v.segments is None else v.segments for v in views], 0) if typed else None,
+        widened([_places(v) if v.positions is None else v.positions for v in views], 0) if placed else None,
     )
+
+
+def _places(view: Tokens) -> torch.Tensor:
+    return torch.arange(view.ids.shape[1], device=view.ids.device).expand_as(view.ids)

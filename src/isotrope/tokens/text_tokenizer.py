@@ -35,13 +35,12 @@ class TextTokenizer:
 
     def __init__(self, tokenizer: PreTrainedTokenizerBase, prompt: str = "") -> None:
         self.tokenizer, self.prompt = tokenizer, prompt
-        bare = self._ids(["a"])[0]
-        framed = list(tokenizer("a", add_special_tokens=True)["input_ids"])
-        start = next((i for i in range(len(framed)) if framed[i : i + len(bare)] == bare), 0)
-        self.start: list[int] = framed[:start]
+        bare, framed = self._ids(list(PROBES)), [list(tokenizer(probe)["input_ids"]) for probe in PROBES]
+        start = _place(bare, framed)
+        self.start: list[int] = framed[0][:start]
         self.prompt_ids: list[int] = self._prompt_ids() if prompt else []
         self.prefix: list[int] = [*self.start, *self.prompt_ids]
-        self.suffix: list[int] = framed[start + len(bare) :]
+        self.suffix: list[int] = framed[0][start + len(bare[0]) :]
         self.pad: int = tokenizer.pad_token_id if tokenizer.pad_token_id is not None else 0
         self.mask: int | None = tokenizer.mask_token_id
 
@@ -120,6 +119,15 @@ class TextTokenizer:
         backend.no_padding()
         return [encoding.ids for encoding in backend.encode_batch_fast(texts, add_special_tokens=False)]
 
+    def parsed(self, text: str) -> list[int]:
+        """Ids of a text in which special tokens are written, such as [MASK]."""
+        backend = self.tokenizer.backend_tokenizer
+        split, backend.encode_special_tokens = backend.encode_special_tokens, False
+        try:
+            return self._ids([text])[0]
+        finally:
+            backend.encode_special_tokens = split
+
     def frame(self, sequences: Sequence[npt.NDArray[Any]], max_length: int) -> Tokens:
         """The prompt before each, cut to ``max_length``, special tokens counted, and padded to the longest."""
         prompt = np.array(self.prompt_ids, dtype=np.int64)
@@ -151,14 +159,23 @@ class TextTokenizer:
         present = columns < whole[:, None]
         return Tokens(torch.from_numpy(ids), torch.from_numpy(present.astype(np.int64)), whole)
 
+    def frame_alone(self, gaps: Lengths) -> Tokens:
+        """The frame without a text, a row for each of ``gaps``: what stands behind the text has the positions that a
+        text of that many tokens leaves it."""
+        tokens = self.padded([[*self.start, *self.suffix]] * len(gaps))
+        behind = np.arange(tokens.ids.shape[1]) >= len(self.start)
+        positions = np.arange(tokens.ids.shape[1]) + behind * gaps[:, None]
+        return replace(tokens, positions=torch.from_numpy(positions))
+
     @cached_property
     def pair_frame(self) -> tuple[list[int], list[int], list[int]]:
         """Special tokens before, between and behind two segments: [CLS] A [SEP] B [SEP], or the tokenizer's own."""
-        bare = self._ids(["a"])[0]
-        framed = list(self.tokenizer("a", "a", add_special_tokens=True)["input_ids"])
-        behind = len(self.start) + len(bare)
-        second = next(i for i in range(behind, len(framed)) if framed[i : i + len(bare)] == bare)
-        return self.start, framed[behind:second], framed[second + len(bare) :]
+        bare = self._ids(list(PROBES))
+        framed = [list(self.tokenizer(probe, probe)["input_ids"]) for probe in PROBES]
+        first = _place(bare, framed)
+        rest = [row[first + len(ids) :] for row, ids in zip(framed, bare, strict=True)]
+        second = _place(bare, rest)
+        return framed[0][:first], rest[0][:second], rest[0][second + len(bare[0]) :]
 
     def frame_pairs(self, firsts: Sequence[npt.NDArray[Any]], seconds: Sequence[npt.NDArray[Any]]) -> Tokens:
         """Pairs of segments as one row each, uncut; the tokens between them belong to the first."""
@@ -177,6 +194,15 @@ class TextTokenizer:
         present = np.arange(width) < lengths[:, None]
         ids[present] = [i for row in rows for i in row]
         return Tokens(torch.from_numpy(ids), torch.from_numpy(present.astype(np.int64)), lengths)
+
+
+def _place(texts: list[list[int]], rows: list[list[int]]) -> int:
+    """Where each text begins in its row: the place that all of them share, since one may stand in a template too."""
+    places = (
+        {place for place in range(len(row)) if row[place : place + len(text)] == text}
+        for text, row in zip(texts, rows, strict=True)
+    )
+    return min(set.intersection(*places), default=0)
 
 
 def _flat(sequences: list[list[int]]) -> Flat:

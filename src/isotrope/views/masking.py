@@ -58,7 +58,7 @@ def mask_tokens(
     At least one token of a row is chosen, or short sentences would never have a label.
     """
     ids = tokens.ids.numpy().copy()
-    ordinary = (tokens.mask.numpy() > 0) & ~np.isin(ids, list(tokenizer.specials)) & ~_prompted(ids, tokenizer)
+    ordinary = (tokens.mask.numpy() > 0) & ~np.isin(ids, list(tokenizer.specials)) & ~_framing(tokens, tokenizer)
     dice = np.where(ordinary, rng.random(ids.shape), 2.0)
     chosen = ordinary & ((dice < rate) | (dice == dice.min(axis=1, keepdims=True)))
     labels = np.where(chosen, ids, -100)
@@ -71,10 +71,11 @@ def mask_tokens(
     )
 
 
-def _prompted(ids: npt.NDArray[np.int64], tokenizer: TextTokenizer) -> npt.NDArray[np.bool_]:
-    """[rows, width]: where the prompt stands; rows of two segments have none."""
-    before = tokenizer.prefix[: ids.shape[1]]
-    inside = np.arange(ids.shape[1]) < len(before) if tokenizer.prompt else np.zeros(ids.shape[1], dtype=np.bool_)
+def _framing(tokens: Tokens, tokenizer: TextTokenizer) -> npt.NDArray[np.bool_]:
+    """[rows, width]: where the prompt or a template stands; rows of two segments have none."""
+    ids = tokens.ids.numpy()
+    before, columns = tokenizer.prefix[: ids.shape[1]], np.arange(ids.shape[1])
+    inside = (columns < len(before)) | (columns >= tokens.lengths[:, None] - len(tokenizer.suffix))
     begins: npt.NDArray[np.bool_] = (ids[:, : len(before)] == before).all(axis=1, keepdims=True)
     return begins & inside
 

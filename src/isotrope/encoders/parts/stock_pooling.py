@@ -5,7 +5,7 @@ Both hold a ``Pooling`` of encoders/pooling.py; other poolings (layer_walk.py, a
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from isotrope.encoders.parts.part import Part, Stage
-from isotrope.encoders.pooling import MODES, Pooling
+from isotrope.encoders.pooling import MODES, Pooling, is_masked
 from isotrope.encoders.stored_fields import Fields
 from isotrope.encoders.stored_files import REPAIR, read_tensors
 from isotrope.errors import InputError
@@ -134,4 +134,7 @@ class StockPooling(Part):
             pooling = Pooling.weighted(pooling.modes, assembly.layer_weights, str(assembly.facts.get("pooling", "")))
         if assembly.token_weights is not None and pooling.modes != ("mean",):
             raise InputError(f"{place}: weights of words are known for a mean only, not for '{pooling.name}'.")
+        called = str(assembly.facts.get("pooling", ""))
+        if assembly.token_weights is not None and is_masked(called):
+            pooling = replace(pooling, name=called)
         assembly.pooling = pooling
