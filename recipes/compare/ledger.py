@@ -26,11 +26,15 @@ Arms = Mapping[str, tuple[str, Mapping[str, Any]]]  # label → method, its own 
 
 BUDGET = {"max_steps": 300, "batch_size": 128, "max_length": 64, "eval_steps": 25}
 RATES = (3e-5, 1e-4, 3e-4)
-OWN_RATES = {"word2vec": (0.1, 0.3, 0.5)}  # Adagrad from random vectors: RATES would leave them as they are
+OWN_RATES = {
+    "word2vec": (0.1, 0.3, 0.5),  # Adagrad from random vectors: RATES would leave them as they are
+    "contrastive-tension": (3e-6, 1e-5, 3e-5),  # plain dot products: a high rate destroys the encoder
+}
 GRID_SEED, SEEDS = 41, 3  # the three are 42, 43, 44
 
 UNLABELLED = (
     *("simcse", "simclr", "moco", "cert", "sg", "sg-opt", "dclr", "vascl", "ease", "cline", "tacl", "infoword"),
+    *("esimcse", "diffcse", "promptbert", "infocse", "sncse", "rankcse", "contrastive-tension"),
     *("tsdae", "declutr", "quick-thoughts", "skip-thought", "dialogue-order"),
     *("mlm", "rtd", "nsp", "sop", "structbert", "mass", "t5-spans", "bart", "word2vec"),
 )
