@@ -8,6 +8,8 @@ keys and a batch of N holds what the last K / N steps computed.
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor
 from torch.nn.functional import normalize
@@ -52,7 +54,8 @@ class GrowingQueue(KeyQueue):
     then it holds the last keys of one.
     """
 
-    held: Tensor  # how many keys are there
+    held: Tensor  # how many keys are there; it travels with checkpoints
+    _held: int | None = None  # the same on the host: a step must not wait for the device
 
     def __init__(self, length: int, width: int) -> None:
         super().__init__(length, width)
@@ -60,13 +63,23 @@ class GrowingQueue(KeyQueue):
         self.register_buffer("held", torch.zeros((), dtype=torch.int64))
 
     def forward(self) -> Tensor:
-        return self.keys[: int(self.held)]
+        return self.keys[: self._count()]
+
+    def _count(self) -> int:
+        if self._held is None:
+            self._held = int(self.held)
+        return self._held
 
     @torch.no_grad()
     def after_update(self, representations: dict[str, Tensor]) -> None:
         newest = representations["keys"][-len(self.keys) :]
         super().after_update({"keys": newest})
-        self.held.add_(len(newest)).clamp_(max=len(self.keys))
+        self._held = min(self._count() + len(newest), len(self.keys))
+        self.held.fill_(self._held)
+
+    def _load_from_state_dict(self, *named: Any, **options: Any) -> None:
+        super()._load_from_state_dict(*named, **options)
+        self._held = None
 
 
 def _unit(vectors: Tensor) -> Tensor:
