@@ -41,9 +41,14 @@ def test_the_words_of_train() -> None:
 
 
 def test_completion_knows_every_method_without_importing_them() -> None:
-    assert method_names() == sorted(card.name for card in isotrope.methods() if card.kind == "training")
+    taken = [card.name for card in isotrope.methods() if card.kind in ("training", "head")]
+    assert method_names() == sorted(taken)
     assert complete_method("simcse") == ["simcse", "simcse-supervised"]
     assert complete_model("builtin-") == ["builtin-base", "builtin-static"]
+
+
+def test_the_help_of_train_lists_the_settings_of_a_head_too(capsys: pytest.CaptureFixture[str]) -> None:
+    assert "multi-label" in run(capsys, "train", "head", "--help")
 
 
 def test_a_device_is_chosen_by_name_and_one_that_is_not_there_is_refused(

@@ -113,6 +113,16 @@ def test_training_beats_random_features(image_file: Path, tmp_path: Path) -> Non
     assert after > before + 10
 
 
+def test_a_run_names_the_network_it_began_with_and_its_training_images_are_no_text(
+    image_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("isotrope.training.image_opening.DEFAULT_NETWORK", "conv:4")
+    isotrope.train("simclr", str(image_file), output=tmp_path / "run", **{k: v for k, v in TINY.items() if k != "model"})
+    assert json.loads((tmp_path / "run" / "run.json").read_text())["model"]["name"] == "conv:4"  # not builtin-base
+    results = isotrope.evaluate(tmp_path / "run", "linear", texts=str(image_file))
+    assert results.leaks["remarks"] == []
+
+
 def test_evaluation_leaves_weights_and_statistics_as_they_were(image_file: Path, tmp_path: Path) -> None:
     encoder = fresh_image_encoder("conv:4", 16).train()
     before = {name: value.clone() for name, value in encoder.state_dict().items()}

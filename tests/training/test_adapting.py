@@ -190,5 +190,5 @@ def test_a_resumed_run_may_be_longer_or_shorter(
     assert rates[4] == 0 < rates[6]  # the rate of the new length
     shorter = isotrope.train("simcse", sentences, max_steps=6, resume=True, **common)
     assert shorter.selected_step == 8
-    with pytest.raises(InputError, match="cannot resume, the settings differs: batch_size was 16"):
+    with pytest.raises(InputError, match="cannot resume, the settings differ: batch_size was 16"):
         isotrope.train("simcse", sentences, max_steps=8, resume=True, **{**common, "batch_size": 8})

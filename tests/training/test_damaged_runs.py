@@ -193,16 +193,16 @@ def test_other_eval_data_is_another_run(tiny: Path, text: Path, samples: dict[st
     shutil.copy(samples["scored-pairs"], pairs)
     isotrope.train("simcse", text, tiny, tmp_path / "run", eval_data=pairs, **LOOP)
     pairs.write_text(pairs.read_text().replace("\t5\n", "\t4\n"))
-    with pytest.raises(InputError, match="cannot resume, the eval_content differs"):
+    with pytest.raises(InputError, match="cannot resume, the evaluation data differ"):
         resumed(tmp_path / "run", text, tiny, eval_data=pairs)
-    with pytest.raises(InputError, match="cannot resume, the eval_content differs"):
+    with pytest.raises(InputError, match="cannot resume, the evaluation data differ"):
         resumed(tmp_path / "run", text, tiny)
 
 
 def test_another_number_of_processes_is_another_run(run: Path, text: Path, tiny: Path) -> None:
     facts = json.loads((run / "run.json").read_text())
     (run / "run.json").write_text(json.dumps({**facts, "processes": 2}))
-    with pytest.raises(InputError, match="the processes differs: it was 2 and is 1"):
+    with pytest.raises(InputError, match="the processes differ: it was 2 and is 1"):
         resumed(run, text, tiny)
 
 

@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 BUILTIN = ("builtin", "builtin-base", "builtin-static")
+HEAD = "head"  # no method: it has no file among them
 CARD_NAME = re.compile(r'^        name="([a-z0-9-]+)",$', re.MULTILINE)
 
 
@@ -13,7 +14,7 @@ def method_names() -> list[str]:
     """The names that ``train`` takes."""
     folder = Path(__file__).parents[1] / "methods"
     found = (CARD_NAME.findall(file.read_text(encoding="utf-8")) for file in sorted(folder.glob("*.py")))
-    return sorted(name for names in found for name in names)
+    return sorted([HEAD, *(name for names in found for name in names)])
 
 
 def complete_method(incomplete: str) -> list[str]:

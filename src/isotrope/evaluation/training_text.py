@@ -35,6 +35,8 @@ def training_text(model: str | os.PathLike[str] | None) -> TrainingText:
             return found
         seen.add(run)
         facts = run_facts(run)
+        if str((facts.get("data") or {}).get("record_type")).endswith("images"):
+            return found  # there is no text
         sources = facts.get("sources") or [facts.get("source")]
         for source in map(str, sources):
             if source not in IN_MEMORY and Path(source).is_file():

@@ -47,6 +47,10 @@ from isotrope.training.state import TrainingWarning
 
 SWITCH = "ISOTROPE_FINAL_TABLE"  # 0: no table, whatever is asked for
 MOST = 512  # records
+NOTHING_HELD = (
+    "No final table: no text was held out (held_out is 0, the records are few, or their texts recur in others), so "
+    "measures without labels are of text that it trained on."
+)
 KNOWN = 50_000  # records that TF-IDF takes its weights from
 RESAMPLES = 1000
 Ranks = npt.NDArray[np.float64]
@@ -131,7 +135,7 @@ def _held_out_pairs(run: Run) -> tuple[str, Pairs]:
             nothing,
         )
     if not len(run.held):
-        return "No final table: no text was held out (held_out is 0, or the data are too few).", nothing
+        return NOTHING_HELD, nothing
     pairs = held_out_pairs(run.corpus, run.held)
     if len(pairs.first) < 2:
         return "No final table: the held-out texts are too short or too much alike to be told apart.", nothing

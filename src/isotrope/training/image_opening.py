@@ -63,11 +63,16 @@ def open_image_plan(
     return encoder, corpus, ReadOut("mean", "the network's global pooling")
 
 
+def network_name(model: object, default_model: str) -> str:
+    """The network that training on images starts from: the default model reads text, so it was not asked for."""
+    return DEFAULT_NETWORK if str(model) == default_model else str(model)
+
+
 def _start(plan: Plan, default_model: str) -> ImageEncoder:
     if isinstance(plan.model, Encoder):
         found: Encoder = copy.deepcopy(plan.model)
     else:
-        name = DEFAULT_NETWORK if str(plan.model) == default_model else str(plan.model)
+        name = network_name(plan.model, default_model)
         found = (
             fresh_image_encoder(name, natural_side(plan.data), plan.loop.seed) if is_network_name(name) else load(name)
         )

@@ -22,6 +22,7 @@ from isotrope.data.image_sources import content_digest
 from isotrope.encoders.classifier import Classifier
 from isotrope.encoders.encoder import Encoder
 from isotrope.encoders.encoder_uses import PROMPTS
+from isotrope.encoders.image_encoder import ImageEncoder
 from isotrope.encoders.model_card import COMMAND, EVALUATION
 from isotrope.encoders.read_out import RAW, ReadOut, is_raw
 from isotrope.encoders.saving import check_target
@@ -32,12 +33,13 @@ from isotrope.training.adapting import can_stay
 from isotrope.training.building import Built, build
 from isotrope.training.command_words import card_command
 from isotrope.training.held_out_task import chooses_itself, with_own_task
+from isotrope.training.image_opening import network_name
 from isotrope.training.kept_classifier import kept_classifier
 from isotrope.training.loop import Job, make_accelerator, train_loop
 from isotrope.training.loop_settings import LoopSettings
 from isotrope.training.opening import Opened, open_plan
 from isotrope.training.partners import check_alike, together
-from isotrope.training.plan import Place, Plan
+from isotrope.training.plan import DEFAULT_MODEL, Place, Plan
 from isotrope.training.prerequisite import with_needed_run
 from isotrope.training.record_lengths import length_remarks
 from isotrope.training.run_folder import RunFolder
@@ -150,7 +152,8 @@ def nobody(encoder: Encoder) -> Judgement:
 def origin_of(plan: Plan, encoder: Encoder) -> dict[str, str]:
     """What run.json says of the start."""
     in_memory = isinstance(plan.model, Encoder)
-    name = "none" if plan.from_scratch else "an encoder in memory" if in_memory else str(plan.model)
+    named = network_name(plan.model, DEFAULT_MODEL) if isinstance(encoder, ImageEncoder) else str(plan.model)
+    name = "none" if plan.from_scratch else "an encoder in memory" if in_memory else named
     return {"name": name, "fingerprint": encoder.fingerprint(), "pooling": encoder.pooling.name}
 
 

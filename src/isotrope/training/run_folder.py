@@ -32,6 +32,7 @@ SAME = (
     "eval_content",
     "processes",
 )  # what a run must share to be resumed
+PLURAL = {"data": "data", "settings": "settings", "eval_content": "evaluation data", "processes": "processes"}
 KEPT_STEPS = 2  # checkpoints: where the newest is damaged, the one before it is there
 STOPPED = "stopped"  # in run.json: why the run cannot go on as it is
 ADVISED = {"learning_rate", "max_grad_norm"}  # settings that such a run may be resumed with
@@ -113,7 +114,8 @@ class RunFolder:
         for part in SAME:
             then, now = before.get(part), facts.get(part)
             if then != now and (part in before or part == "mixture"):
-                raise InputError(f"{self.folder}: cannot resume, the {part} differs: {difference(then, now)}.")
+                differs = f"{PLURAL[part]} differ" if part in PLURAL else f"{part} differs"
+                raise InputError(f"{self.folder}: cannot resume, the {differs}: {difference(then, now)}.")
 
     def log(self, line: dict[str, Any]) -> None:
         with explained(self.folder / "metrics.jsonl"):
