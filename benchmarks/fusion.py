@@ -285,11 +285,11 @@ def apart(differences: Sequence[Floats]) -> str:
 
 
 def line(label: str, means: Sequence[float]) -> str:
-    return f"{label:36}" + "".join(f"{mean:11.1f}" for mean in means) + f"{np.mean(means):9.2f}"
+    return f"{label:36}" + "".join(f"{mean:15.1f}" for mean in means) + f"{np.mean(means):9.2f}"
 
 
 def head(label: str, names: Iterable[str]) -> None:
-    print(f"\n{label:36}" + "".join(f"{name:>11}" for name in names) + f"{'mean':>9}", flush=True)
+    print(f"\n{label:36}" + "".join(f"{name:>15}" for name in names) + f"{'mean':>9}", flush=True)
 
 
 # Tables
