@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 from pathlib import Path
 
@@ -73,6 +74,12 @@ def test_saved_loaded_and_loaded_elsewhere_the_vectors_are_the_same(start: str, 
     np.testing.assert_allclose(elsewhere.encode(TEXTS), vectors, atol=1e-5)
     types = {module["type"] for module in json.loads((tmp_path / "model" / "modules.json").read_text())}
     assert all(name.startswith("sentence_transformers.models.") for name in types)
+
+
+def test_a_copy_gives_the_same_vectors(start: str) -> None:
+    """Though a copied tokenizer forgets that special tokens in a text are letters."""
+    encoder = load(start, "mask", "cpu")
+    np.testing.assert_allclose(copy.deepcopy(encoder).encode(TEXTS), encoder.encode(TEXTS), atol=1e-6)
 
 
 def test_a_saved_model_keeps_its_template(tiny: Path, tmp_path: Path) -> None:

@@ -68,6 +68,7 @@ def test_the_paper_decides_only_for_a_raw_model() -> None:
             ("simcse", "simcse-supervised", "sg", "sg-opt", "dclr", "ease", "cline", "tsdae", "rankcse"), "cls"
         ),
         **dict.fromkeys(("cert", "infoword", "fine-tune", "angle"), "cls"),
+        **dict.fromkeys(("promptbert", "sncse"), "mask"),
         **dict.fromkeys(("vascl", "declutr", "sbert", "moco", "simclr"), "mean"),
         **dict.fromkeys(("mlm", "rtd", "tacl", "nsp", "sop", "quick-thoughts", "word2vec"), None),
     }.items(),

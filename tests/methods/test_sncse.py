@@ -99,7 +99,8 @@ def test_settings_are_checked(build: Build) -> None:
 
 def test_chunks_give_the_same_gradient(build: Build, chunks_agree: Law, chunks_equal_whole: Law) -> None:
     chunks_agree(build(margin_weight=1.0), build(margin_weight=1.0))
-    chunks_equal_whole(build(dropout=0.0).double(), build(dropout=0.0).double())  # rounding is large at this τ
+    # By the mean: at the mask of a model with random weights all texts are nearly alike.
+    chunks_equal_whole(*(build("mean", dropout=0.0, margin_weight=1.0) for _ in range(2)))
 
 
 def test_a_resumed_run_gives_the_same_weights(resume_agrees: Law, sentences: Path) -> None:

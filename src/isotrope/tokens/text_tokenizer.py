@@ -15,6 +15,7 @@ import torch
 
 from isotrope.files import digest
 from isotrope.tokens.padded import Lengths, Tokens
+from isotrope.tokens.plain_tokenizer import PlainTokenizer
 from isotrope.tokens.word_pieces import Words
 
 if TYPE_CHECKING:
@@ -111,22 +112,21 @@ class TextTokenizer:
         same = [len({*column}) == 1 for column in zip(own, *others, strict=False)]
         return own[: [*same, False].index(False)]
 
-    def _ids(self, texts: list[str]) -> list[list[int]]:
+    def _ids(self, texts: list[str], split: bool | None = None) -> list[list[int]]:
+        """``split``: special tokens that a text says are plain letters; None: as the tokenizer has it."""
         backend = getattr(self.tokenizer, "backend_tokenizer", None)
         if backend is None:
             return [list(ids) for ids in self.tokenizer(texts, add_special_tokens=False)["input_ids"]]
         backend.no_truncation()
         backend.no_padding()
+        plain = isinstance(self.tokenizer, PlainTokenizer)  # which would make transformers' tokenizer to answer
+        asked = not plain and bool(getattr(self.tokenizer, "split_special_tokens", False))
+        backend.encode_special_tokens = asked if split is None else split  # a copy of the backend has lost it
         return [encoding.ids for encoding in backend.encode_batch_fast(texts, add_special_tokens=False)]
 
     def parsed(self, text: str) -> list[int]:
         """Ids of a text in which special tokens are written, such as [MASK]."""
-        backend = self.tokenizer.backend_tokenizer
-        split, backend.encode_special_tokens = backend.encode_special_tokens, False
-        try:
-            return self._ids([text])[0]
-        finally:
-            backend.encode_special_tokens = split
+        return self._ids([text], split=False)[0]
 
     def frame(self, sequences: Sequence[npt.NDArray[Any]], max_length: int) -> Tokens:
         """The prompt before each, cut to ``max_length``, special tokens counted, and padded to the longest."""
