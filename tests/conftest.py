@@ -7,10 +7,15 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from small_wordnet import write_wordnet
 
 pytest_plugins = ["image_samples", "small_models", "small_tokenizers"]
+
+# A busy machine is no fault of the code.
+settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("patient")
 
 SHARED_DATA = Path(__file__).parents[2] / "shared" / "data"
 TOPICS = {
