@@ -152,7 +152,6 @@ def test_doctor_lists_the_extras_that_are_installed_by_the_name_that_pip_takes(
     assert {"onnx", "report", "serve"} <= set(isotrope.doctor().extras)
 
 
-
 def test_import_is_light() -> None:
     """Neither torch nor transformers may be imported before it is needed."""
     heavy = "{'torch', 'transformers', 'scipy', 'pyarrow'} & set(sys.modules)"
