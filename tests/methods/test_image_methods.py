@@ -117,7 +117,9 @@ def test_a_run_names_the_network_it_began_with_and_its_training_images_are_no_te
     image_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("isotrope.training.image_opening.DEFAULT_NETWORK", "conv:4")
-    isotrope.train("simclr", str(image_file), output=tmp_path / "run", **{k: v for k, v in TINY.items() if k != "model"})
+    isotrope.train(
+        "simclr", str(image_file), output=tmp_path / "run", **{k: v for k, v in TINY.items() if k != "model"}
+    )
     assert json.loads((tmp_path / "run" / "run.json").read_text())["model"]["name"] == "conv:4"  # not builtin-base
     results = isotrope.evaluate(tmp_path / "run", "linear", texts=str(image_file))
     assert results.leaks["remarks"] == []
