@@ -47,6 +47,13 @@ def texts(tmp_path: Path) -> Path:
     return file
 
 
+def test_nothing_is_shown_by_the_word_that_options_take(capsys: pytest.CaptureFixture[str]) -> None:
+    print_rows({}, [{"setting": "patience", "default": None}], as_json=False)
+    shown = capsys.readouterr().out
+    assert "none" in shown
+    assert "None" not in shown
+
+
 def test_every_control_character_is_shown_and_nothing_else_changes() -> None:
     assert visible("\x1b[31m\x07\x7f\x9b\r\n\u2028\u202e\udc9f") == r"\x1b[31m\x07\x7f\x9b\r\n\u2028\u202e\udc9f"
     plain = "Käse\t北京 résumé 👩‍👩‍👧 عربي \\x1b [b]"

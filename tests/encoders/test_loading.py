@@ -14,6 +14,7 @@ from torch import nn
 
 from isotrope.encoders.loading import load
 from isotrope.encoders.parts.stock_pooling import OLD_KEYS
+from isotrope.encoders.stored_files import loaded_by_others
 from isotrope.errors import InputError
 
 MODES = ("cls", "max", "mean", "mean_sqrt_len_tokens", "weightedmean", "lasttoken")
@@ -369,3 +370,12 @@ def test_a_builtin_that_is_not_shipped(tmp_path, monkeypatch):
 
 def is_one_sentence(message: str) -> bool:
     return "\n" not in message and message.rstrip().endswith((".", "?")) and ". " not in message
+
+
+def test_a_library_that_cannot_be_imported_is_not_the_fault_of_the_folder(tmp_path: Path) -> None:
+    """A torchvision of another build makes transformers fail at every model."""
+    error = ModuleNotFoundError("Could not import module 'BertModel'. Are its requirements met?")
+    error.__cause__ = RuntimeError("operator torchvision::nms does not exist")
+    said = r"torchvision::nms does not exist\); repair the installation"
+    with pytest.raises(InputError, match=said), loaded_by_others(tmp_path, "the model"):
+        raise error

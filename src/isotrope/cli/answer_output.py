@@ -31,6 +31,10 @@ def print_rows(value: Any, rows: Sequence[dict[str, Any]], as_json: bool) -> Non
     columns = tuple(rows[0]) if rows else ()
     table = Table(*map(visible, columns))
     for row in rows:
-        table.add_row(*(visible(row.get(column, "")) for column in columns))
+        table.add_row(*(_cell(row.get(column, "")) for column in columns))
     here = console()
     console(width=here.width if here.is_terminal else 200).print(table)
+
+
+def _cell(value: Any) -> str:
+    return "none" if value is None else visible(value)  # as it is given: --patience none

@@ -65,6 +65,14 @@ def loaded_by_others(place: Path, what: str) -> Iterator[None]:
         yield
     except InputError:
         raise
+    except ImportError as error:
+        cause: BaseException = error
+        while cause.__cause__ is not None:
+            cause = cause.__cause__
+        raise InputError(
+            f"{place}: {what} cannot be loaded, for a library cannot be imported ({gist(cause)}); repair the "
+            "installation."
+        ) from error
     except Exception as error:
         raise InputError(f"{place}: {what} cannot be loaded ({gist(error)}); {REPAIR}.") from error
 
