@@ -213,9 +213,19 @@ def test_a_very_small_corpus_keeps_everything_for_training() -> None:
 
 
 def test_pairs_over_few_anchors_still_leave_something_to_train_on() -> None:
-    # Every anchor stands in a hundred pairs: nothing can be held out, and then nothing is.
+    # Every anchor stands in a hundred pairs: five of them would be held out, and nobody is judged by five.
     train, held = hold_out(corpus_of([(i % 50, 1000 + i) for i in range(5000)]), 500, 0)
     assert (len(train), len(held)) == (5000, 0)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_questions_with_several_answers_each_are_held_out_with_all_of_them(seed: int) -> None:
+    pairs = [(i // 6, 1000 + i) for i in range(1800)]  # of a tenth of the rows hardly one has all of its question's
+    train, held = hold_out(corpus_of(pairs), 512, seed)
+    asked = [{pairs[row][0] for row in rows} for rows in (train, held)]
+    assert not asked[0] & asked[1]
+    assert 170 <= len(held) <= 180
+    assert len(train) + 180 == 1800
 
 
 def test_a_line_that_fills_half_the_file_costs_training_no_more_than_what_was_drawn() -> None:

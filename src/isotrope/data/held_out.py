@@ -17,21 +17,31 @@ def hold_out(corpus: Corpus, count: int, seed: int) -> tuple[Rows, Rows]:
 
     Whole documents are held out where there are some, and each class in its share. No text stands on both sides: a
     drawn record that shares a text with the rest is left out of both, and a document or dialogue that has to stay whole
-    is left out where all of its texts are shared. Where fewer than 20 records could be held out, none are. Relations
-    are few: any number of them is held out.
+    is left out where all of its texts are shared. Where fewer than 20 records could be held out, such as of questions
+    with several answers each, first texts are drawn with all of their records; where that leaves fewer than 20 of them,
+    nothing is held out. Relations are few: any number of them is held out.
     """
     total = len(corpus)
-    drawn = _draw(corpus, min(count, total // 10), seed)
-    stays = np.ones(total, dtype=bool)
+    most = min(count, total // 10)
+    stays, held = _alone(corpus, _draw(corpus, most, seed))
+    enough = len(held) >= (1 if corpus.record_type.names else FEWEST)
+    if not enough and not corpus.record_type.names and corpus.keys.shape[1] > 1:
+        stays, held = _alone(corpus, _draw_evenly(corpus, most, seed))
+        enough = len(np.unique(corpus.keys[held, 0])) >= FEWEST
+    if enough:
+        return np.flatnonzero(stays), held
+    return np.arange(total, dtype=np.int64), np.empty(0, dtype=np.int64)
+
+
+def _alone(corpus: Corpus, drawn: Rows) -> tuple[npt.NDArray[np.bool_], Rows]:
+    """Which rows were not drawn, and the drawn ones that share no text with them."""
+    stays = np.ones(len(corpus), dtype=bool)
     stays[drawn] = False
     kept = ~np.isin(corpus.keys[drawn], _shared(corpus, drawn, stays)).any(axis=1)
     if corpus.record_type.whole:
         documents = corpus.documents[drawn]
         kept = np.isin(documents, documents[kept])
-    held = drawn[kept]
-    if len(held) >= (1 if corpus.record_type.names else FEWEST):
-        return np.flatnonzero(stays), held
-    return np.arange(total, dtype=np.int64), np.empty(0, dtype=np.int64)
+    return stays, drawn[kept]
 
 
 def _shared(corpus: Corpus, drawn: Rows, stays: npt.NDArray[np.bool_]) -> Keys:
