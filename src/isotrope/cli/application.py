@@ -118,7 +118,7 @@ Columns = Annotated[str | None, typer.Option(help="Columns to use, by name, join
 Pooling = Annotated[
     str | None,
     typer.Option(
-        help="cls, mean, max, first_last, layer:K, mask …; auto: the paper's for a raw model, else the model's own.",
+        help="cls, mean, max, first_last, layer:K, mask …; auto: the paper's for a raw language model, else its own.",
         show_default="auto",
     ),
 ]
