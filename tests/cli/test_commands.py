@@ -37,7 +37,7 @@ def test_methods_as_a_table_and_as_json(capsys: pytest.CaptureFixture[str]) -> N
 
 
 def test_methods_are_filtered_and_written_to_a_file(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    wanted = {card.name for card in isotrope.methods() if card.needs == "triples"}
+    wanted = {card.name for card in isotrope.methods(needs="triples")}
     told = run(capsys, "methods", "--needs", "triples", "--json", tmp_path / "methods.json")
     written = json.loads((tmp_path / "methods.json").read_text(encoding="utf-8"))
     assert {card["name"] for card in written} == wanted

@@ -51,6 +51,11 @@ def text(tmp_path: Path, topics: list[str]) -> Path:
     return path
 
 
+def test_the_rate_rises_over_a_tenth_of_a_short_run_and_200_updates_of_a_long_one() -> None:
+    assert [PretrainSettings(steps=steps).rising() for steps in (1, 50, 2000, 90_000)] == [0, 5, 200, 200]
+    assert PretrainSettings(steps=50, warmup_steps=20).rising() == 20
+
+
 def test_rows_are_full_and_hold_the_text_in_order(tiny: Path, text: Path) -> None:
     tokenizer = isotrope.load(tiny).text_tokenizer
     start, stop = tokenizer.prefix[0], tokenizer.suffix[0]

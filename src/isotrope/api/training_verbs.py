@@ -34,7 +34,7 @@ def methods(
 ) -> list[Card] | MethodDescription:
     """The cards of all methods, spaces and tactics, or one of them by ``name`` with its settings.
 
-    ``needs`` keeps those that train on a record type (sentences, pairs, …), ``family`` those of one family.
+    ``needs`` keeps those that can train on a record type (sentences, pairs, …), ``family`` those of one family.
     """
     cards = all_cards()
     if name is not None:
@@ -42,7 +42,10 @@ def methods(
         if card is None:
             raise InputError(f"Unknown method '{name}'{nearest(name, [card.name for card in cards])}")
         return MethodDescription(card, describe_settings(name))
-    types = {card.name: {card.needs, getattr(card, "images", None) or card.needs} for card in cards}
+    types = {
+        card.name: {card.needs, *getattr(card, "accepts", ()), getattr(card, "images", None) or card.needs}
+        for card in cards
+    }
     record_types, families = set().union(*types.values()), {getattr(card, "family", "") for card in cards}
     if needs is not None and needs not in record_types:
         raise InputError(f"No method needs '{needs}'{nearest(needs, record_types)}", setting="needs")

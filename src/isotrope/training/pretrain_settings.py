@@ -44,7 +44,9 @@ class PretrainSettings(Settings):
     optimiser: Annotated[str, OneOf("adamw", "muon"), "Muon takes the weight matrices of the layers"] = "adamw"
     learning_rate: Annotated[Positive, "Highest learning rate"] = 7e-4
     steps: Annotated[Count, "Updates"] = 2000
-    warmup_steps: Annotated[int, at_least(0), "Updates in which the rate rises; fewer than steps"] = 200
+    warmup_steps: Annotated[
+        int | None, at_least(0), "Updates in which the rate rises; none: 200, at most a tenth of steps"
+    ] = None
     mask_rate: Annotated[OpenShare, "Share of the tokens that is masked"] = 0.3
     keep: Annotated[ClosedShare, "Share of the masked tokens that stay as they are"] = 0.1
     replace: Annotated[ClosedShare, "Share of the masked tokens that become a random one"] = 0.1
@@ -67,8 +69,12 @@ class PretrainSettings(Settings):
             raise InputError(f"width ({self.width}) must be a multiple of heads ({self.heads}).")
         if self.keep + self.replace > 1:
             raise InputError(f"keep ({self.keep}) and replace ({self.replace}) are shares that sum to at most 1.")
-        if self.warmup_steps >= self.steps:
+        if self.warmup_steps is not None and self.warmup_steps >= self.steps:
             raise InputError(f"warmup_steps must be fewer than steps ({self.steps}); {self.warmup_steps} was given.")
+
+    def rising(self) -> int:
+        """Updates in which the rate rises."""
+        return min(200, self.steps // 10) if self.warmup_steps is None else self.warmup_steps
 
     def loop(self) -> LoopSettings:
         """The loop's settings for these."""
@@ -77,7 +83,7 @@ class PretrainSettings(Settings):
             learning_rate=self.learning_rate,
             max_steps=self.steps,
             max_length=self.length,
-            warmup_ratio=self.warmup_steps / self.steps,
+            warmup_ratio=self.rising() / self.steps,
             weight_decay=self.weight_decay,
             optimiser=self.optimiser,
             adam_beta2=self.adam_beta2,
