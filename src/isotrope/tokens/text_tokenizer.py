@@ -36,14 +36,22 @@ class TextTokenizer:
 
     def __init__(self, tokenizer: PreTrainedTokenizerBase, prompt: str = "") -> None:
         self.tokenizer, self.prompt = tokenizer, prompt
-        bare, framed = self._ids(list(PROBES)), [list(tokenizer(probe)["input_ids"]) for probe in PROBES]
-        start = _place(bare, framed)
-        self.start: list[int] = framed[0][:start]
+        bare, framed = self._ids(["a"])[0], list(tokenizer("a")["input_ids"])
+        start = self._begins(bare, framed)
+        self.start: list[int] = framed[:start]
         self.prompt_ids: list[int] = self._prompt_ids() if prompt else []
         self.prefix: list[int] = [*self.start, *self.prompt_ids]
-        self.suffix: list[int] = framed[0][start + len(bare[0]) :]
+        self.suffix: list[int] = framed[start + len(bare) :]
         self.pad: int = tokenizer.pad_token_id if tokenizer.pad_token_id is not None else 0
         self.mask: int | None = tokenizer.mask_token_id
+
+    def _begins(self, text: list[int], row: list[int]) -> int:
+        """Where a text begins in its row. One that stands in a template as well is told apart by other texts."""
+        places = _places(text, row)
+        if len(places) > 1:
+            for ids, probe in zip(self._ids(list(PROBES)), PROBES, strict=True):
+                places &= _places(ids, list(self.tokenizer(probe)["input_ids"]))
+        return min(places, default=0)
 
     @property
     def vocabulary(self) -> int:
@@ -170,12 +178,11 @@ class TextTokenizer:
     @cached_property
     def pair_frame(self) -> tuple[list[int], list[int], list[int]]:
         """Special tokens before, between and behind two segments: [CLS] A [SEP] B [SEP], or the tokenizer's own."""
-        bare = self._ids(list(PROBES))
-        framed = [list(self.tokenizer(probe, probe)["input_ids"]) for probe in PROBES]
-        first = _place(bare, framed)
-        rest = [row[first + len(ids) :] for row, ids in zip(framed, bare, strict=True)]
-        second = _place(bare, rest)
-        return framed[0][:first], rest[0][:second], rest[0][second + len(bare[0]) :]
+        bare, framed = self._ids(["a"])[0], list(self.tokenizer("a", "a")["input_ids"])
+        first = min(_places(bare, framed), default=0)
+        rest = framed[first + len(bare) :]
+        second = min(_places(bare, rest), default=0)
+        return framed[:first], rest[:second], rest[second + len(bare) :]
 
     def frame_pairs(self, firsts: Sequence[npt.NDArray[Any]], seconds: Sequence[npt.NDArray[Any]]) -> Tokens:
         """Pairs of segments as one row each, uncut; the tokens between them belong to the first."""
@@ -196,13 +203,8 @@ class TextTokenizer:
         return Tokens(torch.from_numpy(ids), torch.from_numpy(present.astype(np.int64)), lengths)
 
 
-def _place(texts: list[list[int]], rows: list[list[int]]) -> int:
-    """Where each text begins in its row: the place that all of them share, since one may stand in a template too."""
-    places = (
-        {place for place in range(len(row)) if row[place : place + len(text)] == text}
-        for text, row in zip(texts, rows, strict=True)
-    )
-    return min(set.intersection(*places), default=0)
+def _places(text: list[int], row: list[int]) -> set[int]:
+    return {place for place in range(len(row)) if row[place : place + len(text)] == text}
 
 
 def _flat(sequences: list[list[int]]) -> Flat:
