@@ -95,7 +95,7 @@ def main() -> None:
 
 
 def chosen_jobs(options: argparse.Namespace) -> list[dict[str, Any]]:
-    """The long runs first: what is short fills the places beside them."""
+    """The long runs first: what is short fills the places next to them."""
     jobs: list[dict[str, Any]] = []
     if options.command in ("run", "all"):
         names = (RANDOM, *MAIN) if not options.only else tuple(options.only.split(","))

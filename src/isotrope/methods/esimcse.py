@@ -31,7 +31,7 @@ class ESimCSESettings(SimCSESettings):
     queue: Annotated[
         int,
         at_least(0, most=10_000_000),
-        "Vectors of past batches that are negatives besides those of the batch; the paper has 2.5 batches; 0: no queue",
+        "Vectors of past batches, negatives next to those of the batch; the paper has 2.5 batches; 0: no queue",
     ] = 160
     momentum: Annotated[ClosedShare, "Share γ of itself that the encoder of the queue's vectors keeps at each step"] = (
         0.995

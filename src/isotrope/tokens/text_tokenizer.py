@@ -46,7 +46,7 @@ class TextTokenizer:
         self.mask: int | None = tokenizer.mask_token_id
 
     def _begins(self, text: list[int], row: list[int]) -> int:
-        """Where a text begins in its row. One that stands in a template as well is told apart by other texts."""
+        """Where a text begins in its row. Other probes decide where the text also stands in a template."""
         places = _places(text, row)
         if len(places) > 1:
             for ids, probe in zip(self._ids(list(PROBES)), PROBES, strict=True):
