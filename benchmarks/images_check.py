@@ -35,7 +35,9 @@ RUNS: dict[str, tuple[str, dict[str, Any]]] = {
     "B plain simclr": ("plain", {"views": SMALL, "rate": 0.24, "contrast": True}),
     "B isotrope simclr, sgd": ("simclr", SGD),
     "plain simclr, head with norm": ("plain", {"views": SMALL, "rate": 0.24, "contrast": True, "norm": True}),
+    "isotrope simclr, sgd, head with norm": ("simclr", {**SGD, "head_norm": True}),
     "isotrope simclr": ("simclr", {}),
+    "isotrope simclr, head with norm": ("simclr", {"head_norm": True}),
     "isotrope simclr, rate 4": ("simclr", {"learning_rate": 4.0}),
     "isotrope simclr, 0.2": ("simclr", {**SGD, "temperature": 0.2}),
     "isotrope moco": ("moco", {}),
@@ -183,7 +185,7 @@ def one(options: argparse.Namespace) -> None:
 
 def rate_of(kind: str) -> float:
     """The method's own: a batch size that is given must not change it."""
-    from isotrope.methods.frame.registry import find
+    from isotrope.methods.frame.method_registry import find
 
     return float(find(kind).image_defaults["learning_rate"])
 

@@ -81,7 +81,7 @@ class Momentum(Frozen):
     def follow(self) -> None:
         online = self._online[0]
         # A few launches on a GPU, whatever the number of tensors; an empty list is refused.
-        if mine := list(self.module.parameters()):
-            torch._foreach_lerp_(mine, list(online.parameters()), 1.0 - self.decay)
+        if mine := tuple(self.module.parameters()):
+            torch._foreach_lerp_(mine, tuple(online.parameters()), 1.0 - self.decay)
         if copied := list(self.module.buffers()):
             torch._foreach_copy_(copied, list(online.buffers()))
