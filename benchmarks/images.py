@@ -51,8 +51,13 @@ METHODS: dict[str, tuple[str, dict[str, Any]]] = {
             "learning_rate": 0.4,
         },
     ),
-    # lightly's for CIFAR-10, 0.06 · batch / 128, as good in short runs as LARS in long ones
+    # lightly's for CIFAR-10, 0.06 · batch / 128; with and without the released code's head
     "simclr-sgd": ("simclr", {"optimiser": "sgd", "learning_rate": 0.24, "weight_decay": 5e-4}),
+    "simclr-norm": ("simclr", {"head_norm": True}),
+    "simclr-sgd-norm": (
+        "simclr",
+        {"optimiser": "sgd", "learning_rate": 0.24, "weight_decay": 5e-4, "head_norm": True},
+    ),
     "moco-v2-fast": ("moco", {"learning_rate": 0.24}),
 }
 MAIN = ("simclr", "moco-v2", "memory-bank", "supcon", "supervised")

@@ -25,6 +25,10 @@ BATCH, WARM_UP = 512, 0.05
 SMALL = "crop:0.08:1,flip,jitter:0.4:0.4:0.4:0.1:0.8,gray:0.2"
 CLASSIFIER = {"cross_entropy_weight": 1.0, "projection": 0, "number_of_views": 1, "weight_decay": 5e-4}
 SGD = {"optimiser": "sgd", "learning_rate": 0.24, "weight_decay": 5e-4}  # lightly's for CIFAR-10: 0.06 · batch / 128
+PIXELS = {
+    False: ((0.0,) * 3, (1.0,) * 3),
+    True: ((0.4914, 0.4822, 0.4465), (0.2023, 0.1994, 0.2010)),
+}  # MoCo's notebook
 # name: what is trained, its settings. "plain" is torch alone; others are methods of isotrope.
 RUNS: dict[str, tuple[str, dict[str, Any]]] = {
     "plain classifier, padded crops": ("plain", {"views": "pad", "rate": 0.1, "nesterov": True}),
@@ -35,6 +39,7 @@ RUNS: dict[str, tuple[str, dict[str, Any]]] = {
     "B plain simclr": ("plain", {"views": SMALL, "rate": 0.24, "contrast": True}),
     "B isotrope simclr, sgd": ("simclr", SGD),
     "plain simclr, head with norm": ("plain", {"views": SMALL, "rate": 0.24, "contrast": True, "norm": True}),
+    "plain simclr, centred pixels": ("plain", {"views": SMALL, "rate": 0.24, "contrast": True, "centred": True}),
     "isotrope simclr, sgd, head with norm": ("simclr", {**SGD, "head_norm": True}),
     "isotrope simclr": ("simclr", {}),
     "isotrope simclr, head with norm": ("simclr", {"head_norm": True}),
@@ -236,6 +241,9 @@ def plain(
         torch.from_numpy(np.asarray(one.numbers("label"), dtype=np.int64)).to(device) for one in (corpus, test)
     )
     contrast = settings.get("contrast", False)
+    mean, spread = (
+        torch.tensor(numbers, device=device).view(1, 3, 1, 1) for numbers in PIXELS[bool(settings.get("centred"))]
+    )
     with torch.no_grad():
         width = network.eval()(torch.zeros(1, 3, 32, 32, device=device)).shape[1]
     if not contrast:
@@ -267,7 +275,8 @@ def plain(
         rows, order = order[:batch], order[batch:]
         images = torch.cat(
             [views_of(corpus, rows, settings["views"], rng, device) for _ in range(2 if contrast else 1)]
-        ).contiguous(memory_format=torch.channels_last)
+        )
+        images = ((images - mean) / spread).contiguous(memory_format=torch.channels_last)
         with torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda"):
             scores = head(network(images)).float()
         if contrast:
@@ -286,10 +295,14 @@ def plain(
     if not contrast:
         every = torch.from_numpy(test.pixels(np.arange(len(test)))).to(device).permute(0, 3, 1, 2)
         with torch.no_grad():
-            chosen = torch.cat([head(network(part.float() / 255)).argmax(dim=1) for part in every.split(1000)])
+            chosen = torch.cat(
+                [head(network((part.float() / 255 - mean) / spread)).argmax(dim=1) for part in every.split(1000)]
+            )
         found["own"] = 100 * float((chosen == wanted).double().mean())
     encoder = fresh_image_encoder(options.model, 32, 0).to(device).eval()
     encoder.backbone.network.load_state_dict(network.state_dict())
+    encoder.backbone.mean.copy_(mean)
+    encoder.backbone.std.copy_(spread)
     return encoder, found
 
 
