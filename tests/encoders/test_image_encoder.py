@@ -107,6 +107,15 @@ class TestBatchNorm:
         for group in (slice(4), slice(4, 8)):
             assert torch.allclose(found[group], nn.BatchNorm2d(3)(images[group]), atol=1e-6)
 
+    def test_groups_are_one_operator(self, images: torch.Tensor, monkeypatch: pytest.MonkeyPatch) -> None:
+        """One for each group halves the pace of MoCo where nothing is compiled."""
+        calls, plain = [], nn.functional.batch_norm
+        monkeypatch.setattr(nn.functional, "batch_norm", lambda *given: calls.append(1) or plain(*given))
+        ours = SharedBatchNorm(3)
+        set_groups(ours, 4)
+        ours(images)
+        assert len(calls) == 1
+
     def test_groups_leave_the_channels_last_in_memory(self, images: torch.Tensor) -> None:
         """Otherwise the convolution behind them turns every image round."""
         ours = SharedBatchNorm(3)
