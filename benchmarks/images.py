@@ -8,11 +8,12 @@
     python benchmarks/images.py speed …                         images/s, and the share of augmentation
     python benchmarks/images.py neighbours …                    a picture: nearest neighbours before and after
     python benchmarks/images.py tables --output DIR             Markdown tables of everything measured so far
+    python benchmarks/images.py commands                        what is worth a GPU, one command each, with its seconds
     python benchmarks/images.py all …                           run, ablate, robust, speed, neighbours, tables
 
 DIR of the data holds cifar10_train_subset.npz and cifar10_test.npz. Every run is a process of its own, ``--parallel``
-at once; each appends lines to OUTPUT/results.jsonl, so a call that is stopped loses at most the runs that were going
-on, and a repeated call makes only those that are missing. ``--tiny`` is a rehearsal on a CPU: a few hundred images,
+at once; each appends lines to OUTPUT/results.jsonl when it ends, and a repeated call makes only those that are missing:
+a run that was stopped goes on from its last evaluation. ``--tiny`` is a rehearsal on a CPU: a few hundred images,
 seconds.
 """
 
@@ -21,6 +22,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -38,9 +40,29 @@ METHODS: dict[str, tuple[str, dict[str, Any]]] = {
     "memory-bank": ("moco", {"mechanism": "memory-bank", "queue": 4096}),
     "end-to-end": ("moco", {"mechanism": "end-to-end"}),
     "supcon": ("supcon", {}),
-    "supervised": ("supcon", {"cross_entropy_weight": 1.0, "projection": 0, "learning_rate": 0.1}),
+    # As in SupCon's code: 0.8 for 1,024 images, one view of each, no colours
+    "supervised": (
+        "supcon",
+        {
+            "cross_entropy_weight": 1.0,
+            "projection": 0,
+            "number_of_views": 1,
+            "augmentations": "crop-flip",
+            "learning_rate": 0.4,
+        },
+    ),
+    # lightly's for CIFAR-10, 0.06 · batch / 128; with and without the released code's head
+    "simclr-sgd": ("simclr", {"optimiser": "sgd", "learning_rate": 0.24, "weight_decay": 5e-4}),
+    "simclr-norm": ("simclr", {"head_norm": True}),
+    "simclr-sgd-norm": (
+        "simclr",
+        {"optimiser": "sgd", "learning_rate": 0.24, "weight_decay": 5e-4, "head_norm": True},
+    ),
+    "moco-v2-fast": ("moco", {"learning_rate": 0.24}),
 }
 MAIN = ("simclr", "moco-v2", "memory-bank", "supcon", "supervised")
+PAIRS = {"simclr": 36_500, "moco-v2": 27_000, "memory-bank": 50_000, "supcon": 36_500, "supervised": 70_000}  # a second
+AROUND = 55  # seconds of a run before and behind its updates: start, compiler, linear suite
 SHARES = ("0.125", "0.25", "0.5")  # of the seconds: accuracy against epochs, each point a whole run
 # The paper's figure 5: every pair of augmentations; here the two that matter, alone and together
 VIEWS = {
@@ -80,6 +102,9 @@ def main() -> None:
     options.output.mkdir(parents=True, exist_ok=True)
     os.environ.setdefault("ISOTROPE_CACHE", str(options.output / "cache"))
     os.environ["ISOTROPE_FINAL_TABLE"] = "0"
+    if options.command == "commands":
+        commands(options)
+        return
     if options.command == "one":
         one_run(options)
         return
@@ -98,7 +123,9 @@ def chosen_jobs(options: argparse.Namespace) -> list[dict[str, Any]]:
     """The long runs first: what is short fills the places next to them."""
     jobs: list[dict[str, Any]] = []
     if options.command in ("run", "all"):
-        names = (RANDOM, *MAIN) if not options.only else tuple(options.only.split(","))
+        names = (
+            (RANDOM, *MAIN) if not options.only else tuple(name for name in options.only.split(",") if name != "none")
+        )
         for name, _, epochs in (pair.partition("=") for pair in options.long.split(",") if pair):
             jobs.append({**job("long", name, "", {}, 0), "epochs": float(epochs)})
         jobs += [job("main", name, "", {}, seed) for seed in range(options.seeds) for name in names]
@@ -117,8 +144,8 @@ def chosen_jobs(options: argparse.Namespace) -> list[dict[str, Any]]:
 
 def parsed() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    commands = ("run", "ablate", "robust", "speed", "neighbours", "tables", "all", "one")
-    parser.add_argument("command", choices=commands)
+    verbs = ("run", "ablate", "robust", "speed", "neighbours", "tables", "all", "commands", "one")
+    parser.add_argument("command", choices=verbs)
     parser.add_argument("--data", type=Path, default=Path("data/images"))
     parser.add_argument("--output", type=Path, default=Path("runs/images"))
     parser.add_argument("--model", default="timm:resnet18")
@@ -130,7 +157,7 @@ def parsed() -> argparse.Namespace:
     parser.add_argument("--points", type=int, default=6, help="points of the curve against epochs")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--parallel", type=int, default=3, help="processes at once")
-    parser.add_argument("--only", default="")
+    parser.add_argument("--only", default="", help="METHOD,… of run (none: the long ones alone), TABLE,… of ablate")
     parser.add_argument("--job", default="", help="of `one`: a job as JSON")
     parser.add_argument("--tiny", action="store_true", help="a rehearsal: few images, few seconds, a small network")
     found = parser.parse_args()
@@ -240,7 +267,7 @@ def one_run(options: argparse.Namespace) -> None:
         length = {"max_seconds": seconds}
     run = isotrope.train(
         method, str(train), options.model, folder, seed=one["seed"], eval_steps=max(steps // options.points, 1),
-        logging_steps=max(steps // 100, 1), eval_data=str(test), **length, **settings,
+        logging_steps=max(steps // 100, 1), eval_data=str(test), resume=goes_on(folder), **length, **settings,
     )  # fmt: skip
     records = run.corpus.counts.records - len(run.held)
     for line in run.history:
@@ -263,6 +290,37 @@ def one_run(options: argparse.Namespace) -> None:
             "last": True,
         },
     )
+
+
+def goes_on(folder: Path) -> bool:
+    """Whether a run that was stopped left something to go on from; what it left otherwise is taken away."""
+    if any(folder.glob("checkpoints/*")):
+        return True
+    shutil.rmtree(folder, ignore_errors=True)
+    return False
+
+
+def commands(options: argparse.Namespace) -> None:
+    """In the order of what they are worth: seconds that the GPU computes, and those of a call alone on an H200."""
+    base = f"python benchmarks/images.py {{}} --data {options.data} --output {options.output}"
+
+    def show(call: str, runs: list[float], at_once: int = 1) -> None:
+        wall = sum(AROUND + max(runs[start : start + at_once]) for start in range(0, len(runs), at_once))
+        print(f"{sum(runs) + 5 * len(runs):5.0f} s of GPU, {wall:5.0f} s alone  {call}")
+
+    def updates(name: str, epochs: float) -> float:
+        return 30_000 * epochs / PAIRS[name]
+
+    for name, epochs in (("simclr", 350), ("moco-v2", 450), ("supcon", 100), ("supervised", 100), ("memory-bank", 200)):
+        show(f"{base.format('run')} --only none --long {name}={epochs}", [updates(name, epochs)])
+    for name in ("supcon", "supervised", "moco-v2"):
+        call = f"{base.format('run')} --only {name} --epochs 20 --seeds 1 --parallel 2"
+        show(call, [updates(name, 20), updates(name, 10)], 2)
+    for table in ("queue", "momentum", "norm groups", "batch"):
+        method, values = ABLATIONS[table]
+        call = f"{base.format('ablate')} --only '{table}' --ablation-epochs 8 --parallel 4"
+        show(call, [updates(method, 8)] * len(values), 4)
+    show(f"{base.format('robust')}  behind the runs, in the same folder", [8.0] * 4, 4)
 
 
 def images_in(train: Path) -> int:
@@ -324,8 +382,11 @@ def robust(options: argparse.Namespace) -> None:
     from isotrope.evaluation.logistic import fit_many
 
     train, test = sources(options)
-    for line in [one for one in lines(options) if one.get("last") and one["table"] == "main" and "folder" in one]:
-        if line["method"] not in ("supcon", "supervised", "simclr", "moco-v2"):
+    done = {(one["method"], one["value"], one["seed"]) for one in lines(options) if one["table"] == "robust"}
+    for line in [one for one in lines(options) if one.get("last") and one["table"] in ("main", "long")]:
+        value = "long" if line["table"] == "long" else ""
+        known_method = line["method"] in ("supcon", "supervised", "simclr", "moco-v2")
+        if not known_method or (line["method"], value, line["seed"]) in done or not Path(line["folder"]).is_dir():
             continue
         encoder = isotrope.load(Path(line["folder"]) / "model")
         known, judged = (open_images(file, "labelled-images", encoder.size) for file in (train, test))
@@ -349,7 +410,7 @@ def robust(options: argparse.Namespace) -> None:
             {
                 **{name: line[name] for name in ("method", "seed", "device", "model")},
                 "table": "robust",
-                "value": "",
+                "value": value,
                 "corruptions": found,
                 "corrupted": sum(rest) / len(rest),
                 "last": True,
@@ -602,8 +663,15 @@ def tables(options: argparse.Namespace) -> None:
             text += table_of(found, "value", ("linear", "knn_all", "epochs", "images_per_second"))
     found = [one for one in every if one["table"] == "robust"]
     if found:
-        clean = [{**one, **{f"{k} top-1": v["top_1"] for k, v in one["corruptions"].items()},
-                  "calibration clean": one["corruptions"]["clean"]["calibration"]} for one in found]  # fmt: skip
+        clean = [
+            {
+                **one,
+                "method": f"{one['method']} {one['value']}".strip(),
+                **{f"{name} top-1": found["top_1"] for name, found in one["corruptions"].items()},
+                "calibration clean": one["corruptions"]["clean"]["calibration"],
+            }
+            for one in found
+        ]
         text += ["", "## Corrupted images", ""]
         text += table_of(
             clean, "method", ("clean top-1", "corrupted", "noise 2 top-1", "blur 2 top-1", "calibration clean")

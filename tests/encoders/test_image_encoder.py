@@ -107,6 +107,34 @@ class TestBatchNorm:
         for group in (slice(4), slice(4, 8)):
             assert torch.allclose(found[group], nn.BatchNorm2d(3)(images[group]), atol=1e-6)
 
+    def test_groups_are_one_operator(self, images: torch.Tensor, monkeypatch: pytest.MonkeyPatch) -> None:
+        """One for each group halves the pace of MoCo where nothing is compiled."""
+        calls, plain = [], nn.functional.batch_norm
+        monkeypatch.setattr(nn.functional, "batch_norm", lambda *given: calls.append(1) or plain(*given))
+        ours = SharedBatchNorm(3)
+        set_groups(ours, 4)
+        ours(images)
+        assert len(calls) == 1
+
+    def test_groups_leave_the_channels_last_in_memory(self, images: torch.Tensor) -> None:
+        """Otherwise the convolution behind them turns every image round."""
+        ours = SharedBatchNorm(3)
+        set_groups(ours, 2)
+        found = ours(images.contiguous(memory_format=torch.channels_last))
+        assert found.is_contiguous(memory_format=torch.channels_last)
+        assert torch.allclose(found, ours(images), atol=1e-6)
+
+    def test_statistics_of_groups_are_the_mean_of_theirs(self, images: torch.Tensor) -> None:
+        ours = SharedBatchNorm(3)
+        set_groups(ours, 2)
+        ours(images)
+        apart = [nn.BatchNorm2d(3) for _ in range(2)]
+        for norm, part in zip(apart, images.chunk(2), strict=True):
+            norm(part)
+        for name in ("running_mean", "running_var"):
+            mean = torch.stack([getattr(norm, name) for norm in apart]).mean(dim=0)
+            assert torch.allclose(getattr(ours, name), mean, atol=1e-6)
+
     def test_written_out_for_a_compiler_it_is_the_same(self, images: torch.Tensor) -> None:
         ours, other = SharedBatchNorm(3), SharedBatchNorm(3)
         set_groups(ours, 2)

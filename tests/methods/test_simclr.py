@@ -56,6 +56,21 @@ def test_golden_values(build: Build, temperature: float, expected: float) -> Non
     assert float(loss) == pytest.approx(expected, abs=1e-5)
 
 
+def test_a_head_with_norms_has_no_biases_and_centres_its_vectors(build: Build, batched: Batched) -> None:
+    """The released code's: a batch norm behind each map, the last one without a shift."""
+    method = build(head_layers=3, head_norm=True)
+    found = torch.cat([*method.represent(batched(method)).values()])
+    assert found.mean(dim=0).abs().max() < 1e-5
+    assert torch.allclose(found.var(dim=0, correction=0), torch.ones(16), atol=1e-2)
+    names = [name for name, _ in method.tower["head"].module.named_parameters()]
+    assert names == ["0.weight", "1.weight", "1.bias", "3.weight", "4.weight", "4.bias", "6.weight", "7.weight"]
+
+
+def test_a_head_with_norms_refuses_chunks(sentences: Path, tiny: Path, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="would see a chunk"):
+        isotrope.train("simclr", sentences, tiny, tmp_path / "run", chunk_size=8, head_norm=True, **SHORT)
+
+
 def test_collapsed_vectors_give_the_logarithm_of_the_candidates(build: Build) -> None:
     method = build()
     same = {"first": torch.ones(8, 4), "second": torch.ones(8, 4)}

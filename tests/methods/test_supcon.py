@@ -56,6 +56,12 @@ def test_golden_values_through_the_method(built: Built, labelled: Any) -> None:
     assert float(inner.loss(found, torch.Generator())["contrastive"]) == pytest.approx(1.929156, abs=1e-5)
 
 
+def test_a_contrast_of_no_weight_is_not_taken(built: Built, batched: Batched, labelled: Any) -> None:
+    """Watched all the same, it looked like a collapse."""
+    method = built("supcon", labelled, cross_entropy_weight=1.0, projection=0)
+    assert [*loss_of(method, batched(method))] == ["classification"]
+
+
 def test_classes_that_fell_together(built: Built, labelled: Any) -> None:
     """K classes at orthogonal centres, n views each: log((n − 1) + n (K − 1) e^(−1/τ))."""
     method = built("supcon", labelled, temperature=0.5)

@@ -105,6 +105,12 @@ def test_a_view_is_decided_by_its_draws_alone(name: str) -> None:
         assert not torch.equal(made.images(), view(name, seed=4).images())
 
 
+def test_small_images_are_cropped_as_their_papers_crop_them() -> None:
+    """MoCo's notebook takes torchvision's default, as SimCLR does; SupCon's code begins at a fifth."""
+    lowest = {name: parse_augmentations(f"{name}-small")[0] for name in ("simclr", "moco-v2", "supcon")}
+    assert lowest == {"simclr": Crop(0.08), "moco-v2": Crop(0.08), "supcon": Crop(0.2)}
+
+
 @pytest.mark.parametrize("name", PRESETS)
 def test_chunks_of_a_view_are_the_view(name: str) -> None:
     made = view(name, size=8)

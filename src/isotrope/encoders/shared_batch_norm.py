@@ -32,17 +32,27 @@ class SharedBatchNorm(nn.BatchNorm2d):
         return self._global(input) if process_count() > 1 else super().forward(input)
 
     def _grouped(self, images: Tensor, groups: int) -> Tensor:
+        """One batch norm, to which the channels of each group are channels of their own; channels stay last in memory,
+        where convolutions on a GPU want them."""
         assert self.running_mean is not None
         assert self.running_var is not None
-        means, variances = self.running_mean.repeat(groups, 1), self.running_var.repeat(groups, 1)
-        found = [
-            functional.batch_norm(part, mean, variance, self.weight, self.bias, True, self.momentum or 0.0, self.eps)
-            for part, mean, variance in zip(images.chunk(groups), means, variances, strict=True)
-        ]
+        means, variances = self.running_mean.repeat(groups), self.running_var.repeat(groups)
+        apart = images.permute(0, 2, 3, 1).unflatten(0, (groups, -1)).permute(1, 2, 3, 0, 4).flatten(3)
+        found = functional.batch_norm(
+            apart.permute(0, 3, 1, 2),  # [records, groups · channels, height, width]
+            means,
+            variances,
+            self.weight.repeat(groups),
+            self.bias.repeat(groups),
+            True,
+            self.momentum or 0.0,
+            self.eps,
+        )
         with torch.no_grad():
-            self.running_mean.copy_(means.mean(dim=0))
-            self.running_var.copy_(variances.mean(dim=0))
-        return torch.cat(found)
+            self.running_mean.copy_(means.view(groups, -1).mean(dim=0))
+            self.running_var.copy_(variances.view(groups, -1).mean(dim=0))
+        together = found.permute(0, 2, 3, 1).unflatten(3, (groups, -1)).permute(3, 0, 1, 2, 4).flatten(0, 1)
+        return together.permute(0, 3, 1, 2)
 
     def _fused(self, images: Tensor, groups: int) -> Tensor:
         """The same written out: a compiler makes few kernels of it, and many of a batch norm for each group."""

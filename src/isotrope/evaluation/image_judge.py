@@ -33,7 +33,7 @@ from isotrope.views.image_views import augmented
 
 BANK, JUDGED = 10_000, 2_000  # images, at most: a monitor must be quick
 VIEWS = 512
-AUGMENTED = "moco-v2-small"
+AUGMENTED = "supcon-small"
 
 
 def make_image_judge(corpus: ImageCorpus, held: Rows, eval_data: Sequence[str | os.PathLike[str]]) -> Judge:

@@ -27,7 +27,7 @@ from isotrope.views.two_views import parse_two_views
 
 @dataclass(frozen=True)
 class SimCLRSettings(PairLossSettings):
-    """The paper's head has 2 layers; the released code and SimCLRv2 have 3."""
+    """The paper's head has 2 layers; the released code and SimCLRv2 have 3, and ``head_norm``."""
 
     edits: Annotated[str, 'Edits of the first view; a comma is "then", a slash "or", none leaves the text as it is'] = (
         "delete:0.1,crop:0.9"
@@ -37,6 +37,9 @@ class SimCLRSettings(PairLossSettings):
     temperature: TemperatureSetting = 0.1
     projection: Annotated[Width, "Width of the vectors that are compared"] = 128
     head_layers: Annotated[int, at_least(0, most=1_000), "Linear maps of the train-only head; 0: no head"] = 2
+    head_norm: Annotated[bool, "A batch norm behind each map of the head in place of biases, as the released code"] = (
+        False
+    )
     dropout: DropoutSetting = None
 
     def rules(self) -> None:
@@ -83,7 +86,9 @@ class SimCLR(Method[SimCLRSettings]):
     def towers(self, encoder: Encoder) -> dict[str, Tower]:
         if self.settings.dropout is not None:
             set_dropout(encoder.backbone, self.settings.dropout)
-        head = projection_head(encoder.dimension, self.settings.projection, self.settings.head_layers)
+        settings = self.settings
+        self.batch_statistics = settings.head_norm
+        head = projection_head(encoder.dimension, settings.projection, settings.head_layers, settings.head_norm)
         return {"head": Trained(head)}
 
     @cached_property

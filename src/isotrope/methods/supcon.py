@@ -144,7 +144,9 @@ class SupCon(Method[SupConSettings], Classifying):
     def loss(self, representations: dict[str, Tensor], generator: torch.Generator) -> dict[str, Tensor]:
         settings, vectors = self.settings, representations["vectors"].flatten(0, 1)
         labels = representations["labels"].repeat_interleave(settings.number_of_views)
-        terms = {"contrastive": supervised_contrast(vectors, labels, settings.temperature, settings.form)}
+        terms = {}
+        if settings.cross_entropy_weight < 1:  # of no weight it would only be watched, and taken for a collapse
+            terms["contrastive"] = supervised_contrast(vectors, labels, settings.temperature, settings.form)
         if "classes" in representations:
             terms["classification"] = cross_entropy(representations["classes"].flatten(0, 1), labels)
         return terms

@@ -18,10 +18,11 @@ from isotrope.encoders.shared_batch_norm import process_count, summed
 class BatchScale(nn.Module):
     """In training as in evaluation by the statistics of the batch [rows, width]; at least two rows."""
 
-    def __init__(self, width: int, affine: bool = True, epsilon: float = 1e-5) -> None:
+    def __init__(self, width: int, affine: bool = True, shift: bool = True, epsilon: float = 1e-5) -> None:
+        """``affine``: with γ and, where it may ``shift``, β."""
         super().__init__()
         self.weight = nn.Parameter(torch.ones(width)) if affine else None
-        self.bias = nn.Parameter(torch.zeros(width)) if affine else None
+        self.bias = nn.Parameter(torch.zeros(width)) if affine and shift else None
         self.epsilon = epsilon
 
     def forward(self, vectors: Tensor) -> Tensor:
@@ -31,4 +32,5 @@ class BatchScale(nn.Module):
         count = summed(torch.tensor(float(len(values)), device=values.device))
         centred = values - summed(values.sum(dim=0)) / count
         scaled = centred * (summed(centred.square().sum(dim=0)) / count + self.epsilon).rsqrt()
-        return scaled if self.weight is None or self.bias is None else scaled * self.weight + self.bias
+        scaled = scaled if self.weight is None else scaled * self.weight
+        return scaled if self.bias is None else scaled + self.bias

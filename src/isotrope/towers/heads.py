@@ -18,13 +18,21 @@ def tanh_head(width: int, spread: float = SPREAD) -> Dense:
     return head
 
 
-def projection_head(width: int, output: int, layers: int) -> nn.Sequential:
+def projection_head(width: int, output: int, layers: int, norm: bool = False) -> nn.Sequential:
     """SimCLR's and MoCo's head: ``layers`` linear maps with ReLU between, the last to ``output``; 0: the identity.
 
-    Training compares what it gives; inference keeps the vectors before it, which hold more of the text.
+    Training compares what it gives; inference keeps the vectors before it, which hold more of the text. With ``norm``
+    it is that of SimCLR's released code: no biases, a batch norm behind each map, the last one without a shift. Give
+    that all views together.
     """
-    hidden = [part for _ in range(layers - 1) for part in (nn.Linear(width, width), nn.ReLU())]
-    return nn.Sequential(*hidden, *[nn.Linear(width, output)][:layers])
+    parts: list[nn.Module] = []
+    for number in range(1, layers + 1):
+        last = number == layers
+        to = output if last else width
+        parts += [nn.Linear(width, to, bias=not norm)]
+        parts += [BatchScale(to, shift=not last)] if norm else []
+        parts += [] if last else [nn.ReLU()]
+    return nn.Sequential(*parts)
 
 
 def normed_head(width: int, output: int) -> nn.Sequential:

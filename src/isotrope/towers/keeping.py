@@ -80,7 +80,8 @@ class Momentum(Frozen):
     @torch.no_grad()
     def follow(self) -> None:
         online = self._online[0]
-        for mine, theirs in zip(self.module.parameters(), online.parameters(), strict=True):
-            mine.lerp_(theirs, 1.0 - self.decay)
-        for copied, source in zip(self.module.buffers(), online.buffers(), strict=True):
-            copied.copy_(source)
+        # A few launches on a GPU, whatever the number of tensors; an empty list is refused.
+        if mine := tuple(self.module.parameters()):
+            torch._foreach_lerp_(mine, tuple(online.parameters()), 1.0 - self.decay)
+        if copied := list(self.module.buffers()):
+            torch._foreach_copy_(copied, list(online.buffers()))

@@ -38,7 +38,8 @@ PRESETS = {
     "simclr-small": "crop:0.08:1,flip,jitter:0.4:0.4:0.4:0.1:0.8,gray:0.2",
     "moco-v1": "crop:0.2:1,gray:0.2,jitter:0.4:0.4:0.4:0.4:1,flip",
     "moco-v2": "crop:0.2:1,jitter:0.4:0.4:0.4:0.1:0.8,gray:0.2,blur:0.5,flip",
-    "moco-v2-small": "crop:0.2:1,flip,jitter:0.4:0.4:0.4:0.1:0.8,gray:0.2",
+    # MoCo's notebook for CIFAR-10: torchvision's default crop, from 0.08 on
+    "moco-v2-small": "crop:0.08:1,flip,jitter:0.4:0.4:0.4:0.1:0.8,gray:0.2",
     "supcon-small": "crop:0.2:1,flip,jitter:0.4:0.4:0.4:0.1:0.8,gray:0.2",
     "crop-flip": "crop:0.2:1,flip",
 }

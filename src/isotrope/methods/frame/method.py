@@ -83,7 +83,7 @@ class Method(nn.Module, Generic[S]):
     batches: str = "unique"  # the order in which records are dealt out
     ragged: tuple[str, ...] = ()  # representations whose rows are not the batch's records
     shared_views: tuple[str, ...] = ()  # views of text that auxiliary losses may read
-    batch_statistics: ClassVar[bool] = False  # ``represent`` normalises over the batch, so it cannot be cut into chunks
+    batch_statistics: bool = False  # ``represent`` normalises over the batch, so it cannot be cut into chunks
     keeps: str = "best"  # "last" where the score of an evaluation says nothing about the method's progress
     language_head: ClassVar[bool] = False  # it needs the model's masked-language head
     defaults: ClassVar[Mapping[str, Any]] = {}  # settings of the loop and weights of auxiliary losses that suit it
