@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import shutil
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -12,9 +13,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from isotrope.encoders.hashed_dropout import draw_seeds, hashed_dropout
 from isotrope.encoders.row_attention import row_attention
 
 Weights = tuple[Tensor, ...]
+Numbers = tuple[int, tuple[float, float, float], tuple[float, float], str]  # heads, dropout, epsilons, GELU's form
 
 
 class Inputs(NamedTuple):
@@ -50,36 +53,78 @@ class RowLayers(nn.Module):
     def walk(self, inputs: Inputs, dtype: torch.dtype, compiled: bool = False) -> Iterator[Tensor]:
         """H_0 … H_L, kept in ``dtype``."""
         with torch.autocast(inputs.ids.device.type, enabled=False):
-            states = self.embedded(inputs).to(dtype)
+            states = self.embedded(inputs, dtype)
         yield states
         forward = compiled_layer() if compiled else layer_forward
-        layer: Any
         for layer in self.layer:
-            behind, out = layer.attention.output, layer.output
-            rates = _rate(layer.attention.self.dropout), _rate(behind.dropout), _rate(out.dropout)
-            norms = behind.LayerNorm.eps, out.LayerNorm.eps
             with torch.autocast(inputs.ids.device.type, enabled=False):
-                states = forward(
-                    states,
-                    weights_of(layer),
-                    inputs.borders,
-                    inputs.longest,
-                    self.heads,
-                    rates,
-                    norms,
-                    self.approximate,
-                )
+                states = forward(states, weights_of(layer), inputs.borders, inputs.longest, *self.numbers(layer))
             yield states
 
-    def embedded(self, inputs: Inputs) -> Tensor:
-        """H_0, in the precision of the weights."""
-        parts = self.embeddings
-        words = functional.embedding(inputs.ids, parts.word_embeddings.weight)
-        positions = functional.embedding(inputs.positions + self.first_position, parts.position_embeddings.weight)
-        kinds = parts.token_type_embeddings.weight
-        typed = kinds[0] if inputs.segments is None else functional.embedding(inputs.segments, kinds)
-        states: Tensor = parts.dropout(parts.LayerNorm(words + typed + positions))
-        return states if self.project is None else self.project(states)
+    def at(self, inputs: Inputs, places: Tensor, dtype: torch.dtype, compiled: bool = False) -> Tensor:
+        """H_L at some places, none twice, [places, d]: behind its attention the last layer computes nothing else.
+
+        Compiled, every layer is a graph of its own for one number of tokens, or for any where rows are not all full,
+        and dropout is hashed.
+        """
+        *layers, last = self.layer
+        borders, longest, numbers = inputs.borders, inputs.longest, self.numbers(last)
+        seeds = draw_seeds(len(self.layer) + 1, places.device) if compiled else None
+        parts = compiled_parts() if compiled else Parts()
+        full = len(inputs.ids) == (len(borders) - 1) * longest
+        size = _any_number if compiled and not full else _same_number
+        with torch.autocast(places.device.type, enabled=False):
+            inputs = inputs._replace(ids=size(inputs.ids), positions=size(inputs.positions))
+            if inputs.segments is not None:
+                inputs = inputs._replace(segments=size(inputs.segments))
+            states = self.embedded(inputs, dtype, parts.embed, None if seeds is None else seeds[-1])
+            for number, layer in enumerate(layers):
+                own = None if seeds is None else seeds[number]
+                states = parts.layer(size(states), weights_of(layer), borders, longest, *self.numbers(layer), own)
+            own = None if seeds is None else seeds[-2]
+            mixed = parts.mix(size(states), weights_of(last), borders, longest, *numbers, own)
+            chosen = (size(picked(part, places)) for part in (mixed, states))
+            found: Tensor = parts.settle(*chosen, weights_of(last), *numbers, own)
+            return found
+
+    def numbers(self, layer: Any) -> Numbers:
+        behind, out = layer.attention.output, layer.output
+        rates = _rate(layer.attention.self.dropout), _rate(behind.dropout), _rate(out.dropout)
+        return self.heads, rates, (behind.LayerNorm.eps, out.LayerNorm.eps), self.approximate
+
+    def embedded(
+        self,
+        inputs: Inputs,
+        dtype: torch.dtype,
+        embed: Callable[..., Tensor] | None = None,
+        seeds: Tensor | None = None,
+    ) -> Tensor:
+        """H_0."""
+        parts, project = self.embeddings, self.project
+        norm = parts.LayerNorm
+        tables = (parts.word_embeddings.weight, parts.position_embeddings.weight, parts.token_type_embeddings.weight)
+        weights = (*tables, norm.weight, norm.bias)
+        positions = inputs.positions + self.first_position
+        rest = (weights, norm.eps, _rate(parts.dropout), dtype if project is None else norm.weight.dtype, seeds)
+        states = (embed or embed_forward)(inputs.ids, positions, inputs.segments, *rest)
+        return states if project is None else project(states).to(dtype)
+
+
+def embed_forward(
+    ids: Tensor,
+    positions: Tensor,
+    segments: Tensor | None,
+    weights: Weights,
+    epsilon: float,
+    rate: float,
+    dtype: torch.dtype,
+    seeds: Tensor | None = None,
+) -> Tensor:
+    """The sum of three embeddings, normed."""
+    words, places, kinds, scale, bias = weights
+    typed = kinds[0] if segments is None else functional.embedding(segments, kinds)
+    total = functional.embedding(ids, words) + typed + functional.embedding(positions, places)
+    return _dropped(functional.layer_norm(total, scale.shape, scale, bias, epsilon), rate, seeds, 0).to(dtype)
 
 
 def layer_forward(
@@ -91,18 +136,61 @@ def layer_forward(
     rates: tuple[float, float, float],
     epsilons: tuple[float, float],
     approximate: str,
+    seeds: Tensor | None = None,
 ) -> Tensor:
-    """One layer of all rows. ``rates`` are those of dropout, 0 where nothing is trained."""
-    query, query_bias, key, key_bias, value, value_bias, joined, joined_bias, first, first_bias, *rest = weights
-    wide, wide_bias, narrow, narrow_bias, second, second_bias = rest
+    """One layer of all rows. ``rates`` are those of dropout, 0 where nothing is trained; it is hashed from ``seeds``,
+    one for each rate, or else drawn by torch."""
+    numbers = (heads, rates, epsilons, approximate, seeds)
+    return settle(mix(states, weights, borders, longest, *numbers), states, weights, *numbers)
+
+
+def mix(
+    states: Tensor,
+    weights: Weights,
+    borders: Tensor,
+    longest: int,
+    heads: int,
+    rates: tuple[float, float, float],
+    epsilons: tuple[float, float],
+    approximate: str,
+    seeds: Tensor | None = None,
+) -> Tensor:
+    """The first part of a layer, in which tokens see each other: attention, [tokens, d]."""
+    query, query_bias, key, key_bias, value, value_bias, *_ = weights
     # One product in place of three: the weights are small beside the states.
     qkv = _linear(states, torch.cat([query, key, value]), torch.cat([query_bias, key_bias, value_bias]))
-    mixed = row_attention(qkv.unflatten(-1, (3, heads, -1)), borders, longest, rates[0]).flatten(-2)
-    mixed = functional.dropout(_linear(mixed, joined, joined_bias), rates[1])
+    seed = None if seeds is None else seeds[:1]
+    return row_attention(qkv.unflatten(-1, (3, heads, -1)), borders, longest, rates[0], seed).flatten(-2)
+
+
+def settle(
+    mixed: Tensor,
+    states: Tensor,
+    weights: Weights,
+    heads: int,
+    rates: tuple[float, float, float],
+    epsilons: tuple[float, float],
+    approximate: str,
+    seeds: Tensor | None = None,
+) -> Tensor:
+    """The rest of it, token by token."""
+    joined, joined_bias, first, first_bias, wide, wide_bias, narrow, narrow_bias, second, second_bias = weights[6:]
+    mixed = _dropped(_linear(mixed, joined, joined_bias), rates[1], seeds, 1)
     states = _normed(mixed, states, first, first_bias, epsilons[0])
     inner = functional.gelu(_linear(states, wide, wide_bias), approximate=approximate)
-    inner = functional.dropout(_linear(inner, narrow, narrow_bias), rates[2])
+    inner = _dropped(_linear(inner, narrow, narrow_bias), rates[2], seeds, 2)
     return _normed(inner, states, second, second_bias, epsilons[1])
+
+
+def seeded_layer(*given: Any) -> Tensor:
+    """The same as ``layer_forward``, under a name of its own: what is compiled for any size must not be taken for it."""
+    return layer_forward(*given)
+
+
+def _dropped(values: Tensor, rate: float, seeds: Tensor | None, which: int) -> Tensor:
+    if seeds is None or rate == 0:
+        return functional.dropout(values, rate)
+    return hashed_dropout(values, rate, seeds[which])
 
 
 def _linear(states: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
@@ -124,6 +212,53 @@ def can_compile() -> bool:
 def compiled_layer() -> Callable[..., Tensor]:
     """One graph for all layers, and for every number of tokens."""
     return torch.compile(layer_forward, dynamic=True)
+
+
+@dataclass(frozen=True)
+class Parts:
+    """The functions that a forward consists of."""
+
+    embed: Callable[..., Tensor] = embed_forward
+    layer: Callable[..., Tensor] = layer_forward
+    mix: Callable[..., Tensor] = mix
+    settle: Callable[..., Tensor] = settle
+
+
+@cache
+def compiled_parts() -> Parts:
+    """Each for the sizes that it is called with; one graph serves all layers."""
+    return Parts(*(torch.compile(part) for part in (embed_forward, seeded_layer, mix, settle)))
+
+
+def _any_number(rows: Tensor) -> Tensor:
+    """The compiler is told that there may be another number of rows next time."""
+    torch._dynamo.maybe_mark_dynamic(rows, 0)
+    return rows
+
+
+def _same_number(rows: Tensor) -> Tensor:
+    return rows
+
+
+def picked(rows: Tensor, places: Tensor) -> Tensor:
+    """Rows at places, none twice."""
+    found: Tensor = Picked.apply(rows, places)  # type: ignore[no-untyped-call]
+    return found
+
+
+class Picked(torch.autograd.Function):
+    """Torch would add up the gradients as if places could meet, which takes a sort."""
+
+    @staticmethod
+    def forward(ctx: Any, rows: Tensor, places: Tensor) -> Tensor:
+        ctx.save_for_backward(places)
+        ctx.count = len(rows)
+        return rows.index_select(0, places)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
+        (places,) = ctx.saved_tensors
+        return gradient.new_zeros(ctx.count, gradient.shape[1]).index_copy_(0, places, gradient), None
 
 
 def weights_of(layer: Any) -> Weights:
