@@ -8,8 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from torch._dynamo.testing import CompileCounter
 
 import isotrope
+from isotrope.encoders import row_layers
 from isotrope.encoders.encoder import Encoder
 from isotrope.encoders.gpu_encoding import half_cost
 from isotrope.encoders.loading import load
@@ -208,3 +210,54 @@ def test_a_run_that_ends_in_an_error_forgets_its_graphs(encoder: Encoder) -> Non
     with pytest.raises(ZeroDivisionError), forgetting_graphs():
         raise ZeroDivisionError
     assert found.graphs.found == {}
+
+
+def test_states_at_places_are_those_of_all_states(encoder: Encoder) -> None:
+    """Loss and every gradient too, though the last layer computes those places alone."""
+    found = of_backbone(encoder.backbone)
+    assert found is not None
+    tokens = encoder.tokenize(TEXTS)
+    places = tokens.mask.flatten().nonzero().squeeze(1)[::3]
+    weight, results = torch.randn(encoder.width), []
+    for states in (found.states(tokens).flatten(0, 1)[places], found.states_at(tokens, places)):
+        encoder.zero_grad()
+        loss = (states @ weight).square().mean()
+        loss.backward()
+        gradients = [each.grad.clone() for each in encoder.backbone.parameters() if each.grad is not None]
+        results.append([states.detach(), loss.detach(), *gradients])
+    assert len(results[0]) > 20
+    for one, two in zip(*results, strict=True):
+        torch.testing.assert_close(one, two, atol=1e-6, rtol=1e-4)
+    with torch.no_grad():
+        torch.testing.assert_close(encoder.states_at(tokens, places), results[0][0], atol=1e-5, rtol=1e-4)
+
+
+def test_layers_are_compiled_once_for_any_number_of_tokens(encoder: Encoder, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows that are not full have another number of tokens in every batch."""
+    found, counter = of_backbone(encoder.train().backbone), CompileCounter()
+    assert found is not None
+    named = (row_layers.embed_forward, row_layers.settle)  # attention on a CPU cannot be compiled
+    parts = [torch.compile(part, dynamic=False, backend=counter) for part in named]
+    made = row_layers.Parts(embed=parts[0], settle=parts[1])
+    monkeypatch.setattr(row_layers, "compiled_parts", lambda: made)
+    torch._dynamo.reset()
+    for count in (15, 9, 12):
+        _, inputs = laid_out(encoder.tokenize(TEXTS[:count]))
+        for rate in (0.1, 0.0, 0.1):
+            set_dropout(encoder.backbone, rate)
+            found.layers.at(inputs, torch.arange(0, len(inputs.ids), 2), torch.float32, compiled=True)
+    assert counter.frame_count == 2 * 2  # parts × rates
+
+
+def test_the_same_seed_hashes_the_same_masks(encoder: Encoder, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = of_backbone(encoder.train().backbone)
+    assert found is not None
+    set_dropout(encoder.backbone, 0.3)
+    monkeypatch.setattr(row_layers, "compiled_parts", row_layers.Parts)
+    _, inputs = laid_out(encoder.tokenize(TEXTS))
+    states = []
+    for seed in (1, 1, 2):
+        torch.manual_seed(seed)
+        states.append(found.layers.at(inputs, torch.arange(5), torch.float32, compiled=True))
+    assert torch.equal(states[0], states[1])
+    assert not torch.equal(states[0], states[2])

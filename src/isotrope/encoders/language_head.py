@@ -68,4 +68,4 @@ def _answer_losses(scores: Callable[[Tensor], Tensor], states: Tensor, answers: 
 
 @cache
 def _compiled_losses() -> Callable[..., Tensor]:
-    return torch.compile(_answer_losses)
+    return torch.compile(_answer_losses, dynamic=False)

@@ -104,9 +104,9 @@ class RowLayers(nn.Module):
         norm = parts.LayerNorm
         tables = (parts.word_embeddings.weight, parts.position_embeddings.weight, parts.token_type_embeddings.weight)
         weights = (*tables, norm.weight, norm.bias)
-        positions = inputs.positions + self.first_position
-        rest = (weights, norm.eps, _rate(parts.dropout), dtype if project is None else norm.weight.dtype, seeds)
-        states = (embed or embed_forward)(inputs.ids, positions, inputs.segments, *rest)
+        kept = dtype if project is None else norm.weight.dtype
+        rest = (self.first_position, weights, norm.eps, _rate(parts.dropout), kept, seeds)
+        states = (embed or embed_forward)(inputs.ids, inputs.positions, inputs.segments, *rest)
         return states if project is None else project(states).to(dtype)
 
 
@@ -114,6 +114,7 @@ def embed_forward(
     ids: Tensor,
     positions: Tensor,
     segments: Tensor | None,
+    first_position: int,
     weights: Weights,
     epsilon: float,
     rate: float,
@@ -123,7 +124,7 @@ def embed_forward(
     """The sum of three embeddings, normed."""
     words, places, kinds, scale, bias = weights
     typed = kinds[0] if segments is None else functional.embedding(segments, kinds)
-    total = functional.embedding(ids, words) + typed + functional.embedding(positions, places)
+    total = functional.embedding(ids, words) + typed + functional.embedding(positions + first_position, places)
     return _dropped(functional.layer_norm(total, scale.shape, scale, bias, epsilon), rate, seeds, 0).to(dtype)
 
 
@@ -183,7 +184,7 @@ def settle(
 
 
 def seeded_layer(*given: Any) -> Tensor:
-    """The same as ``layer_forward``, under a name of its own: what is compiled for any size must not be taken for it."""
+    """``layer_forward`` under a name of its own, or the graph that is compiled for any size would be taken for it."""
     return layer_forward(*given)
 
 
@@ -226,8 +227,8 @@ class Parts:
 
 @cache
 def compiled_parts() -> Parts:
-    """Each for the sizes that it is called with; one graph serves all layers."""
-    return Parts(*(torch.compile(part) for part in (embed_forward, seeded_layer, mix, settle)))
+    """Each for the sizes and rates that it is called with; one graph serves all layers."""
+    return Parts(*(torch.compile(part, dynamic=False) for part in (embed_forward, seeded_layer, mix, settle)))
 
 
 def _any_number(rows: Tensor) -> Tensor:

@@ -33,13 +33,13 @@ def _scores(qkv, base, inside, columns, scale, heads: tl.constexpr, width: tl.co
     return query, key, value, weights / tl.sum(weights, 1)[:, None]
 
 
-@triton.jit  # type: ignore[untyped-decorator]
+@triton.jit
 def _mixed(bits):  # type: ignore[no-untyped-def]
     bits = (bits ^ (bits >> 16)) * 0x21F0AAAD
     return (bits ^ (bits >> 15)) * 0x735A2D97
 
 
-@triton.jit  # type: ignore[untyped-decorator]
+@triton.jit
 def _kept(seed, program, tokens, rate, lowest):  # type: ignore[no-untyped-def]
     """A hash of (seed, program, query, key) against the rate; Philox would take longer than the products."""
     own = _mixed(_mixed(tl.load(seed).to(tl.uint32, bitcast=True)) + program.to(tl.uint32))

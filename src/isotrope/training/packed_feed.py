@@ -21,9 +21,9 @@ from isotrope.methods.frame.batch import Batch
 from isotrope.methods.frame.masked_language import MaskedLanguage
 from isotrope.methods.frame.method import Method
 from isotrope.methods.frame.own_task import OwnTask
+from isotrope.tokens.padded import Tokens
 from isotrope.training.feeds import Numbered
 from isotrope.training.loop_settings import LoopSettings
-from isotrope.tokens.padded import Tokens
 from isotrope.training.step import keyed_seed
 from isotrope.views.masking import mask_rows
 
