@@ -91,7 +91,7 @@ def way(name: str) -> Iterator[None]:
     from isotrope.encoders import row_layers, unpadded
     from isotrope.encoders.speed import Speed, at_speed, forgetting_graphs
 
-    many, parts = unpadded.MANY, row_layers.compiled_parts
+    many, parts, takes = unpadded.MANY, row_layers.compiled_parts, row_layers.takes_kernel
     with forgetting_graphs(), ExitStack() as stack:
         try:
             if name == "padded":
@@ -99,12 +99,12 @@ def way(name: str) -> Iterator[None]:
             if name == "graphs":
                 unpadded.MANY = 1 << 40
             if name == "hashed":
-                row_layers.compiled_parts = row_layers.Parts
+                row_layers.compiled_parts, row_layers.takes_kernel = row_layers.Parts, lambda states: False
             if name in ("now", "graphs", "hashed"):
                 stack.enter_context(at_speed(Speed(compiled=True, graphs=True)))
             yield
         finally:
-            unpadded.MANY, row_layers.compiled_parts = many, parts
+            unpadded.MANY, row_layers.compiled_parts, row_layers.takes_kernel = many, parts, takes
 
 
 def wait() -> None:

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from isotrope.encoders.hashed_dropout import draw_seeds, hashed_dropout
-from isotrope.encoders.row_attention import row_attention
+from isotrope.encoders.row_attention import HALVES, has_triton, row_attention
 
 Weights = tuple[Tensor, ...]
 Numbers = tuple[int, tuple[float, float, float], tuple[float, float], str]  # heads, dropout, epsilons, GELU's form
@@ -176,11 +176,34 @@ def settle(
 ) -> Tensor:
     """The rest of it, token by token."""
     joined, joined_bias, first, first_bias, wide, wide_bias, narrow, narrow_bias, second, second_bias = weights[6:]
-    mixed = _dropped(_linear(mixed, joined, joined_bias), rates[1], seeds, 1)
-    states = _normed(mixed, states, first, first_bias, epsilons[0])
+    states = _added(mixed, (joined, joined_bias), states, (first, first_bias), rates[1], epsilons[0], seeds, 1)
     inner = functional.gelu(_linear(states, wide, wide_bias), approximate=approximate)
-    inner = _dropped(_linear(inner, narrow, narrow_bias), rates[2], seeds, 2)
-    return _normed(inner, states, second, second_bias, epsilons[1])
+    return _added(inner, (narrow, narrow_bias), states, (second, second_bias), rates[2], epsilons[1], seeds, 2)
+
+
+def _added(
+    change: Tensor,
+    linear: tuple[Tensor, Tensor],
+    states: Tensor,
+    norm: tuple[Tensor, Tensor],
+    rate: float,
+    epsilon: float,
+    seeds: Tensor | None,
+    which: int,
+) -> Tensor:
+    """LN(dropout(W x + b) + states)."""
+    weight, bias = linear
+    if seeds is not None and takes_kernel(states):
+        from isotrope.encoders.norm_kernels import normed_sum
+
+        change = functional.linear(change, weight.to(change.dtype))
+        return normed_sum(change, bias, states, norm, rate, epsilon, seeds[which])
+    return _normed(_dropped(_linear(change, weight, bias), rate, seeds, which), states, *norm, epsilon)
+
+
+def takes_kernel(states: Tensor) -> bool:
+    """Whether bias, dropout, residual and norm can be one kernel."""
+    return states.is_cuda and states.dtype in HALVES and has_triton()
 
 
 def seeded_layer(*given: Any) -> Tensor:
