@@ -261,3 +261,27 @@ def test_the_same_seed_hashes_the_same_masks(encoder: Encoder, monkeypatch: pyte
         states.append(found.layers.at(inputs, torch.arange(5), torch.float32, compiled=True))
     assert torch.equal(states[0], states[1])
     assert not torch.equal(states[0], states[2])
+
+
+@gpu
+def test_compiled_parts_give_the_gradients_of_plain_ones(encoder: Encoder, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With dropout: both hash the same masks from the same seed, one of them in kernels."""
+    encoder = encoder.to("cuda").train()
+    set_dropout(encoder.backbone, 0.1)
+    found = of_backbone(encoder.backbone)
+    assert found is not None
+    compiled, takes, weight = row_layers.compiled_parts, row_layers.takes_kernel, torch.randn(encoder.width).cuda()
+    for count in (15, 9):  # another number of tokens
+        tokens = encoder.tokenize(TEXTS[:count]).to(torch.device("cuda"))
+        places, gradients = tokens.mask.flatten().nonzero().squeeze(1)[::2], []
+        for plain in (True, False):
+            monkeypatch.setattr(row_layers, "compiled_parts", row_layers.Parts if plain else compiled)
+            monkeypatch.setattr(row_layers, "takes_kernel", (lambda states: False) if plain else takes)
+            encoder.zero_grad(set_to_none=True)
+            torch.manual_seed(5)
+            with at_speed(Speed(compiled=True)), torch.autocast("cuda", torch.bfloat16):
+                states = found.states_at(tokens, places)
+            (states @ weight).sum().backward()
+            gradients.append(torch.cat([p.grad.flatten() for p in encoder.parameters() if p.grad is not None]))
+        assert float(torch.nn.functional.cosine_similarity(*gradients, dim=0)) > 0.99
+        assert float(gradients[1].norm() / gradients[0].norm()) == pytest.approx(1, abs=0.02)

@@ -17,8 +17,11 @@ LOWEST, LEVELS = -(1 << 31), 1 << 32
 
 
 def draw_seeds(rows: int, device: torch.device) -> Tensor:
-    """[rows, 3] seeds in int32, from torch's generator of the device: keyed by the step, as every draw is."""
-    return torch.randint(LOWEST, -LOWEST, (rows, 3), dtype=torch.int32, device=device)
+    """[rows, 4] seeds in int32, from torch's generator of the device: keyed by the step, as every draw is.
+
+    A layer takes three; a row of four begins where a kernel likes its inputs to begin.
+    """
+    return torch.randint(LOWEST, -LOWEST, (rows, 4), dtype=torch.int32, device=device)
 
 
 def hashed_dropout(values: Tensor, rate: float, seed: Tensor) -> Tensor:

@@ -144,11 +144,8 @@ def dropped_norm_backward(
 
 @dropped_norm.register_fake
 def _(change, before, states, weight, bias, seed, rate, epsilon) -> Numbers:  # type: ignore[no-untyped-def]
-    return (
-        torch.empty_like(states),
-        states.new_empty(len(states), dtype=torch.float32),
-        states.new_empty(len(states), dtype=torch.float32),
-    )
+    rows = states.shape[0]  # its len would fix the number
+    return torch.empty_like(states), *(states.new_empty(rows, dtype=torch.float32) for _ in range(2))
 
 
 @dropped_norm_backward.register_fake

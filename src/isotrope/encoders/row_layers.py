@@ -64,28 +64,26 @@ class RowLayers(nn.Module):
     def at(self, inputs: Inputs, places: Tensor, dtype: torch.dtype, compiled: bool = False) -> Tensor:
         """H_L at some places, none twice, [places, d]: behind its attention the last layer computes nothing else.
 
-        Compiled, every layer is a graph of its own for one number of tokens, or for any where rows are not all full,
-        and dropout is hashed.
+        Compiled, the parts of a layer are graphs for one number of tokens, or for any where rows are not all full, and
+        dropout is hashed.
         """
-        *layers, last = self.layer
-        borders, longest, numbers = inputs.borders, inputs.longest, self.numbers(last)
-        seeds = draw_seeds(len(self.layer) + 1, places.device) if compiled else None
+        count, borders = len(self.layer), inputs.borders
+        seeds = draw_seeds(count + 1, places.device).unbind() if compiled else (None,) * (count + 1)
         parts = compiled_parts() if compiled else Parts()
-        full = len(inputs.ids) == (len(borders) - 1) * longest
+        full = len(inputs.ids) == (len(borders) - 1) * inputs.longest
         size = _any_number if compiled and not full else _same_number
         with torch.autocast(places.device.type, enabled=False):
-            inputs = inputs._replace(ids=size(inputs.ids), positions=size(inputs.positions))
-            if inputs.segments is not None:
-                inputs = inputs._replace(segments=size(inputs.segments))
-            states = self.embedded(inputs, dtype, parts.embed, None if seeds is None else seeds[-1])
-            for number, layer in enumerate(layers):
-                own = None if seeds is None else seeds[number]
-                states = parts.layer(size(states), weights_of(layer), borders, longest, *self.numbers(layer), own)
-            own = None if seeds is None else seeds[-2]
-            mixed = parts.mix(size(states), weights_of(last), borders, longest, *numbers, own)
-            chosen = (size(picked(part, places)) for part in (mixed, states))
-            found: Tensor = parts.settle(*chosen, weights_of(last), *numbers, own)
-            return found
+            for part in (inputs.ids, inputs.positions, inputs.segments):
+                if part is not None:
+                    size(part)
+            states = self.embedded(inputs, dtype, parts.embed, seeds[count])
+            for number, layer in enumerate(self.layer):
+                weights, numbers = weights_of(layer), (*self.numbers(layer), seeds[number])
+                mixed = parts.mix(size(states), weights, borders, inputs.longest, *numbers)
+                if number == count - 1:
+                    mixed, states = picked(mixed, places), picked(states, places)
+                states = parts.settle(size(mixed), size(states), weights, *numbers)
+            return states
 
     def numbers(self, layer: Any) -> Numbers:
         behind, out = layer.attention.output, layer.output
@@ -206,11 +204,6 @@ def takes_kernel(states: Tensor) -> bool:
     return states.is_cuda and states.dtype in HALVES and has_triton()
 
 
-def seeded_layer(*given: Any) -> Tensor:
-    """``layer_forward`` under a name of its own, or the graph that is compiled for any size would be taken for it."""
-    return layer_forward(*given)
-
-
 def _dropped(values: Tensor, rate: float, seeds: Tensor | None, which: int) -> Tensor:
     if seeds is None or rate == 0:
         return functional.dropout(values, rate)
@@ -243,19 +236,21 @@ class Parts:
     """The functions that a forward consists of."""
 
     embed: Callable[..., Tensor] = embed_forward
-    layer: Callable[..., Tensor] = layer_forward
     mix: Callable[..., Tensor] = mix
     settle: Callable[..., Tensor] = settle
 
 
 @cache
 def compiled_parts() -> Parts:
-    """Each for the sizes and rates that it is called with; one graph serves all layers."""
-    return Parts(*(torch.compile(part, dynamic=False) for part in (embed_forward, seeded_layer, mix, settle)))
+    """Each for the sizes and rates that it is called with; one graph serves all layers.
+
+    Nothing is lost between the parts: attention is a kernel of its own, which no compiler would fuse with others.
+    """
+    return Parts(*(torch.compile(part, dynamic=False) for part in (embed_forward, mix, settle)))
 
 
 def _any_number(rows: Tensor) -> Tensor:
-    """The compiler is told that there may be another number of rows next time."""
+    """The same tensor, with a note for the compiler: there may be another number of rows next time."""
     torch._dynamo.maybe_mark_dynamic(rows, 0)
     return rows
 

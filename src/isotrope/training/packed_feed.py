@@ -1,6 +1,6 @@
 """Masked language modelling over running text: every row is full, and the same number of its tokens is masked.
 
-On a GPU the text lies in its memory, masks are drawn there, and the forward is compiled: no step waits for the host.
+On a GPU the text lies in its memory and masks are drawn there, so that no step waits for the host.
 """
 
 from __future__ import annotations
