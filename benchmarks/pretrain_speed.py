@@ -2,7 +2,7 @@
 
     python benchmarks/pretrain_speed.py                     mlm and mlm,sop, both ways, about two minutes
     python benchmarks/pretrain_speed.py --tasks mlm         one of them
-    python benchmarks/pretrain_speed.py --ways now          without the way before
+    python benchmarks/pretrain_speed.py --ways compiled,now     without the way before, and without graphs
     python benchmarks/pretrain_speed.py --tiny              a rehearsal on a CPU
 
 First the loss and the gradient of one batch are compared. Then each way trains from the same weights on the same rows.
@@ -21,6 +21,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "true")
 import torch
@@ -88,23 +89,25 @@ class Run:
 
 @contextmanager
 def way(name: str) -> Iterator[None]:
+    """padded: transformers' forward; eager, hashed: our layers as they are written, with torch's dropout or ours;
+    compiled; now: compiled and recorded; graphs: what sentence tasks had before, all states from a graph."""
     from isotrope.encoders import row_layers, unpadded
     from isotrope.encoders.speed import Speed, at_speed, forgetting_graphs
 
-    many, parts, takes = unpadded.MANY, row_layers.compiled_parts, row_layers.takes_kernel
+    def all_states(bare: Any, tokens: Any, places: torch.Tensor) -> torch.Tensor:
+        return row_layers.picked(bare.states(tokens).flatten(0, 1), places)
+
     with forgetting_graphs(), ExitStack() as stack:
-        try:
-            if name == "padded":
-                stack.enter_context(unpadded.with_padding())
-            if name == "graphs":
-                unpadded.MANY = 1 << 40
-            if name == "hashed":
-                row_layers.compiled_parts, row_layers.takes_kernel = row_layers.Parts, lambda states: False
-            if name in ("now", "graphs", "hashed"):
-                stack.enter_context(at_speed(Speed(compiled=True, graphs=True)))
-            yield
-        finally:
-            unpadded.MANY, row_layers.compiled_parts, row_layers.takes_kernel = many, parts, takes
+        if name == "padded":
+            stack.enter_context(unpadded.with_padding())
+        if name == "graphs":
+            stack.enter_context(patch.object(unpadded.Unpadded, "states_at", all_states))
+        if name == "hashed":
+            stack.enter_context(patch.object(row_layers, "compiled_parts", row_layers.Parts))
+            stack.enter_context(patch.object(row_layers, "takes_kernel", lambda states: False))
+        if name not in ("padded", "eager"):
+            stack.enter_context(at_speed(Speed(compiled=True, graphs=name in ("now", "graphs"))))
+        yield
 
 
 def wait() -> None:
@@ -123,7 +126,8 @@ def compare(tasks: str, text: Path, chosen: argparse.Namespace) -> None:
 def agree(tasks: str, text: Path, chosen: argparse.Namespace) -> None:
     """Loss and gradient of one batch under the same masks: without dropout, transformers' forward and our layers; with
     it, our layers as they are written and compiled."""
-    for dropout, names in ((0.0, ("padded", "eager")), (0.1, ("hashed", "now"))):
+    ours = [name for name in chosen.ways.split(",") if name != "before"]
+    for dropout, names in ((0.0, ["padded", "eager"]), (0.1, ["hashed", *ours])):
         run, found = Run(tasks, text, chosen, dropout), []
         with closing(run.feed.batches(skip=0)) as source:
             _, batch = next(source)
@@ -131,15 +135,15 @@ def agree(tasks: str, text: Path, chosen: argparse.Namespace) -> None:
             run.combined.method.compiled = run.combined.method.token_losses
         for name in names:
             found.append(gradient_of(run, batch, name))
-        (loss, gradient), (other, own) = found
-        cosine = torch.nn.functional.cosine_similarity(gradient, own, dim=0).item()
-        ratio = (own.norm() / gradient.norm()).item()
-        print(
-            f"{tasks}, dropout {dropout}: loss {loss:.5f} {names[0]}, {other:.5f} {names[1]}; "
-            f"gradients: cosine {cosine:.6f}, ratio of their norms {ratio:.5f}"
-        )
-        if abs(other - loss) > 0.01 or cosine < 0.99:
-            print("  THEY DIFFER")
+        loss, gradient = found[0]
+        for name, (other, own) in zip(names[1:], found[1:], strict=True):
+            cosine = torch.nn.functional.cosine_similarity(gradient, own, dim=0).item()
+            ratio = (own.norm() / gradient.norm()).item()
+            print(
+                f"{tasks}, dropout {dropout}: loss {loss:.5f} {names[0]}, {other:.5f} {name}; "
+                f"gradients: cosine {cosine:.6f}, ratio of their norms {ratio:.5f}"
+                f"{'   THEY DIFFER' if abs(other - loss) > 0.01 or cosine < 0.99 else ''}"
+            )
 
 
 def gradient_of(run: Run, batch: Any, name: str) -> tuple[float, torch.Tensor]:

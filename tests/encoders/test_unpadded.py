@@ -16,7 +16,8 @@ from isotrope.encoders.encoder import Encoder
 from isotrope.encoders.gpu_encoding import half_cost
 from isotrope.encoders.loading import load
 from isotrope.encoders.modes import set_dropout
-from isotrope.encoders.row_graphs import fill, size_for
+from isotrope.encoders.row_graphs import fill, room_for, size_for
+from isotrope.encoders.row_layers import Inputs
 from isotrope.encoders.speed import Speed, at_speed, forgetting_graphs
 from isotrope.encoders.unpadded import laid_out, of_backbone, unpadded, with_padding
 from isotrope.errors import InputError
@@ -96,6 +97,15 @@ def test_few_numbers_of_tokens_and_little_filling(count: int) -> None:
     assert size >= count
     assert size - count < max(512, count / 8)
     assert size_for(size) == size
+
+
+@pytest.mark.parametrize(("tokens", "more"), [(1024, 0), (1000, 0), (1000, 24), (1024, 3), (600, 500), (513, 0)])
+def test_filled_rows_are_never_taken_for_full_ones(tokens: int, more: int) -> None:
+    """Eight rows of at most 128 tokens: the kernels count on it that 1,024 tokens leave none behind the last row."""
+    numbers = torch.zeros(tokens, dtype=torch.int64)
+    size = room_for(Inputs(numbers, numbers, torch.zeros(9, dtype=torch.int32), None, 128), more)
+    assert size >= tokens + more
+    assert size != 1024 or (tokens, more) == (1024, 0)
 
 
 def test_filling_changes_no_state_and_no_gradient(encoder: Encoder) -> None:

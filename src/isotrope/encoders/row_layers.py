@@ -45,8 +45,12 @@ class RowLayers(nn.Module):
         # RoBERTa and its kin start counting behind the padding index.
         self.first_position = 0 if table.padding_idx is None else table.padding_idx + 1
 
-    def forward(self, inputs: Inputs, dtype: torch.dtype, compiled: bool = False) -> Tensor:
-        """H_L alone."""
+    def forward(
+        self, inputs: Inputs, dtype: torch.dtype, compiled: bool = False, places: Tensor | None = None
+    ) -> Tensor:
+        """H_L alone, of all tokens or at some places."""
+        if places is not None:
+            return self.at(inputs, places, dtype, compiled)
         *_, last = self.walk(inputs, dtype, compiled)
         return last
 

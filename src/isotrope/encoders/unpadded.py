@@ -25,12 +25,11 @@ from torch.nn import functional
 
 from isotrope.encoders.row_attention import fits_heads
 from isotrope.encoders.row_graphs import RowGraphs
-from isotrope.encoders.row_layers import Inputs, RowLayers, picked
+from isotrope.encoders.row_layers import Inputs, RowLayers
 from isotrope.encoders.speed import Speed, remember, speed_now
 from isotrope.tokens.padded import Tokens, moved
 
 FAMILY = ("bert", "roberta", "xlm-roberta", "camembert", "electra")
-MANY = 32_768  # tokens from which on a step takes longer on the GPU than on the host
 ACTIVATIONS = {"gelu": "none", "gelu_new": "tanh", "gelu_pytorch_tanh": "tanh"}
 
 
@@ -103,15 +102,16 @@ class Unpadded:
 
     def states_at(self, tokens: Tokens, places: Tensor) -> Tensor:
         """H_L at some flat places of the padded rows, none twice and none of them padding, [places, d]."""
-        speed, dtype = self._speed(tokens)
-        if speed.graphs and tokens.ids.numel() < MANY:  # the host is the limit
-            return picked(self.states(tokens).flatten(0, 1), places)
         place, inputs = laid_out(tokens)
         if len(place) < tokens.ids.numel():
             order = torch.arange(len(place), device=place.device)
             places = place.new_zeros(tokens.ids.numel()).index_copy(0, place, order)[places]
-        compiled = speed.compiled and places.is_cuda and torch.is_grad_enabled()
-        return self.layers.at(inputs, places, dtype, compiled).float()
+        speed, dtype = self._speed(tokens)
+        last = self.graphs.last(inputs, dtype, speed.compiled, places) if speed.graphs else None
+        if last is None:
+            compiled = speed.compiled and places.is_cuda and torch.is_grad_enabled()
+            last = self.layers.at(inputs, places, dtype, compiled)
+        return last[: len(places)].float()
 
     def all_layers(self, tokens: Tokens) -> tuple[Tensor, ...]:
         """H_0 … H_L, each [rows, width, d]."""
