@@ -125,7 +125,12 @@ def embed_forward(
 ) -> Tensor:
     """The sum of three embeddings, normed."""
     words, places, kinds, scale, bias = weights
-    typed = kinds[0] if segments is None else functional.embedding(segments, kinds)
+    if segments is None:
+        typed = kinds[0]
+    elif len(kinds) == 2:  # its gradient is two sums; that of a table would add all tokens to two rows, one by one
+        typed = torch.where(segments.unsqueeze(1) == 0, kinds[0], kinds[1])
+    else:
+        typed = functional.embedding(segments, kinds)
     total = functional.embedding(ids, words) + typed + functional.embedding(positions + first_position, places)
     return _dropped(functional.layer_norm(total, scale.shape, scale, bias, epsilon), rate, seeds, 0).to(dtype)
 
