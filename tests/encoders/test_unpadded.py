@@ -8,13 +8,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from torch._dynamo.testing import CompileCounter
 
 import isotrope
+from isotrope.encoders import row_layers
 from isotrope.encoders.encoder import Encoder
 from isotrope.encoders.gpu_encoding import half_cost
 from isotrope.encoders.loading import load
 from isotrope.encoders.modes import set_dropout
-from isotrope.encoders.row_graphs import fill, size_for
+from isotrope.encoders.row_graphs import fill, room_for, size_for
+from isotrope.encoders.row_layers import Inputs
 from isotrope.encoders.speed import Speed, at_speed, forgetting_graphs
 from isotrope.encoders.unpadded import laid_out, of_backbone, unpadded, with_padding
 from isotrope.errors import InputError
@@ -85,7 +88,7 @@ def test_a_copy_is_computed_with_its_own_weights(encoder: Encoder) -> None:
 
 
 def test_on_a_cpu_the_model_takes_its_own_forward(encoder: Encoder) -> None:
-    assert unpadded(encoder.backbone, encoder.tokenize(TEXTS)) is None
+    assert unpadded(encoder.backbone, torch.device("cpu")) is None
 
 
 @pytest.mark.parametrize("count", [1, 255, 256, 257, 5000, 39_000, 100_000])
@@ -94,6 +97,15 @@ def test_few_numbers_of_tokens_and_little_filling(count: int) -> None:
     assert size >= count
     assert size - count < max(512, count / 8)
     assert size_for(size) == size
+
+
+@pytest.mark.parametrize(("tokens", "more"), [(1024, 0), (1000, 0), (1000, 24), (1024, 3), (600, 500), (513, 0)])
+def test_filled_rows_are_never_taken_for_full_ones(tokens: int, more: int) -> None:
+    """Eight rows of at most 128 tokens: the kernels count on it that 1,024 tokens leave none behind the last row."""
+    numbers = torch.zeros(tokens, dtype=torch.int64)
+    size = room_for(Inputs(numbers, numbers, torch.zeros(9, dtype=torch.int32), None, 128), more)
+    assert size >= tokens + more
+    assert size != 1024 or (tokens, more) == (1024, 0)
 
 
 def test_filling_changes_no_state_and_no_gradient(encoder: Encoder) -> None:
@@ -208,3 +220,78 @@ def test_a_run_that_ends_in_an_error_forgets_its_graphs(encoder: Encoder) -> Non
     with pytest.raises(ZeroDivisionError), forgetting_graphs():
         raise ZeroDivisionError
     assert found.graphs.found == {}
+
+
+def test_states_at_places_are_those_of_all_states(encoder: Encoder) -> None:
+    """Loss and every gradient too, though the last layer computes those places alone."""
+    found = of_backbone(encoder.backbone)
+    assert found is not None
+    tokens = encoder.tokenize(TEXTS)
+    places = tokens.mask.flatten().nonzero().squeeze(1)[::3]
+    weight, results = torch.randn(encoder.width), []
+    for states in (found.states(tokens).flatten(0, 1)[places], found.states_at(tokens, places)):
+        encoder.zero_grad()
+        loss = (states @ weight).square().mean()
+        loss.backward()
+        gradients = [each.grad.clone() for each in encoder.backbone.parameters() if each.grad is not None]
+        results.append([states.detach(), loss.detach(), *gradients])
+    assert len(results[0]) > 20
+    for one, two in zip(*results, strict=True):
+        torch.testing.assert_close(one, two, atol=1e-6, rtol=1e-4)
+    with torch.no_grad():
+        torch.testing.assert_close(encoder.states_at(tokens, places), results[0][0], atol=1e-5, rtol=1e-4)
+
+
+def test_layers_are_compiled_once_for_any_number_of_tokens(encoder: Encoder, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows that are not full have another number of tokens in every batch."""
+    found, counter = of_backbone(encoder.train().backbone), CompileCounter()
+    assert found is not None
+    named = (row_layers.embed_forward, row_layers.settle)  # attention on a CPU cannot be compiled
+    parts = [torch.compile(part, dynamic=False, backend=counter) for part in named]
+    made = row_layers.Parts(embed=parts[0], settle=parts[1])
+    monkeypatch.setattr(row_layers, "compiled_parts", lambda: made)
+    torch._dynamo.reset()
+    for count in (15, 9, 12):
+        _, inputs = laid_out(encoder.tokenize(TEXTS[:count]))
+        for rate in (0.1, 0.0, 0.1):
+            set_dropout(encoder.backbone, rate)
+            found.layers.at(inputs, torch.arange(0, len(inputs.ids), 2), torch.float32, compiled=True)
+    assert counter.frame_count == 2 * 2  # parts × rates
+
+
+def test_the_same_seed_hashes_the_same_masks(encoder: Encoder, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = of_backbone(encoder.train().backbone)
+    assert found is not None
+    set_dropout(encoder.backbone, 0.3)
+    monkeypatch.setattr(row_layers, "compiled_parts", row_layers.Parts)
+    _, inputs = laid_out(encoder.tokenize(TEXTS))
+    states = []
+    for seed in (1, 1, 2):
+        torch.manual_seed(seed)
+        states.append(found.layers.at(inputs, torch.arange(5), torch.float32, compiled=True))
+    assert torch.equal(states[0], states[1])
+    assert not torch.equal(states[0], states[2])
+
+
+@gpu
+def test_compiled_parts_give_the_gradients_of_plain_ones(encoder: Encoder, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With dropout: both hash the same masks from the same seed, one of them in kernels."""
+    encoder = encoder.to("cuda").train()
+    set_dropout(encoder.backbone, 0.1)
+    found = of_backbone(encoder.backbone)
+    assert found is not None
+    compiled, takes, weight = row_layers.compiled_parts, row_layers.takes_kernel, torch.randn(encoder.width).cuda()
+    for count in (15, 9):  # another number of tokens
+        tokens = encoder.tokenize(TEXTS[:count]).to(torch.device("cuda"))
+        places, gradients = tokens.mask.flatten().nonzero().squeeze(1)[::2], []
+        for plain in (True, False):
+            monkeypatch.setattr(row_layers, "compiled_parts", row_layers.Parts if plain else compiled)
+            monkeypatch.setattr(row_layers, "takes_kernel", (lambda states: False) if plain else takes)
+            encoder.zero_grad(set_to_none=True)
+            torch.manual_seed(5)
+            with at_speed(Speed(compiled=True)), torch.autocast("cuda", torch.bfloat16):
+                states = found.states_at(tokens, places)
+            (states @ weight).sum().backward()
+            gradients.append(torch.cat([p.grad.flatten() for p in encoder.parameters() if p.grad is not None]))
+        assert float(torch.nn.functional.cosine_similarity(*gradients, dim=0)) > 0.99
+        assert float(gradients[1].norm() / gradients[0].norm()) == pytest.approx(1, abs=0.02)

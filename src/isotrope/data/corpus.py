@@ -61,17 +61,19 @@ class Corpus:
         files = {name: _mapped(folder / name, numbers) for name, numbers in layout.items()}
         self._spans = {name: SpanFile(folder / name, numbers) for name, numbers in layout.items()}
         self._files = files
-        self._ids, self._id_ends = files["ids"], files["id_ends"]
+        # Plain views of the maps: a map takes several times as long to give one number.
+        plain = {name: array.view(np.ndarray) for name, array in files.items()}
+        self._ids, self._id_ends = plain["ids"], plain["id_ends"]
         # A sentence behind another: the same ids, unless blanks count.
         self._running, self._running_ends = (
-            (files["running"], files["running_ends"]) if facts["running"] else (self._ids, self._id_ends)
+            (plain["running"], plain["running_ends"]) if facts["running"] else (self._ids, self._id_ends)
         )
         self.field_keys: Keys = cast(Keys, files["keys"].reshape(-1, len(self.record_type.fields)))
         # What a record is compared by: each of its texts, or all of it where the texts are names that recur.
         by_whole = self.record_type.names
         self.keys: Keys = whole_keys(self.field_keys, files["values"]) if by_whole else self.field_keys
-        self.documents: npt.NDArray[np.int64] = files["documents"]  # [records]: the document of each
-        self.starts: npt.NDArray[np.int64] = files["starts"]  # [documents]: the first record of each
+        self.documents: npt.NDArray[np.int64] = plain["documents"]  # [records]: the document of each
+        self.starts: npt.NDArray[np.int64] = plain["starts"]  # [documents]: the first record of each
 
     def __len__(self) -> int:
         return self.counts.records
@@ -102,9 +104,9 @@ class Corpus:
 
     def document(self, row: int) -> range:
         """The rows of the document that a row stands in."""
-        number = int(self.documents[row])
+        number = self.documents.item(row)
         last = number + 1 == len(self.starts)
-        return range(int(self.starts[number]), len(self) if last else int(self.starts[number + 1]))
+        return range(self.starts.item(number), len(self) if last else self.starts.item(number + 1))
 
     def document_tokens(self) -> npt.NDArray[np.int64]:
         """How many tokens each document has, without special tokens."""
@@ -131,18 +133,21 @@ class Corpus:
 
     def stretch(self, rows: range) -> Ids:
         """Token ids of records that follow each other, as one text with blanks between them."""
-        start, border = self._span(self._running_ends, rows[0], self.record_type.fields[0])
-        _, end = self._span(self._running_ends, rows[-1], self.record_type.fields[-1])
+        fields, ends = len(self.record_type.fields), self._running_ends
+        first = rows[0] * fields
+        start, end = ends.item(first - 1) if first else 0, ends.item((rows[-1] + 1) * fields - 1)
         if self._running is self._ids:
-            return np.asarray(self._ids[start:end], dtype=np.int32)
-        return np.concatenate([self.tokens(rows[0]), self._running[border:end]], dtype=np.int32, casting="unsafe")
+            return self._ids[start:end].astype(np.int32)
+        behind = self._running[ends.item(first) : end]
+        return np.concatenate([self.tokens(rows[0]), behind], dtype=np.int32, casting="unsafe")
 
     def reach(self, row: int, tokens: int) -> int:
         """How many records from ``row`` on hold ``tokens`` tokens together; at most the rest of its document."""
-        fields, last = len(self.record_type.fields), self.document(row).stop
-        start, _ = self._span(self._running_ends, row, self.record_type.fields[0])
-        ends = self._running_ends[(row + 1) * fields - 1 : last * fields : fields]
-        return min(int(np.searchsorted(ends, start + tokens - int(self._longer(row)))) + 1, last - row)
+        fields, last, ends = len(self.record_type.fields), self.document(row).stop, self._running_ends
+        start = ends.item(row * fields - 1) if row else 0
+        more = 0 if self._running is self._ids else int(self._longer(row))
+        found = ends[(row + 1) * fields - 1 : last * fields : fields].searchsorted(start + tokens - more)
+        return min(int(found) + 1, last - row)
 
     @cached_property
     def names(self) -> list[str]:
@@ -212,10 +217,6 @@ class Corpus:
             ends[chosen] - np.where(chosen > 0, ends[chosen - 1], 0) for ends in (self._id_ends, self._running_ends)
         )
         return np.asarray(own - later)
-
-    def _span(self, ends: npt.NDArray[Any], row: int, field: str) -> tuple[int, int]:
-        cell = self._place(row, field)
-        return (int(ends[cell - 1]) if cell else 0), int(ends[cell])
 
     def _cell(self, name: str, ends: str, row: int, field: str) -> npt.NDArray[Any]:
         """What the file of that name holds of one text."""

@@ -201,9 +201,18 @@ class Encoder(EncoderUses, LateBackbone, nn.Module):
         last: torch.Tensor = self.network(**self._inputs(tokens)).last_hidden_state
         return last
 
+    def states_at(self, tokens: Tokens, places: torch.Tensor) -> torch.Tensor:
+        """H_L at some flat places of the padded rows, none twice, [places, d]; on a GPU the last layer computes little
+        else."""
+        if bare := self._bare(tokens):
+            return bare.states_at(tokens, places)
+        # Gathered: the backward of an index would sort the places on a GPU.
+        states = self.states(tokens).flatten(0, 1)
+        return states.gather(0, places.unsqueeze(1).expand(-1, states.shape[-1]))
+
     def _bare(self, tokens: Tokens) -> Unpadded | None:
         """The forward without padding; on a CPU nobody asks for transformers' model because of it."""
-        return unpadded(self.backbone, tokens) if tokens.ids.device.type == "cuda" else None
+        return unpadded(self.backbone, tokens.ids.device) if tokens.ids.device.type == "cuda" else None
 
     def pooled(self, tokens: Tokens) -> torch.Tensor:
         """[rows, width]: pooled states, before the parts."""

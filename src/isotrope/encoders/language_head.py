@@ -6,10 +6,14 @@ Scores of the whole vocabulary at every token are the largest tensor of a step; 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
+import torch
 from torch import Tensor, nn
+from torch.nn.functional import cross_entropy
 
+from isotrope.encoders.speed import speed_now
 from isotrope.errors import InputError
 
 NEW_HEAD = "head_is_new"  # attribute of a model whose head was drawn at random when it was loaded
@@ -43,3 +47,25 @@ def vocabulary_scores(model: Any) -> tuple[Callable[[Tensor], Tensor], nn.Module
             model.vocab_layer_norm(model.activation(model.vocab_transform(s)))
         ), parts
     raise InputError(f"A {type(model).__name__} has no language head that isotrope knows.")
+
+
+def answer_losses(scores: Callable[[Tensor], Tensor], states: Tensor, answers: Tensor) -> Tensor:
+    """−log p of each answer, from the states [n, d] in front of the head.
+
+    Where a run is compiled, this is one graph for any n: the scores stay in half precision, and no other tensor has
+    their size but their gradient.
+    """
+    if not (speed_now().compiled and states.is_cuda and torch.is_grad_enabled()):
+        return _answer_losses(scores, states, answers)
+    for tensor in (states, answers):
+        torch._dynamo.maybe_mark_dynamic(tensor, 0)
+    return _compiled_losses()(scores, states, answers)
+
+
+def _answer_losses(scores: Callable[[Tensor], Tensor], states: Tensor, answers: Tensor) -> Tensor:
+    return cross_entropy(scores(states).float(), answers, reduction="none")
+
+
+@cache
+def _compiled_losses() -> Callable[..., Tensor]:
+    return torch.compile(_answer_losses, dynamic=False)

@@ -47,14 +47,18 @@ def has_triton() -> bool:
     return importlib.util.find_spec("triton") is not None
 
 
-def row_attention(qkv: Tensor, borders: Tensor, longest: int, rate: float) -> Tensor:
-    """[tokens, 3, heads, d] → [tokens, heads, d]. ``borders`` [rows + 1] in int32; ``rate`` of dropout on weights."""
+def row_attention(qkv: Tensor, borders: Tensor, longest: int, rate: float, seed: Tensor | None = None) -> Tensor:
+    """[tokens, 3, heads, d] → [tokens, heads, d]. ``borders`` [rows + 1] in int32; ``rate`` of dropout on weights.
+
+    The kernel for short rows takes its mask from ``seed``, [1] in int32, where it is given.
+    """
     if not qkv.is_cuda:
         return _row_by_row(qkv, borders, rate)
     if is_short(longest, qkv.shape[-1], qkv.dtype):
         from isotrope.encoders.short_row_kernels import short_rows
 
-        seed = torch.randint(1 << 31, (1,), device=qkv.device) if rate > 0 else borders
+        if seed is None:
+            seed = torch.randint(1 << 31, (1,), device=qkv.device).int() if rate > 0 else borders
         mixed: Tensor = short_rows(qkv, borders, seed, longest, rate)
         return mixed
     query, key, value = qkv.unbind(1)

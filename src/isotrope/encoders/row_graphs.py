@@ -34,23 +34,27 @@ class RowGraphs:
     def clear(self) -> None:
         self.found.clear()
 
-    def last(self, inputs: Inputs, dtype: torch.dtype, compiled: bool) -> Tensor | None:
-        """H_L of the tokens, filled up; None where no graph can be had."""
+    def last(self, inputs: Inputs, dtype: torch.dtype, compiled: bool, places: Tensor | None = None) -> Tensor | None:
+        """H_L of the tokens or at some places, filled up; None where no graph can be had."""
         trained = torch.is_grad_enabled() and any(weight.requires_grad for weight in self.weights)
         if not trained or not is_short(inputs.longest, self.head_width, dtype):
             return None
-        filled = fill(inputs, size_for(len(inputs.ids)))
+        tokens, more = len(inputs.ids), 0 if places is None else size_for(len(places)) - len(places)
+        filled = fill(inputs, room_for(inputs, more))
+        if places is not None:  # more of them, behind the last row
+            places = torch.cat([places, torch.arange(tokens, tokens + more, device=places.device)])
         modes = tuple(part.p if part.training else 0.0 for part in self.dropouts)
         key = (
             *(len(filled.ids), len(filled.borders), filled.longest, filled.segments is None, dtype, compiled, modes),
+            None if places is None else len(places),
             tuple((weight.data_ptr(), weight.requires_grad) for weight in self.weights),
         )
         if key not in self.found:
-            self.found[key] = self._recorded(filled, dtype, compiled)
+            self.found[key] = self._recorded(filled, dtype, compiled, places)
         graph = self.found[key]
-        return None if graph is None or graph.busy else graph(filled)
+        return None if graph is None or graph.busy else graph(filled, places)
 
-    def _recorded(self, inputs: Inputs, dtype: torch.dtype, compiled: bool) -> Graph | None:
+    def _recorded(self, inputs: Inputs, dtype: torch.dtype, compiled: bool, places: Tensor | None) -> Graph | None:
         if len(self.found) >= MOST:
             return None
         free, whole = torch.cuda.mem_get_info(inputs.ids.device)
@@ -59,7 +63,7 @@ class RowGraphs:
         generator = torch.cuda.default_generators[inputs.ids.device.index or 0]
         before = generator.get_state()
         try:
-            return Graph(self.layers, inputs, dtype, compiled)
+            return Graph(self.layers, inputs, dtype, compiled, places)
         finally:
             generator.set_state(before)
 
@@ -70,8 +74,11 @@ class Graph:
     Other threads go on meanwhile: the one that makes batches allocates and copies.
     """
 
-    def __init__(self, layers: RowLayers, inputs: Inputs, dtype: torch.dtype, compiled: bool) -> None:
+    def __init__(
+        self, layers: RowLayers, inputs: Inputs, dtype: torch.dtype, compiled: bool, places: Tensor | None
+    ) -> None:
         self.busy = False
+        self.places = None if places is None else places.clone()
         self.layers, self.dtype, self.compiled = layers, dtype, compiled
         self.named = dict(layers.named_parameters())
         self.inputs = inputs._replace(
@@ -102,15 +109,16 @@ class Graph:
         """H_L, and the weights it was computed with: others over the same memory, for those of the model may stand in
         a graph of autograd that lives on another stream."""
         leaves = {name: weight.detach().requires_grad_(weight.requires_grad) for name, weight in self.named.items()}
-        states: Tensor = torch.func.functional_call(self.layers, leaves, (self.inputs, self.dtype, self.compiled))
+        given = (self.inputs, self.dtype, self.compiled, self.places)
+        states: Tensor = torch.func.functional_call(self.layers, leaves, given)
         return states, [leaf for leaf in leaves.values() if leaf.requires_grad]
 
     @staticmethod
     def _gradients(states: Tensor, leaves: list[Tensor], gradient: Tensor) -> tuple[Tensor | None, ...]:
         return torch.autograd.grad(states, leaves, gradient, allow_unused=True)
 
-    def __call__(self, inputs: Inputs) -> Tensor:
-        for own, given in zip(self.inputs, inputs, strict=True):
+    def __call__(self, inputs: Inputs, places: Tensor | None) -> Tensor:
+        for own, given in zip((*self.inputs, self.places), (*inputs, places), strict=True):
             if isinstance(own, Tensor) and isinstance(given, Tensor):
                 own.copy_(given)
         self.busy = True
@@ -140,6 +148,17 @@ def size_for(tokens: int) -> int:
     """The number of tokens that a batch is filled up to: at most a sixteenth more, or 511 tokens."""
     step = max(SMALLEST, 1 << max(tokens.bit_length() - 5, 0))
     return -(-tokens // step) * step
+
+
+def room_for(inputs: Inputs, more: int) -> int:
+    """The same for a batch and ``more`` tokens behind it.
+
+    Never as many as its rows would have if they were full: kernels leave no room undefined by that.
+    """
+    tokens = len(inputs.ids)
+    size = size_for(tokens + more)
+    full = (len(inputs.borders) - 1) * inputs.longest
+    return size + SMALLEST if tokens < size == full else size
 
 
 def fill(inputs: Inputs, size: int) -> Inputs:

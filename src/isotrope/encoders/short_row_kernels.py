@@ -1,6 +1,6 @@
 """Attention of short rows on a GPU, one program for each row and head: the whole score matrix fits into registers.
 
-    forward    S = Q Kᵀ / √d,  P = softmax(S),  O = (P ∘ M) V,     M: the dropout mask, drawn from (seed, row, head)
+    forward    S = Q Kᵀ / √d,  P = softmax(S),  O = (P ∘ M) V,     M: the dropout mask, hashed from (seed, row, head)
     backward   dV = (P ∘ M)ᵀ dO,  dP = (dO Vᵀ) ∘ M,  dS = P ∘ (dP − Σ_j P dP),  dQ = dS K / √d,  dK = dSᵀ Q / √d
 
 Kernels for long sequences cut them into tiles of 64 or 128 and keep sums between them; a sentence of thirty tokens
@@ -18,6 +18,7 @@ import triton.language as tl
 from torch import Tensor
 
 LONGEST = 128  # tokens in a row
+LEVELS = 1 << 24  # of a hash that is held against the rate of dropout
 
 
 @triton.jit  # type: ignore[untyped-decorator]
@@ -32,15 +33,25 @@ def _scores(qkv, base, inside, columns, scale, heads: tl.constexpr, width: tl.co
     return query, key, value, weights / tl.sum(weights, 1)[:, None]
 
 
-@triton.jit  # type: ignore[untyped-decorator]
-def _kept(seed, program, tokens, block: tl.constexpr, rate):  # type: ignore[no-untyped-def]
-    places = tokens[:, None] * block + tokens[None, :]
-    return tl.where(tl.rand(tl.load(seed) + program, places) >= rate, 1.0 / (1.0 - rate), 0.0)
+@triton.jit
+def _mixed(bits):  # type: ignore[no-untyped-def]
+    bits = (bits ^ (bits >> 16)) * 0x21F0AAAD
+    return (bits ^ (bits >> 15)) * 0x735A2D97
+
+
+@triton.jit
+def _kept(seed, program, tokens, rate, lowest):  # type: ignore[no-untyped-def]
+    """A hash of (seed, program, query, key) against the rate; Philox would take longer than the products."""
+    own = _mixed(_mixed(tl.load(seed).to(tl.uint32, bitcast=True)) + program.to(tl.uint32))
+    query = _mixed(own + tokens.to(tl.uint32))
+    key = tokens.to(tl.uint32) * 0x1E3779B1
+    bits = _mixed(query[:, None] ^ key[None, :])
+    return tl.where((bits >> 8).to(tl.int32) >= lowest, 1.0 / (1.0 - rate), 0.0)
 
 
 @triton.jit  # type: ignore[untyped-decorator]
 def _forward(  # type: ignore[no-untyped-def]
-    qkv, out, borders, seed, scale, rate,
+    qkv, out, borders, seed, scale, rate, lowest,
     heads: tl.constexpr, width: tl.constexpr, block: tl.constexpr, drops: tl.constexpr,
 ):  # fmt: skip
     row, head = tl.program_id(0), tl.program_id(1)
@@ -52,7 +63,7 @@ def _forward(  # type: ignore[no-untyped-def]
     base = place * (3 * heads * width) + head * width
     _, _, value, weights = _scores(qkv, base, inside, columns, scale, heads, width)
     if drops:
-        weights = weights * _kept(seed, row * heads + head, tokens, block, rate)
+        weights = weights * _kept(seed, row * heads + head, tokens, rate, lowest)
     mixed = tl.dot(weights.to(value.dtype), value)
     target = out + (place * (heads * width) + head * width)[:, None] + columns[None, :]
     tl.store(target, mixed.to(value.dtype), mask=inside[:, None])
@@ -60,7 +71,7 @@ def _forward(  # type: ignore[no-untyped-def]
 
 @triton.jit  # type: ignore[untyped-decorator]
 def _backward(  # type: ignore[no-untyped-def]
-    qkv, gradient, found, borders, seed, scale, rate,
+    qkv, gradient, found, borders, seed, scale, rate, lowest,
     heads: tl.constexpr, width: tl.constexpr, block: tl.constexpr, drops: tl.constexpr,
 ):  # fmt: skip
     row, head = tl.program_id(0), tl.program_id(1)
@@ -75,7 +86,7 @@ def _backward(  # type: ignore[no-untyped-def]
     upper = tl.load(source, mask=inside[:, None], other=0.0)
     inner = tl.dot(upper, tl.trans(value))
     if drops:
-        kept = _kept(seed, row * heads + head, tokens, block, rate)
+        kept = _kept(seed, row * heads + head, tokens, rate, lowest)
         inner = inner * kept
         of_value = tl.dot(tl.trans((weights * kept).to(value.dtype)), upper)
     else:
@@ -96,12 +107,18 @@ def _shape(qkv: Tensor, borders: Tensor, longest: int, rate: float) -> tuple[tup
     return (len(borders) - 1, heads), options
 
 
+def _is_full(qkv: Tensor, borders: Tensor, longest: int) -> bool:
+    """Whether every row has ``longest`` tokens, so that none stands behind the last border."""
+    return qkv.shape[0] == (len(borders) - 1) * longest
+
+
 @torch.library.custom_op("isotrope::short_rows", mutates_args=())
 def short_rows(qkv: Tensor, borders: Tensor, seed: Tensor, longest: int, rate: float) -> Tensor:
     """[tokens, 3, heads, d] → [tokens, heads, d]; tokens behind the last border get zeros."""
-    out = qkv.new_zeros(qkv.shape[0], *qkv.shape[2:])
+    shape = (qkv.shape[0], *qkv.shape[2:])
+    out = qkv.new_empty(shape) if _is_full(qkv, borders, longest) else qkv.new_zeros(shape)
     grid, options = _shape(qkv, borders, longest, rate)
-    _forward[grid](qkv, out, borders, seed, qkv.shape[-1] ** -0.5, rate, **options)
+    _forward[grid](qkv, out, borders, seed, qkv.shape[-1] ** -0.5, rate, round(rate * LEVELS), **options)
     return out
 
 
@@ -109,9 +126,9 @@ def short_rows(qkv: Tensor, borders: Tensor, seed: Tensor, longest: int, rate: f
 def short_rows_backward(
     gradient: Tensor, qkv: Tensor, borders: Tensor, seed: Tensor, longest: int, rate: float
 ) -> Tensor:
-    found = torch.zeros_like(qkv)
+    found = torch.empty_like(qkv) if _is_full(qkv, borders, longest) else torch.zeros_like(qkv)
     grid, options = _shape(qkv, borders, longest, rate)
-    _backward[grid](qkv, gradient, found, borders, seed, qkv.shape[-1] ** -0.5, rate, **options)
+    _backward[grid](qkv, gradient, found, borders, seed, qkv.shape[-1] ** -0.5, rate, round(rate * LEVELS), **options)
     return found
 
 

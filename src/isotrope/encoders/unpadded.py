@@ -47,9 +47,9 @@ def with_padding() -> Iterator[None]:
         _padded.reset(token)
 
 
-def unpadded(backbone: nn.Module, tokens: Tokens) -> Unpadded | None:
-    """The forward without padding, where the tokens are on a GPU and the model can have one."""
-    if tokens.ids.device.type != "cuda" or _padded.get():
+def unpadded(backbone: nn.Module, device: torch.device) -> Unpadded | None:
+    """The forward without padding of tokens on a device, where that is a GPU and the model can have one."""
+    if device.type != "cuda" or _padded.get():
         return None
     return of_backbone(backbone)
 
@@ -99,6 +99,19 @@ class Unpadded:
         if last is None:
             last = self.layers(inputs, dtype, speed.compiled)
         return padded(last[: len(place)].float(), tokens, place)
+
+    def states_at(self, tokens: Tokens, places: Tensor) -> Tensor:
+        """H_L at some flat places of the padded rows, none twice and none of them padding, [places, d]."""
+        place, inputs = laid_out(tokens)
+        if len(place) < tokens.ids.numel():
+            order = torch.arange(len(place), device=place.device)
+            places = place.new_zeros(tokens.ids.numel()).index_copy(0, place, order)[places]
+        speed, dtype = self._speed(tokens)
+        last = self.graphs.last(inputs, dtype, speed.compiled, places) if speed.graphs else None
+        if last is None:
+            compiled = speed.compiled and places.is_cuda and torch.is_grad_enabled()
+            last = self.layers.at(inputs, places, dtype, compiled)
+        return last[: len(places)].float()
 
     def all_layers(self, tokens: Tokens) -> tuple[Tensor, ...]:
         """H_0 … H_L, each [rows, width, d]."""

@@ -80,7 +80,7 @@ class StructBERT(SentencePairs[StructBERTSettings], MaskedLanguage[StructBERTSet
         words: Masked = batch["words"]
         scores, answers = self.scores_at(states, words.asked), words.labels.flatten()[words.asked]
         return {
-            **self.classified(states, batch),
+            **self.classified(states[:, 0], batch),
             "token_losses": self.token_losses(states, batch["masked"]),
             "word_losses": cross_entropy(scores, answers, reduction="none"),
             "words_right": (scores.detach().argmax(dim=1) == answers).long(),

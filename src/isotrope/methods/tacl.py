@@ -102,7 +102,7 @@ class TaCL(SentencePairs[TaCLSettings], MaskedLanguage[TaCLSettings]):
         return {
             "token_losses": self.token_losses(student, view),
             "contrast_losses": self.contrast_losses(student, teacher, view),
-            **(self.classified(student, batch) if self.paired else {}),
+            **(self.classified(student[:, 0], batch) if self.paired else {}),
         }
 
     def contrast_losses(self, student: Tensor, teacher: Tensor, view: Masked) -> Tensor:

@@ -187,19 +187,28 @@ class TextTokenizer:
     def frame_pairs(self, firsts: Sequence[npt.NDArray[Any]], seconds: Sequence[npt.NDArray[Any]]) -> Tokens:
         """Pairs of segments as one row each, uncut; the tokens between them belong to the first."""
         before, between, behind = self.pair_frame
-        pairs = [(first.tolist(), second.tolist()) for first, second in zip(firsts, seconds, strict=True)]
-        tokens = self.padded([[*before, *first, *between, *second, *behind] for first, second in pairs])
-        borders = np.array([len(before) + len(first) + len(between) for first, _ in pairs], dtype=np.int64)
+        frame = [np.array(part, dtype=np.int64) for part in (before, between, behind)]
+        parts = [
+            part
+            for first, second in zip(firsts, seconds, strict=True)
+            for part in (frame[0], first, frame[1], second, frame[2])
+        ]
+        sizes = np.fromiter(map(len, parts), np.int64, len(parts)).reshape(-1, 5)
+        tokens = self._padded(np.concatenate(parts) if parts else np.empty(0, np.int64), sizes.sum(axis=1))
+        borders = sizes[:, :3].sum(axis=1)
         in_second = torch.from_numpy(np.arange(tokens.ids.shape[1]) >= borders[:, None])
         return replace(tokens, segments=in_second.long() * tokens.mask)
 
     def padded(self, rows: list[list[int]]) -> Tokens:
         """Rows of ids, as they are, padded to the longest."""
-        lengths = np.fromiter((len(row) for row in rows), dtype=np.int64, count=len(rows))
+        return self._padded(*_flat(rows))
+
+    def _padded(self, flat: npt.NDArray[Any], lengths: npt.NDArray[np.int64]) -> Tokens:
+        """The same from the ids of all rows, one behind another."""
         width = max(int(lengths.max(initial=1)), 1)
-        ids = np.full((len(rows), width), self.pad, dtype=np.int64)
+        ids = np.full((len(lengths), width), self.pad, dtype=np.int64)
         present = np.arange(width) < lengths[:, None]
-        ids[present] = [i for row in rows for i in row]
+        ids[present] = flat
         return Tokens(torch.from_numpy(ids), torch.from_numpy(present.astype(np.int64)), lengths)
 
 

@@ -1,6 +1,6 @@
 """Masked language modelling over running text: every row is full, and the same number of its tokens is masked.
 
-On a GPU the text lies in its memory, masks are drawn there, and the forward is compiled: no step waits for the host.
+On a GPU the text lies in its memory and masks are drawn there, so that no step waits for the host.
 """
 
 from __future__ import annotations
@@ -15,10 +15,13 @@ import torch
 from torch import Tensor
 
 from isotrope.data.packing import PackedText
+from isotrope.encoders.language_head import answer_losses
+from isotrope.encoders.unpadded import Unpadded, unpadded
 from isotrope.methods.frame.batch import Batch
 from isotrope.methods.frame.masked_language import MaskedLanguage
 from isotrope.methods.frame.method import Method
 from isotrope.methods.frame.own_task import OwnTask
+from isotrope.tokens.padded import Tokens
 from isotrope.training.feeds import Numbered
 from isotrope.training.loop_settings import LoopSettings
 from isotrope.training.step import keyed_seed
@@ -74,9 +77,19 @@ class PackedLanguage(Method[Any], OwnTask):
         states = self.encoder.backbone(input_ids=shown).last_hidden_state
         return self.language.losses_at(states, asked, answers)
 
+    def bare_losses(self, bare: Unpadded, ids: Tensor) -> Tensor:
+        """The same by the forward without padding, whose last layer computes little but the masked tokens."""
+        shown, asked, answers = self.hide(ids)
+        states = bare.states_at(Tokens(shown, shown, np.full(len(ids), ids.shape[1])), asked)
+        return answer_losses(self.language.scores, states, answers)
+
     def represent(self, batch: Batch) -> dict[str, Tensor]:
+        ids = batch["rows"].ids
+        bare = unpadded(self.encoder.backbone, ids.device)
+        if bare is not None:
+            return {"token_losses": self.bare_losses(bare, ids)}
         losses = self.compiled if self.training else self.token_losses
-        return {"token_losses": losses(batch["rows"].ids)}
+        return {"token_losses": losses(ids)}
 
     def loss(self, representations: dict[str, Tensor], generator: torch.Generator) -> dict[str, Tensor]:
         return self.language.loss(representations, generator)

@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from isotrope.encoders.encoder import Encoder
-from isotrope.encoders.language_head import vocabulary_scores
+from isotrope.encoders.language_head import answer_losses, vocabulary_scores
 from isotrope.errors import InputError
 from isotrope.methods.frame.auxiliary import Auxiliary
 from isotrope.methods.frame.batch import Batch, View
@@ -67,10 +67,14 @@ class MaskedLanguage(Auxiliary[M], OwnTask):
 
     def represent(self, batch: Batch) -> dict[str, Tensor]:
         view: Masked = batch["masked"]
-        return {"token_losses": self.token_losses(self.encoder.states(view.tokens), view)}
+        return {"token_losses": self.losses_of(self.encoder.states_at(view.tokens, view.asked), view)}
+
+    def losses_of(self, asked: Tensor, view: Masked) -> Tensor:
+        """−log p of each masked token, from its state."""
+        return answer_losses(self.scores, asked, view.labels.flatten()[view.asked])
 
     def token_losses(self, states: Tensor, view: Masked) -> Tensor:
-        """−log p of each masked token, from the states [rows, width, d] of the masked rows."""
+        """The same from the states [rows, width, d] of the masked rows."""
         return self.losses_at(states, view.asked, view.labels.flatten()[view.asked])
 
     def losses_at(self, states: Tensor, asked: Tensor, answers: Tensor) -> Tensor:

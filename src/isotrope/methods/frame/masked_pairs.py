@@ -15,6 +15,7 @@ from isotrope.methods.frame.method import Card, Method
 from isotrope.methods.frame.own_task import OwnTask
 from isotrope.methods.frame.sentence_pairs import P, SentencePairs
 from isotrope.tokens.padded import Tokens
+from isotrope.views.masking import Masked
 
 
 class MaskedPairs(Method[P], OwnTask):
@@ -41,9 +42,13 @@ class MaskedPairs(Method[P], OwnTask):
         return {"masked": self.language.masked(pairs, rng), **views}
 
     def represent(self, batch: Batch) -> dict[str, Tensor]:
-        states = self.encoder.states(batch["masked"].tokens)
-        scored = self.task.classified(states, batch)
-        return {**scored, "token_losses": self.language.token_losses(states, batch["masked"])}
+        """One forward; its last layer is read at the first token of each row and at masked ones, which are others."""
+        view: Masked = batch["masked"]
+        rows, width = view.tokens.ids.shape
+        firsts = torch.arange(0, rows * width, width, device=view.asked.device)
+        states = self.encoder.states_at(view.tokens, torch.cat([firsts, view.asked]))
+        first, asked = states.split([rows, len(view.asked)])
+        return {**self.task.classified(first, batch), "token_losses": self.language.losses_of(asked, view)}
 
     def loss(self, representations: dict[str, Tensor], generator: torch.Generator) -> dict[str, Tensor]:
         return {**self.task.loss(representations, generator), **self.language.loss(representations, generator)}

@@ -118,11 +118,11 @@ class SentencePairs(Method[P], OwnTask):
         return {"pairs": self.encoder.frame_pairs(firsts, seconds), "labels": Numbers.of(labels)}
 
     def represent(self, batch: Batch) -> dict[str, Tensor]:
-        return self.classified(self.encoder.states(batch["pairs"]), batch)
+        return self.classified(self.encoder.states(batch["pairs"])[:, 0], batch)
 
-    def classified(self, states: Tensor, batch: Batch) -> dict[str, Tensor]:
+    def classified(self, first: Tensor, batch: Batch) -> dict[str, Tensor]:
         """The scores of each pair, from the state of its first token, and its label."""
-        return {"scores": self.tower["head"](states[:, 0]), "labels": batch["labels"].values}
+        return {"scores": self.tower["head"](first), "labels": batch["labels"].values}
 
     def loss(self, representations: dict[str, Tensor], generator: torch.Generator) -> dict[str, Tensor]:
         return {self.task: cross_entropy(representations["scores"], representations["labels"])}
