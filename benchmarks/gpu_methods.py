@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import torch
 from gpu_runs import Trained, median_step, on_gpu, records, run, say, ways
 
 WAYS = ("before", "plain", "graphs")
@@ -25,9 +26,9 @@ def methods(folder: Path, sentences: Sequence[str], chosen: argparse.Namespace) 
     from isotrope.methods.frame.method_registry import registry
 
     if on_gpu():  # one process has the variants of all methods; beyond eight, layers would silently not be compiled
-        import torch._dynamo
+        from torch._dynamo import config
 
-        torch._dynamo.config.recompile_limit = torch._dynamo.config.accumulated_recompile_limit = 1000
+        config.recompile_limit = config.accumulated_recompile_limit = 1000
     failed = 0
     for name in part(chosen.only.split(",") if chosen.only else sorted(registry()), chosen.share):
         line: dict[str, Any]
