@@ -2,6 +2,7 @@
 
     python benchmarks/gpu.py step [--batch-size 64] [--profile]    one SimCSE update: ours before, ours, theirs
     python benchmarks/gpu.py encode [--model builtin]              sentences a second, and the cost of half precision
+    python benchmarks/gpu.py host [--model builtin]                what the host does for a sentence; needs no GPU
     python benchmarks/gpu.py methods [--share 1/2] [--json FILE]   records a second of every method, before and after
     python benchmarks/gpu.py table FILE                            the methods' lines of such a file, as Markdown
     python benchmarks/gpu.py curves                                the loss as it is now, beside plain float32
@@ -31,6 +32,7 @@ from typing import Any
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "true")
 import numpy as np
 import torch
+from gpu_host import host
 from gpu_methods import methods, table
 from gpu_profile import say_profile
 from gpu_runs import LENGTH, Trained, on_gpu, records, run, say, synchronize, ways
@@ -45,7 +47,7 @@ def main() -> int:
     if chosen.what == "table":
         print(table(chosen.file))
         return 0
-    if not (on_gpu() or chosen.tiny):
+    if not (on_gpu() or chosen.tiny or chosen.what == "host"):
         raise SystemExit("No GPU is here; --tiny rehearses on a CPU.")
     warnings.simplefilter("ignore")
     whole = chosen.what == "all"
@@ -63,6 +65,8 @@ def main() -> int:
             encodes(model, sentences[: len(sentences) // 4] if whole else sentences, chosen)
             if whole:
                 encodes("builtin", sentences, chosen)
+        if chosen.what in ("host", "all"):
+            host(chosen.model or "builtin", sentences, chosen)
         if chosen.what in ("methods", "all"):
             failed = methods(folder, sentences, chosen)
         if chosen.what in ("curves", "all"):
@@ -73,7 +77,7 @@ def main() -> int:
 
 def asked() -> argparse.Namespace:
     options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    options.add_argument("what", choices=("step", "encode", "methods", "table", "curves", "all"))
+    options.add_argument("what", choices=("step", "encode", "host", "methods", "table", "curves", "all"))
     options.add_argument("file", type=Path, nargs="?", help="table: a file that --json wrote")
     options.add_argument("--batch-size", type=int, action="append")
     options.add_argument("--turns", type=int)
