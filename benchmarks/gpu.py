@@ -57,7 +57,7 @@ def main() -> int:
         folder = Path(temporary)
         model = chosen.model
         if model is None and (whole or chosen.what in ("step", "encode")):
-            model = "builtin-base" if chosen.tiny else str(make_base(sentences[:20_000], folder / "base"))
+            model = str(make_base(sentences[:20_000], folder / "base", chosen.tiny))
         if chosen.what in ("step", "all"):
             for size in chosen.batch_size:
                 steps(model, sentences, folder, size, chosen)
@@ -112,10 +112,11 @@ def read(file: Path | None, count: int) -> list[str]:
     return list(found)[:count]
 
 
-def make_base(sentences: list[str], folder: Path) -> Path:
+def make_base(sentences: list[str], folder: Path, tiny: bool) -> Path:
     from isotrope.encoders.fresh import fresh_encoder
+    from isotrope.encoders.loading import load
 
-    fresh_encoder(sentences, vocabulary=30_522, **BASE).save(folder)
+    (load("builtin-base") if tiny else fresh_encoder(sentences, vocabulary=30_522, **BASE)).save(folder)
     return folder
 
 
@@ -266,6 +267,7 @@ def encodes(model: str, sentences: list[str], chosen: argparse.Namespace) -> Non
             model=Path(model).name,
             way=name,
             sentences_per_second=round(statistics.median(found)),
+            first_turn=round(found[0]),  # later ones have met all words
             ratio=round(statistics.median(a / b for a, b in zip(found, rates[against], strict=True)), 2),
             least_cosine=float(cosines.min()),
             mean_cosine=float(cosines.mean()),
