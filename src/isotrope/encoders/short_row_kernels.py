@@ -44,14 +44,14 @@ def _scores(places, inside, scale, heads: tl.constexpr, width: tl.constexpr):  #
     return query, key, value, weights / tl.sum(weights, 1)[:, None]
 
 
-@triton.jit  # type: ignore[untyped-decorator]
+@triton.jit
 def _stirred(bits):  # type: ignore[no-untyped-def]
     bits = (bits ^ (bits >> 16)) * 0x7FEB352D
     bits = (bits ^ (bits >> 15)) * 0x846CA68B
     return bits ^ (bits >> 16)
 
 
-@triton.jit  # type: ignore[untyped-decorator]
+@triton.jit
 def _kept(seed, program, tokens, rate):  # type: ignore[no-untyped-def]
     first = _stirred(tl.load(seed).to(tl.uint32) + _stirred(program.to(tl.uint32) + 0x9E3779B9))
     second = _stirred(first + 0x85EBCA6B)

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-WORTH_IT = 64  # texts in a call; fewer are quicker as they are
+WORTH_IT = 256  # texts in a call; fewer are as quick as they are
 BITS = 18  # of a slot's number
 WIDEST = 15  # bytes of a word that has a slot; its key is these bytes and their number
 LONGEST = 64  # bytes of a word that is kept at all
