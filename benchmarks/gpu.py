@@ -70,7 +70,7 @@ def main() -> int:
         if chosen.what in ("methods", "all"):
             failed = methods(folder, sentences, chosen)
         if chosen.what in ("curves", "all"):
-            names = chosen.only.split(",") if chosen.only else CURVES[:1] if whole else CURVES
+            names = CURVES[:1] if whole else chosen.only.split(",") if chosen.only else CURVES
             curves(names, folder, sentences, chosen)
     return int(failed > 0)
 
