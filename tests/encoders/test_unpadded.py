@@ -59,6 +59,29 @@ def test_gradients_are_those_of_the_model(encoder: Encoder) -> None:
             torch.testing.assert_close(two.grad, one.grad, atol=1e-5, rtol=1e-3)
 
 
+def test_first_states_and_their_gradients_are_those_of_padded_rows(encoder: Encoder) -> None:
+    tokens, weight = encoder.tokenize(TEXTS), torch.randn(encoder.width)
+    found = of_backbone(encoder.backbone)
+    assert found is not None
+    table = encoder.backbone.embeddings.word_embeddings.weight
+    results = []
+    for states in (found.first_states(tokens), found.states(tokens)[:, 0]):
+        (gradient,) = torch.autograd.grad((states @ weight).square().mean(), table)
+        results.append((states.detach(), gradient))
+    for one, two in zip(*results, strict=True):
+        torch.testing.assert_close(one, two)
+
+
+@pytest.mark.parametrize("pooling", ["cls", "mean", "cls+mean", "layer:1:cls"])
+def test_pooled_vectors_are_those_of_padded_rows(tiny: Path, pooling: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    encoder = load(tiny, pooling, device="cpu")
+    tokens = encoder.tokenize(TEXTS)
+    with torch.no_grad():
+        expected = encoder.pooled(tokens)
+        monkeypatch.setattr(Encoder, "_bare", lambda self, tokens: of_backbone(self.backbone))
+        torch.testing.assert_close(encoder.pooled(tokens), expected, atol=1e-5, rtol=1e-5)
+
+
 def test_a_model_with_a_hook_takes_its_own_forward(encoder: Encoder) -> None:
     assert of_backbone(encoder.backbone) is not None
     handle = encoder.backbone.encoder.layer[0].register_forward_hook(lambda *_: None)

@@ -50,11 +50,19 @@ def _checked(texts: str | Iterable[str]) -> list[str]:
     for number, text in enumerate(rows):
         if not isinstance(text, str):
             raise InputError(f"encode takes texts; item {number} is {type(text).__name__}.")
-        if not text.isascii() and any("\ud800" <= letter <= "\udfff" for letter in text):
+        if not text.isascii() and _is_halved(text):
             raise InputError(
                 f"encode takes texts; item {number} holds half a character (a lone surrogate), which is not text."
             )
     return rows
+
+
+def _is_halved(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return True
+    return False
 
 
 class Encoder(EncoderUses, LateBackbone, nn.Module):
@@ -216,6 +224,9 @@ class Encoder(EncoderUses, LateBackbone, nn.Module):
 
     def pooled(self, tokens: Tokens) -> torch.Tensor:
         """[rows, width]: pooled states, before the parts."""
+        alone = self.pooling.modes == ("cls",) and not self.pooling.needs_all_layers and self.token_weights is None
+        if alone and tokens.lengths.all() and (bare := self._bare(tokens)):
+            return bare.first_states(tokens)
         return self._pool(self._pooled_layers(tokens), tokens)
 
     def states_and_vectors(self, tokens: Tokens) -> tuple[torch.Tensor, torch.Tensor]:
@@ -324,7 +335,7 @@ class Encoder(EncoderUses, LateBackbone, nn.Module):
         with evaluating(self), faster, bar("encoding", len(rows), show=show) as advance:
             for group, found in vectors_of(self, prompted, batch_size, width, normalize_embeddings):
                 vectors[group] = found
-                check_finite([rows[i] for i in group], found)
+                check_finite([rows[i] for i in group.tolist()], found)
                 advance(len(group))
         result = vectors[0] if single else vectors
         return torch.from_numpy(result) if convert_to_tensor or not convert_to_numpy else result

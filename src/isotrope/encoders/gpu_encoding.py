@@ -1,6 +1,6 @@
 """Encoding on a GPU: texts are tokenized ahead by other cores while the GPU computes, and vectors come back behind it.
 
-    block i + 1   tokenized in a thread (the tokenizer leaves the interpreter and takes all cores)
+    block i + 1   tokenized in a thread (most of it outside the interpreter's lock)
     block i       groups of like length → the GPU, without waiting for an answer
     group j − 1   its vectors arrive in pinned memory and are checked
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from isotrope.encoders.encoder import Encoder
     from isotrope.tokens.text_tokenizer import Flat, TextTokenizer
 
-BLOCK = 16_384  # texts that are tokenized at a time
+FIRST, BLOCK = 4_096, 16_384  # texts that are tokenized at a time: the GPU waits for the first block
 IN_FLIGHT = 2  # groups whose vectors are not back yet
 COMPARED = 256  # texts that the cost of half precision is measured on
 
@@ -41,17 +41,18 @@ def half_precision(device: torch.device, half: bool) -> Any:
 
 def tokenized_ahead(tokenizer: TextTokenizer, texts: Sequence[str]) -> Iterator[tuple[int, Flat]]:
     """(the number of the first text, ids and lengths) of each block; the next one is made meanwhile."""
-    starts = range(0, len(texts), BLOCK)
-    with ThreadPoolExecutor(1) as pool:
+    starts = [0, *range(FIRST, len(texts), BLOCK)] if texts else []
+    ends = [*starts[1:], len(texts)]
+    with ThreadPoolExecutor(2) as pool:
 
-        def begin(start: int) -> Future[Flat]:
-            return pool.submit(tokenizer.flat, list(texts[start : start + BLOCK]))
+        def begin(number: int) -> Future[Flat]:
+            return pool.submit(tokenizer.flat, list(texts[starts[number] : ends[number]]))
 
-        waiting = deque([begin(start) for start in starts[:2]])
+        waiting = deque(begin(number) for number in range(min(2, len(starts))))
         for number, start in enumerate(starts):
             found = waiting.popleft().result()
             if number + 2 < len(starts):
-                waiting.append(begin(starts[number + 2]))
+                waiting.append(begin(number + 2))
             yield start, found
 
 

@@ -55,14 +55,17 @@ class RowLayers(nn.Module):
         return last
 
     def walk(self, inputs: Inputs, dtype: torch.dtype, compiled: bool = False) -> Iterator[Tensor]:
-        """H_0 … H_L, kept in ``dtype``."""
+        """H_0 … H_L, kept in ``dtype``. Compiled, dropout in the layers is hashed."""
         with torch.autocast(inputs.ids.device.type, enabled=False):
             states = self.embedded(inputs, dtype)
         yield states
         forward = compiled_layer() if compiled else layer_forward
-        for layer in self.layer:
+        count = len(self.layer)
+        seeds = draw_seeds(count, inputs.ids.device).unbind() if compiled else (None,) * count
+        for layer, seed in zip(self.layer, seeds, strict=True):
+            numbers = (*self.numbers(layer), seed)
             with torch.autocast(inputs.ids.device.type, enabled=False):
-                states = forward(states, weights_of(layer), inputs.borders, inputs.longest, *self.numbers(layer))
+                states = forward(states, weights_of(layer), inputs.borders, inputs.longest, *numbers)
             yield states
 
     def at(self, inputs: Inputs, places: Tensor, dtype: torch.dtype, compiled: bool = False) -> Tensor:

@@ -94,11 +94,18 @@ class Unpadded:
     def states(self, tokens: Tokens) -> Tensor:
         """H_L, [rows, width, d], zero where padding stands."""
         place, inputs = laid_out(tokens)
+        return padded(self._last(tokens, inputs)[: len(place)].float(), tokens, place)
+
+    def first_states(self, tokens: Tokens) -> Tensor:
+        """Of H_L the first token of each row, [rows, d]: nothing is padded for it, forward or backward."""
+        _, inputs = laid_out(tokens)
+        return self._last(tokens, inputs).index_select(0, inputs.borders[:-1]).float()
+
+    def _last(self, tokens: Tokens, inputs: Inputs) -> Tensor:
+        """H_L of the tokens, perhaps with some behind them."""
         speed, dtype = self._speed(tokens)
         last = self.graphs.last(inputs, dtype, speed.compiled) if speed.graphs else None
-        if last is None:
-            last = self.layers(inputs, dtype, speed.compiled)
-        return padded(last[: len(place)].float(), tokens, place)
+        return self.layers(inputs, dtype, speed.compiled) if last is None else last
 
     def states_at(self, tokens: Tokens, places: Tensor) -> Tensor:
         """H_L at some flat places of the padded rows, none twice and none of them padding, [places, d]."""

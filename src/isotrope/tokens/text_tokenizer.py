@@ -14,6 +14,7 @@ import numpy.typing as npt
 import torch
 
 from isotrope.files import digest
+from isotrope.tokens.known_words import WORTH_IT, KnownWords, rules_of
 from isotrope.tokens.padded import Lengths, Tokens
 from isotrope.tokens.plain_tokenizer import PlainTokenizer
 from isotrope.tokens.word_pieces import Words
@@ -44,6 +45,11 @@ class TextTokenizer:
         self.suffix: list[int] = framed[start + len(bare) :]
         self.pad: int = tokenizer.pad_token_id if tokenizer.pad_token_id is not None else 0
         self.mask: int | None = tokenizer.mask_token_id
+        self._words: tuple[Any, Any, KnownWords | None] = (None, None, None)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """A copy, or another process, meets its words itself."""
+        return {**self.__dict__, "_words": (None, None, None)}
 
     def _begins(self, text: list[int], row: list[int]) -> int:
         """Where a text begins in its row. Other probes decide where the text also stands in a template."""
@@ -77,9 +83,23 @@ class TextTokenizer:
     def flat(self, texts: list[str]) -> Flat:
         """All ids one after another, without special tokens, and the length of each text."""
         # In blocks: what the tokenizer gives for a text takes many times the memory of its ids.
-        parts = [_flat(self._ids(texts[start : start + BLOCK])) for start in range(0, max(len(texts), 1), BLOCK)]
+        words = self._known_words() if len(texts) >= WORTH_IT else None
+        blocks = (texts[start : start + BLOCK] for start in range(0, max(len(texts), 1), BLOCK))
+        parts = [(words.flat(block) if words else None) or _flat(self._ids(block)) for block in blocks]
         ids, lengths = (np.concatenate(some) for some in zip(*parts, strict=True)) if len(parts) > 1 else parts[0]
         return ids, lengths
+
+    def _known_words(self) -> KnownWords | None:
+        """The words of this tokenizer as it is now; None where it is not of BERT's kind."""
+        backend = getattr(self.tokenizer, "backend_tokenizer", None)
+        rules = None if backend is None else rules_of(backend)
+        if rules is None:
+            return None
+        known, known_rules, words = self._words
+        if words is None or known is not backend or known_rules != rules:
+            words = KnownWords(self._ids, rules)
+            self._words = backend, rules, words
+        return words
 
     def opening(self, texts: list[str]) -> Flat:
         """As ``flat``, of texts that begin a row: as they stand behind the prompt, without its ids."""
