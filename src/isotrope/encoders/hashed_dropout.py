@@ -32,7 +32,10 @@ def hashed_dropout(values: Tensor, rate: float, seed: Tensor) -> Tensor:
 
 
 def hashed(place: Tensor, seed: Tensor) -> Tensor:
-    """32 bits for each place, uniform over int32. The seed comes in twice, or two seeds would permute one mask."""
-    bits = place * THIRD + seed
+    """32 bits for each place, uniform over int32. The seed comes in again later, or two seeds would permute one mask.
+
+    It comes before the first product, too: a compiler would multiply the place by its stride otherwise, past 32 bits.
+    """
+    bits = (place ^ seed) * THIRD + seed
     bits = (bits ^ (bits >> 16) & 0xFFFF) * FIRST + seed
     return (bits ^ (bits >> 15) & 0x1FFFF) * SECOND

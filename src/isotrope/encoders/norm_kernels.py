@@ -28,7 +28,7 @@ Numbers = tuple[Tensor, Tensor, Tensor]
 @triton.jit
 def _kept(place, seed, rate, lowest):  # type: ignore[no-untyped-def]
     own = tl.load(seed).to(tl.uint32, bitcast=True)
-    bits = place.to(tl.uint32) * 0x1E3779B1 + own
+    bits = (place.to(tl.uint32) ^ own) * 0x1E3779B1 + own
     bits = (bits ^ (bits >> 16)) * 0x21F0AAAD + own
     bits = (bits ^ (bits >> 15)) * 0x735A2D97
     return tl.where(bits.to(tl.int32, bitcast=True) >= lowest, 1.0 / (1.0 - rate), 0.0)
