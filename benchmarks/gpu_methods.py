@@ -25,10 +25,6 @@ def methods(folder: Path, sentences: Sequence[str], chosen: argparse.Namespace) 
     from isotrope.encoders.speed import forgetting_graphs
     from isotrope.methods.frame.method_registry import registry
 
-    if on_gpu():  # one process has the variants of all methods; beyond eight, layers would silently not be compiled
-        from torch._dynamo import config
-
-        config.recompile_limit = config.accumulated_recompile_limit = 1000
     failed = 0
     for name in part(chosen.only.split(",") if chosen.only else sorted(registry()), chosen.share):
         line: dict[str, Any]

@@ -318,3 +318,11 @@ def test_compiled_parts_give_the_gradients_of_plain_ones(encoder: Encoder, monke
             gradients.append(torch.cat([p.grad.flatten() for p in encoder.parameters() if p.grad is not None]))
         assert float(torch.nn.functional.cosine_similarity(*gradients, dim=0)) > 0.99
         assert float(gradients[1].norm() / gradients[0].norm()) == pytest.approx(1, abs=0.02)
+
+
+def test_a_long_process_compiles_as_many_variants_as_it_meets() -> None:
+    from torch._dynamo import config
+
+    row_layers.compiled_layer()
+    assert config.recompile_limit >= row_layers.VARIANTS
+    assert config.accumulated_recompile_limit >= row_layers.VARIANTS

@@ -16,6 +16,7 @@ from torch.nn import functional
 from isotrope.encoders.hashed_dropout import draw_seeds, hashed_dropout
 from isotrope.encoders.row_attention import HALVES, has_triton, row_attention
 
+VARIANTS = 128  # of a compiled function: rates, widths and lengths that it met
 Weights = tuple[Tensor, ...]
 Numbers = tuple[int, tuple[float, float, float], tuple[float, float], str]  # heads, dropout, epsilons, GELU's form
 
@@ -240,7 +241,17 @@ def can_compile() -> bool:
 @cache
 def compiled_layer() -> Callable[..., Tensor]:
     """One graph for all layers, and for every number of tokens."""
+    _allow_variants()
     return torch.compile(layer_forward, dynamic=True)
+
+
+def _allow_variants() -> None:
+    """A process that trains many models, as a comparison does, needs more graphs of one function than torch keeps; past
+    its limit it goes on uncompiled, and says nothing."""
+    from torch._dynamo import config
+
+    config.recompile_limit = max(config.recompile_limit, VARIANTS)
+    config.accumulated_recompile_limit = max(config.accumulated_recompile_limit, 8 * VARIANTS)
 
 
 @dataclass(frozen=True)
@@ -258,6 +269,7 @@ def compiled_parts() -> Parts:
 
     Nothing is lost between the parts: attention is a kernel of its own, which no compiler would fuse with others.
     """
+    _allow_variants()
     return Parts(*(torch.compile(part, dynamic=False) for part in (embed_forward, mix, settle)))
 
 
