@@ -197,27 +197,33 @@ def pretrain(
     text: Sequence[Place],
     output: Place,
     *,
+    model: Place | None = None,
     tokenizer: Place | None = None,
     eval_data: Place | Sequence[Place] | None = None,
     resume: bool = False,
     **settings: Any,
 ) -> Pretrained:
-    """Initialise a small encoder from scratch and pre-train it on text files.
+    """Initialise a small encoder from scratch and pre-train it on text files; or go on with a ``model`` on new text.
 
-    The vocabulary is learned from the text, or taken from the model that ``tokenizer`` names. ``eval_data`` (scored
-    pairs) is measured along the way and changes nothing.
+    The vocabulary is learned from the text, or taken from the model that ``tokenizer`` names. A ``model`` brings its
+    own vocabulary and shape. ``eval_data`` (scored pairs) is measured along the way and changes nothing.
     """
+    if model is not None and tokenizer is not None:
+        raise InputError("A model brings its own vocabulary; give model or tokenizer, not both.")
     for source in text:
         check_file(source)
     files = check_files(eval_data)
     check_output(output, resume)
     from isotrope.evaluation.checkpoint_judge import eval_measures, read_eval_data
     from isotrope.methods.frame.settings import check, resolve
-    from isotrope.training.pretrain_run import run_pretrain
+    from isotrope.training.pretrain_run import open_given, run_pretrain, shaped_by
     from isotrope.training.pretrain_settings import PretrainSettings
 
     (chosen,) = resolve(settings, PretrainSettings)
     check(chosen)
+    start = None if model is None else open_given(model)
+    if start is not None:
+        chosen = shaped_by(start, chosen, settings)
     given = read_eval_data(files)
     vocabulary = None if tokenizer is None else load(tokenizer, device="cpu").tokenizer
 
@@ -225,7 +231,8 @@ def pretrain(
         return eval_measures(encoder, given)
 
     sources = [Path(source) for source in text]
-    return run_pretrain(sources, Path(output), chosen, measure, resume, vocabulary, [Path(file) for file in files])
+    read = [Path(file) for file in files]
+    return run_pretrain(sources, Path(output), chosen, measure, resume, vocabulary, read, start)
 
 
 def compare(

@@ -1,4 +1,4 @@
-"""Pre-train a small encoder from scratch: a vocabulary, and masked language modelling, a sentence task, or both.
+"""Pre-train a small encoder from scratch, or go on with one: masked language modelling, a sentence task, or both.
 
 Masked language modelling alone reads packed rows (``PackedFeed``); a sentence task draws pairs of segments of
 documents. Both run on the loop that ``train`` has.
@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +19,7 @@ from isotrope.allocator import returning_memory
 from isotrope.data.sources import read_sentences
 from isotrope.encoders.encoder import Encoder
 from isotrope.encoders.fresh import fresh_encoder
+from isotrope.encoders.language_head import MissingHeadError, NewHeadWarning
 from isotrope.encoders.loading import load
 from isotrope.encoders.modes import evaluating, set_dropout
 from isotrope.errors import InputError
@@ -65,20 +66,24 @@ def run_pretrain(
     resume: bool = False,
     tokenizer: Any = None,
     measured: Sequence[str | Path] = (),
+    given: Encoder | None = None,
 ) -> Pretrained:
-    """Train an encoder on text files, with a vocabulary of their own or that of ``tokenizer``.
+    """Train an encoder on text files, with a vocabulary of their own or that of ``tokenizer``; or go on with ``given``.
 
     ``measured`` are the files that ``measure`` reads.
     """
+    began = None if given is None else given.fingerprint()
     deadline = None if settings.minutes is None else time.perf_counter() + 60 * settings.minutes
     folder, loop = RunFolder(Path(output)), settings.loop()
     check_machine(loop)
     accelerator = make_accelerator(loop, folder)
     with returning_memory(), folder.alone(resume, accelerator.is_main_process), together(accelerator):
-        encoder = _start(sources, folder, settings, resume, tokenizer, accelerator)
+        encoder = _start(sources, folder, settings, resume, tokenizer, given, accelerator)
         task = open_task(sources, encoder, settings, accelerator)
         facts = _facts(sources, encoder, settings, task, accelerator)
         facts["eval_content"] = [file_digest(file) for file in measured]
+        if began is not None:
+            facts["model"]["start"] = began
         return _run(folder, encoder, settings, task, facts, measure, resume, deadline, accelerator)
 
 
@@ -140,10 +145,13 @@ def _start(
     settings: PretrainSettings,
     resume: bool,
     tokenizer: Any,
+    given: Encoder | None,
     accelerator: Accelerator,
 ) -> Encoder:
-    """A fresh encoder, or the one a resumed run began with."""
+    """A fresh encoder, the one that was given, or the one a resumed run began with."""
     found = _continued(folder, settings) if resume else None
+    if found is None:
+        found = given
     if found is not None:
         return found.to(accelerator.device)
     encoder = fresh_encoder(
@@ -182,6 +190,41 @@ def _continued(folder: RunFolder, settings: PretrainSettings) -> Encoder | None:
         if value != getattr(settings, name):
             raise InputError(f"{folder.folder}: cannot resume, {name} was {value} and is {getattr(settings, name)}.")
     return encoder
+
+
+def open_given(model: str | Path) -> Encoder:
+    """A masked language model to go on with: its head must be its own, and nothing may stand behind its pooling."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", NewHeadWarning)
+            encoder = load(model, device="cpu", language_head=True)
+    except (NewHeadWarning, MissingHeadError) as missing:
+        raise InputError(
+            f"{model} holds no masked-language head, so pre-training cannot go on with it; take a language model such "
+            "as builtin-base."
+        ) from missing
+    if encoder.parts:
+        raise InputError(f"{model} is a sentence encoder with parts behind its pooling; take the language model itself.")
+    return encoder
+
+
+def shaped_by(encoder: Encoder, settings: PretrainSettings, named: Collection[str]) -> PretrainSettings:
+    """The settings with the encoder's own shape; a shape that was ``named`` and is another is refused."""
+    config = encoder.backbone.config
+    own = {
+        "vocabulary": encoder.text_tokenizer.vocabulary,
+        "layers": config.num_hidden_layers,
+        "width": config.hidden_size,
+        "heads": config.num_attention_heads,
+    }
+    for name, value in own.items():
+        if name in named and getattr(settings, name) != value:
+            raise InputError(
+                f"{name} is {value:,} in the model that pre-training goes on with; {getattr(settings, name):,} was given."
+            )
+    if settings.length > encoder.max_length:
+        raise InputError(f"The model reads {encoder.max_length} tokens; length {settings.length} was given.")
+    return replace(settings, **own)
 
 
 def _tactics(task: Task, settings: PretrainSettings) -> list[WeightAverage]:
