@@ -203,6 +203,40 @@ def test_ctrl_c_leaves_a_checkpoint_and_resume_goes_on(
         assert torch.equal(first, second), name
 
 
+def test_pretraining_goes_on_with_a_model_and_resumes(
+    text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = isotrope.pretrain([text], tmp_path / "first", **SMALL)
+    still = isotrope.pretrain(
+        [text], tmp_path / "still", model=first.folder / "model", **{**SMALL, "learning_rate": 1e-12}
+    )
+    for (name, before), after in zip(first.encoder.named_parameters(), still.encoder.parameters(), strict=True):
+        assert torch.allclose(before, after, atol=1e-6), name  # it began with these weights
+    own = {name: value for name, value in SMALL.items() if name not in ("vocabulary", "layers", "width", "heads")}
+    whole = isotrope.pretrain([text], tmp_path / "whole", model=first.folder / "model", **own)
+    assert whole.rows()[-1]["held_out_loss"] < first.rows()[-1]["held_out_loss"]
+    cut = {**own, "minutes": 0}
+    assert not isotrope.pretrain([text], tmp_path / "cut", model=first.folder / "model", **cut).finished
+    with pytest.raises(InputError, match="cannot resume"):
+        isotrope.pretrain([text], tmp_path / "cut", resume=True, **own)
+    resumed = isotrope.pretrain([text], tmp_path / "cut", resume=True, model=first.folder / "model", **own)
+    for (name, before), after in zip(whole.encoder.named_parameters(), resumed.encoder.parameters(), strict=True):
+        assert torch.equal(before, after), name
+
+
+def test_a_model_to_go_on_with_brings_its_head_vocabulary_and_shape(text: Path, tmp_path: Path) -> None:
+    given = {"steps": 2, "warmup_steps": 0, "length": 32}
+    for model, more, message in (
+        ("builtin", {}, "no masked-language head"),
+        ("builtin-base", {"tokenizer": "builtin-base"}, "not both"),
+        ("builtin-base", {"layers": 3}, "layers is 6"),
+        ("builtin-base", {"length": 256}, "reads 128 tokens"),
+    ):
+        with pytest.raises(InputError, match=message):
+            isotrope.pretrain([text], tmp_path / "run", model=model, **{**given, **more})
+    assert not (tmp_path / "run").exists()
+
+
 def test_masked_language_modelling_alone_is_bit_for_bit_this_loop(text: Path, tmp_path: Path) -> None:
     """The built-in encoder was made by these lines, written out:
 

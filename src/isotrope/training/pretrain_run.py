@@ -204,7 +204,7 @@ def open_given(model: str | Path) -> Encoder:
             "as builtin-base."
         ) from missing
     if encoder.parts:
-        raise InputError(f"{model} is a sentence encoder with parts behind its pooling; take the language model itself.")
+        raise InputError(f"{model} has parts behind its pooling; take the language model itself.")
     return encoder
 
 
@@ -220,7 +220,7 @@ def shaped_by(encoder: Encoder, settings: PretrainSettings, named: Collection[st
     for name, value in own.items():
         if name in named and getattr(settings, name) != value:
             raise InputError(
-                f"{name} is {value:,} in the model that pre-training goes on with; {getattr(settings, name):,} was given."
+                f"{name} is {value:,} in the model that is given; {getattr(settings, name):,} was asked for."
             )
     if settings.length > encoder.max_length:
         raise InputError(f"The model reads {encoder.max_length} tokens; length {settings.length} was given.")
