@@ -214,9 +214,9 @@ def pretrain(
     from isotrope.evaluation.checkpoint_judge import eval_measures, read_eval_data
     from isotrope.methods.frame.settings import check, resolve
     from isotrope.training.pretrain_run import run_pretrain
-    from isotrope.training.pretrain_settings import PretrainSettings
+    from isotrope.training.pretrain_settings import PretrainSettings, with_steps
 
-    (chosen,) = resolve(settings, PretrainSettings)
+    (chosen,) = resolve(with_steps(settings), PretrainSettings)
     check(chosen)
     given = read_eval_data(files)
     vocabulary = None if tokenizer is None else load(tokenizer, device="cpu").tokenizer

@@ -15,7 +15,7 @@ from isotrope.cli.application import FREE, PRINTED, Columns, Command, Json, Pool
 from isotrope.cli.completion_words import complete_method, complete_model
 from isotrope.cli.options import parse_own_settings, parse_train_words, parse_values, split_names, split_settings
 from isotrope.cli.recipe import Recipe, read_recipe
-from isotrope.cli.train_command import TrainCommand
+from isotrope.cli.settings_help import SettingsCommand, TrainCommand
 from isotrope.data.joined_files import one_file
 from isotrope.errors import InputError
 from isotrope.files import check_overwrite
@@ -187,7 +187,7 @@ def _print_worth(worth: Worth, of: str = "") -> None:
         show(sentence if worth.rows else f"{of}{sentence}")
 
 
-@app.command(cls=Command, context_settings=FREE)
+@app.command(cls=SettingsCommand, context_settings=FREE)
 def pretrain(
     context: typer.Context,
     text: Annotated[list[str], typer.Argument(help="Text files: one sentence a line, a blank line between documents.")],
