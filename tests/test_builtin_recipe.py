@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import lzma
 import random
+import re
 from pathlib import Path
 from types import ModuleType
 
@@ -13,6 +14,9 @@ import pytest
 import torch
 
 import isotrope
+from isotrope.evaluation.bm25 import Bm25
+from isotrope.evaluation.retrieval_files import RetrievalSet
+from isotrope.measures.score_fusion import fuse
 
 RECIPE = Path(__file__).parents[1] / "recipes" / "builtin"
 
@@ -112,6 +116,22 @@ def test_reciprocal_ranks_join_two_lists() -> None:
     assert choice.fused(np.array([[4, 5]]), np.array([[5, 6]])).tolist() == [[5, 4]]
 
 
+def test_the_table_joins_by_ranks_and_as_search_does_by_scores(tiny: Path) -> None:
+    documents = [f"the {word} of ship {number}" for number in range(30) for word in ("sail", "mast", "anchor", "crew")]
+    queries = ["a sail on ship 7", "the anchor", "the crew and the mast of 21"]
+    found = RetrievalSet("ships", documents, queries, [{0: 1.0}] * len(queries), 0)
+    encoder = isotrope.load(tiny, device="cpu")
+    orders = script("choice").rankings(found, encoder)
+    assert list(orders) == ["TF-IDF", "BM25", "encoder", "both by ranks", "both by scores"]
+    assert {rows.shape for rows in orders.values()} == {(3, 100)}
+    known, asked = (encoder.encode(texts, normalize_embeddings=True) for texts in (documents, queries[0]))
+    cosines, words = known @ asked, Bm25(documents, queries)
+    dense = [(int(row), float(cosines[row])) for row in np.argsort(-cosines)[:100]]
+    joined = fuse(dense, words.found(0, 100), cosines.take, lambda rows: words.scores(0, rows))
+    assert orders["both by scores"][0, :10].tolist() == [one.row for one in joined[:10]]
+    assert (orders["both by scores"] != orders["both by ranks"]).any()
+
+
 def test_a_held_out_set_is_read_by_the_retrieval_suite(
     tmp_path: Path, tiny: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -128,6 +148,7 @@ def test_a_held_out_set_is_read_by_the_retrieval_suite(
     assert words[0] == "titles"
     scores = isotrope.evaluate(str(tiny), suite="retrieval", data_dir=tmp_path).scores
     assert f"{scores['retrieval']['titles']['ndcg_10']:.1f}" in words
+    assert re.search(r"  both by ranks \d+\.\d  both by scores \d+\.\d$", line)
     header, *documents = unpacked(tmp_path / "retrieval" / "titles.corpus.tsv.xz").splitlines()
     assert header == "doc_id\ttitle\ttext"
     assert len(documents) == 41

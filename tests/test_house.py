@@ -30,7 +30,7 @@ METHODS = "isotrope.methods."
 # A method's name that stands outside its file, and why; each must still be needed.
 NAMES_ELSEWHERE = {
     ("__init__.py", "distil"): "a verb of the same name",
-    ("cli/flags.py", "distil"): "that verb's command",
+    ("catalogue.py", "distil"): "that verb's command",
     ("methods/frame/masked_language.py", "mlm"): "the term that every paper with masked language modelling logs",
     ("methods/cline.py", "mlm"): "the weight of that term",
     ("methods/dclr.py", "simcse"): "the run that it needs before its own",

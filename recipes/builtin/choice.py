@@ -3,7 +3,8 @@
     choice.py choose MODEL DEV.tsv HELD     Spearman on development pairs, nDCG@10 on the sets of pair_sources.py
     choice.py goals MODEL DATA              the reported sets: retrieval, STS, and transfer where DATA has it
 
-nDCG@10 of TF-IDF, BM25, the encoder, and the encoder with BM25 by reciprocal rank:  Σ 1 / (60 + rank) over both lists.
+nDCG@10 of TF-IDF, BM25, the encoder, and the encoder with BM25: by reciprocal ranks, Σ 1 / (60 + rank) over both lists,
+and by standardised scores, as ``isotrope search`` joins them (measures/score_fusion.py).
 ``choose`` reads nothing that is reported.
 """
 
@@ -16,14 +17,15 @@ import numpy as np
 import numpy.typing as npt
 
 import isotrope
-from isotrope.evaluation.bm25 import bm25_order
-from isotrope.evaluation.lexical import lexical_order
+from isotrope.evaluation.bm25 import TITLE
+from isotrope.evaluation.ranked_documents import hybrid_order, lexical_orders, nearest
 from isotrope.evaluation.retrieval_files import RetrievalSet, find_sets
 from isotrope.evaluation.retrieval_scores import measured
 from isotrope.evaluation.scored_pairs import read_pairs
+from isotrope.evaluation.text_vectors import TextVectors
 from isotrope.measures.correlation import spearman
 
-DEPTH, CONSTANT = 100, 60
+CONSTANT = 60
 Rows = npt.NDArray[np.int64]
 
 
@@ -51,14 +53,10 @@ def print_sets(encoder: isotrope.Encoder, folder: Path) -> None:
 
 
 def rankings(found: RetrievalSet, encoder: isotrope.Encoder) -> dict[str, Rows]:
-    depth = min(DEPTH, len(found.documents))
-    documents, queries = (
-        np.asarray(encoder.encode(texts, normalize_embeddings=True)) for texts in (found.documents, found.queries)
-    )
-    dense = np.argsort(-(queries @ documents.T), axis=1, kind="stable")[:, :depth]
-    words = bm25_order(found.documents, found.queries, depth)
-    tfidf = lexical_order(found.documents, found.queries, depth)
-    return {"TF-IDF": tfidf, "BM25": words, "encoder": dense, "both": fused(dense, words)}
+    vectors = TextVectors.encoded(encoder, {*found.documents, *found.queries}, normalize=True)
+    by_encoder, by_words = nearest(found, vectors, encoder.device), lexical_orders(found)
+    by_ranks, by_scores = fused(by_encoder.rows, by_words[TITLE]), hybrid_order(found, by_encoder, vectors)
+    return {**by_words, "encoder": by_encoder.rows, "both by ranks": by_ranks, "both by scores": by_scores}
 
 
 def fused(*orders: Rows) -> Rows:

@@ -6,7 +6,7 @@ tactics stand in later rooms.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from isotrope.answers import SettingDescription
@@ -63,6 +63,11 @@ def describe_settings(name: str) -> list[SettingDescription]:
         *_described(LoopSettings, LOOP, method.defaults),
         *(setting for owner, settings in others for setting in _described(settings, owner, method.defaults)),
     ]
+
+
+def own_settings() -> dict[str, Callable[[], list[SettingDescription]]]:
+    """What describes the settings of a command that is no method, by its name."""
+    return {"pretrain": describe_pretraining, "distil": describe_distillation}
 
 
 def describe_pretraining() -> list[SettingDescription]:

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import isotrope
+from isotrope.catalogue import own_settings
 from isotrope.cli import main
 from isotrope.cli.completion_words import complete_method, complete_model, method_names
 from isotrope.cli.options import parse_train_words
@@ -88,6 +89,17 @@ def test_the_help_of_train_has_the_settings_of_a_method_with_their_meanings(caps
     assert "Settings of simcse" in told
     assert "second-edits" in told
     assert "Settings of" not in run(capsys, "train", "--help")
+
+
+@pytest.mark.parametrize("command", ["pretrain", "distil"])
+def test_the_help_of_a_command_with_settings_of_its_own_lists_all_of_them(
+    capsys: pytest.CaptureFixture[str], command: str
+) -> None:
+    told = run(capsys, command, "--help")
+    assert f"Settings of {command}" in told
+    for setting in own_settings()[command]():
+        assert f"│ {setting.name.replace('_', '-')} " in told
+        assert setting.meaning[:30] in told
 
 
 @pytest.mark.filterwarnings("ignore:Training did not improve")

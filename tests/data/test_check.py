@@ -17,6 +17,7 @@ import pytest
 import isotrope
 from isotrope.cli import main
 from isotrope.data.checking.batch_collisions import expected_pairs, pairs_in, pairs_sharing
+from isotrope.data.checking.check_advice import FEW_LABELS
 from isotrope.data.checking.check_rows import histogram
 from isotrope.data.checking.language_guess import guess_language
 from isotrope.data.checking.text_check import TextCheck
@@ -135,6 +136,22 @@ def test_labels_scores_and_dialogues(checked: Callable[..., TextCheck], samples:
     dialogues = checked(samples["dialogues"], record_type="dialogues")
     assert (dialogues.documents, dialogues.records) == (60, 480)
     assert any(row["what"] == "dialogues" for row in dialogues.rows())
+
+
+def test_few_labels_are_the_case_for_a_head(
+    checked: Callable[..., TextCheck], samples: dict[str, Path], written: Write
+) -> None:
+    def advised(path: Path, **options: str) -> bool:
+        return any("`isotrope train head`" in sentence for sentence in checked(path, **options).advice)
+
+    assert advised(samples["labelled"])
+    assert not advised(samples["labelled"], record_type="sentences")
+    assert not advised(samples["labelled-pairs"])  # a head reads one text
+    assert not advised(samples["emoji"], record_type="emoji")
+    rows = [f"the ship number {number} comes in" for number in range(FEW_LABELS)]
+    assert not advised(written("one.tsv", "text\tlabel\n" + "".join(f"{row}\tsame\n" for row in rows[:40])))
+    many = "".join(f"{row}\t{number % 2}\n" for number, row in enumerate(rows))
+    assert not advised(written("many.tsv", "text\tlabel\n" + many))
 
 
 @pytest.mark.parametrize("record_type", ["pairs", "triples", "labelled-pairs", "linked", "relations", "emoji"])

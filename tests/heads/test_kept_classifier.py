@@ -13,6 +13,7 @@ import pytest
 import isotrope
 from isotrope.cli import main
 from isotrope.encoders.classifier import Classifier
+from isotrope.heads.predictions import Prediction, Predictions
 
 TOPICS = ("cooking", "sailing", "music", "garden", "space")
 QUICK = {"max_steps": 12, "eval_steps": 12, "batch_size": 16, "learning_rate": 1e-3}
@@ -216,6 +217,33 @@ def test_the_command_prints_label_and_probability(
     assert "no such file" in said(capsys, 2, "predict", model, "missing.txt")[1].lower()
     assert "keeps no classifier" in said(capsys, 2, "predict", "builtin-static", text)[1]
     assert ".tsv or .jsonl" in said(capsys, 2, "predict", model, text, "--output", tmp_path / "p.xlsx")[1]
+
+
+def test_predictions_that_are_written_are_summed_up_on_the_screen(
+    capsys: pytest.CaptureFixture[str], trained: isotrope.Run, topics: list[str], tmp_path: Path
+) -> None:
+    text, target = tmp_path / "a.txt", tmp_path / "p.tsv"
+    text.write_text("\n".join([*topics[:7], "", *topics[8:10]]) + "\n", encoding="utf-8")
+    out, _ = said(capsys, 0, "predict", trained.folder, text, "--output", target)
+    assert len(target.read_text(encoding="utf-8").splitlines()) == 10
+    assert topics[0][:60] not in out
+    assert "cooking 7, sailing 2" in out
+    assert target.name in out
+    assert "probabilities:" in out
+    assert topics[0][:60] in said(capsys, 0, "predict", trained.folder, text)[0]
+
+
+def test_a_summary_of_many_labels_of_several_and_of_scores() -> None:
+    one_each = [Prediction(n, ("a",), f"class {n}", 0.5, {}) for n in range(13)]
+    (row,) = Predictions([*one_each, one_each[-1]], "").summary(Path("p.tsv"))
+    assert row["texts"] == 14
+    assert row["labels"].startswith("class 12 2, class 0 1, ")
+    assert row["labels"].endswith(", class 8 1, and 3 more labels")
+    several = [Prediction(1, ("a",), "x|y", 0.5, {}, ("x", "y")), Prediction(2, ("b",), "", 0.5, {}, ())]
+    assert Predictions(several, "").label_counts() == {"x": 1, "y": 1, "(none)": 1}
+    scores = [Prediction(n, ("a",), repr(float(n)), None, {}) for n in range(5)]
+    (row,) = Predictions(scores, "").summary(Path("p.tsv"))
+    assert row["scores"] == "0.0000 to 4.0000, mean 2.0000"
 
 
 @pytest.mark.parametrize(

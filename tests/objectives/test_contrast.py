@@ -145,6 +145,60 @@ def test_weight_zero_and_score_minus_infinity_both_leave_a_candidate_out() -> No
     assert float(by_score) == pytest.approx(float(soft))
 
 
+def naive_contrast(scores: torch.Tensor, targets: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
+    """The formula, letter by letter, in float64."""
+    scores, weights = scores.double(), weights.double()
+    bottom = (weights * scores.exp()).sum(dim=1).log()
+    return -(targets.double() * (scores - bottom.unsqueeze(1))).sum(dim=1).mean()
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("soft", [False, True])
+def test_weights_of_zero_have_the_gradient_of_the_formula(dtype: torch.dtype, soft: bool) -> None:
+    generator = torch.Generator().manual_seed(3)
+    scores = 4 * torch.randn(5, 8, dtype=dtype, generator=generator)
+    weights = torch.rand(5, 8, dtype=dtype, generator=generator)
+    weights[:, 1] = 0
+    weights[2, :7] = 0  # also the weight of the target, as DCLR prints its denominator
+    rows = torch.arange(5)
+    targets = torch.rand(5, 8, dtype=dtype, generator=generator).softmax(dim=1) if soft else rows
+    one_hot = targets if soft else torch.eye(8, dtype=dtype)[:5]
+    leaves = [tensor.clone().requires_grad_() for tensor in (scores, weights)]
+    twins = [tensor.clone().requires_grad_() for tensor in (scores, weights)]
+    loss, expected = contrast(leaves[0], targets, leaves[1]), naive_contrast(twins[0], one_hot, twins[1])
+    tolerance = {"rtol": 1e-4, "atol": 1e-5} if dtype == torch.float32 else {"rtol": 1e-10, "atol": 1e-12}
+    torch.testing.assert_close(loss.double(), expected, **tolerance)
+    for found, right in zip(torch.autograd.grad(loss, leaves), torch.autograd.grad(expected, twins), strict=True):
+        torch.testing.assert_close(found, right, **tolerance)
+    assert torch.equal(loss.detach(), contrast(scores, targets, weights))  # the usual path
+
+
+def test_the_gradient_of_a_weight_of_zero_by_hand() -> None:
+    """exp(s) / Σ, with a candidate that the score leaves out, and one that would overflow."""
+    scores = torch.tensor([[0.0, 1.0, -math.inf, 500.0]], requires_grad=True)
+    weights = torch.tensor([[2.0, 0.0, 0.0, 0.0]], requires_grad=True)
+    loss = contrast(scores, torch.tensor([0]), weights)
+    by_score, by_weight = torch.autograd.grad(loss, [scores, weights])
+    assert float(loss.detach()) == pytest.approx(math.log(2))
+    assert by_weight[0, :3].tolist() == pytest.approx([0.5, math.e / 2, 0.0], rel=1e-5)
+    assert math.isfinite(float(by_weight[0, 3]))
+    assert float(by_weight[0, 3]) > 1e37  # as large as float32 holds
+    assert by_score.tolist() == [[0.0, 0.0, 0.0, 0.0]]
+
+
+def test_second_derivatives_of_weights_of_zero() -> None:
+    scores = torch.tensor([[0.3, -0.2, 1.0, 0.1]], dtype=torch.float64, requires_grad=True)
+    weights = torch.tensor([[1.0, 0.0, 0.5, 0.0]], dtype=torch.float64, requires_grad=True)
+    one_hot = torch.tensor([[1.0, 0.0, 0.0, 0.0]], dtype=torch.float64)
+    found, right = (
+        torch.autograd.functional.hessian(lambda s, w, of=of: of(s, one_hot, w), (scores, weights))
+        for of in (contrast, naive_contrast)
+    )
+    for row, right_row in zip(found, right, strict=True):
+        for one, expected in zip(row, right_row, strict=True):
+            torch.testing.assert_close(one, expected)
+
+
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])
 def test_half_precision_is_finite_and_near_float64_even_when_saturated(dtype: torch.dtype) -> None:
     generator = torch.Generator().manual_seed(0)

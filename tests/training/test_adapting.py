@@ -12,6 +12,7 @@ import pytest
 
 import isotrope
 from isotrope.encoders.encoder import Encoder
+from isotrope.encoders.read_out import with_read_out
 from isotrope.errors import InputError
 from isotrope.evaluation import checkpoint_judge
 from isotrope.methods.frame.combined import Combined
@@ -101,6 +102,11 @@ def test_the_advised_method_follows_from_the_data(tmp_path: Path, tiny: Path) ->
     assert advised_method(["sentences", "triples"]) == "simcse-supervised"
     with pytest.raises(InputError, match="no finished sentence encoder; name the method"):
         advise(tmp_path / "text.txt", None, tiny)
+    kept, said = with_read_out(
+        isotrope.load(tiny), None, "cls", "simcse"
+    )  # random weights: no other sentence calls it finished
+    assert kept.pooling.name == said.pooling == "mean"
+    assert "finished" not in said.reason
 
 
 def test_evaluations_are_dense_at_first() -> None:

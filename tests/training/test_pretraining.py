@@ -14,6 +14,7 @@ import pytest
 import torch
 
 import isotrope
+from isotrope.cli import main
 from isotrope.data.corpus import Records
 from isotrope.data.packing import files_of_documents, held_documents, pack
 from isotrope.data.sources import read_sentences
@@ -23,7 +24,7 @@ from isotrope.methods.frame.batch import Batch
 from isotrope.methods.frame.combined import Combined
 from isotrope.training.loop import make_accelerator
 from isotrope.training.packed_feed import PackedLanguage
-from isotrope.training.pretrain_settings import PretrainSettings, pretraining_tasks
+from isotrope.training.pretrain_settings import PretrainSettings, pretraining_tasks, with_steps
 from isotrope.training.pretrain_tasks import Task, packed_task, paired_task
 from isotrope.training.step import keyed_seed
 
@@ -54,6 +55,19 @@ def text(tmp_path: Path, topics: list[str]) -> Path:
 def test_the_rate_rises_over_a_tenth_of_a_short_run_and_200_updates_of_a_long_one() -> None:
     assert [PretrainSettings(steps=steps).rising() for steps in (1, 50, 2000, 90_000)] == [0, 5, 200, 200]
     assert PretrainSettings(steps=50, warmup_steps=20).rising() == 20
+
+
+def test_max_steps_is_another_name_of_steps(text: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = {**SMALL, "steps": None, "max_steps": 1, "warmup_steps": 0}
+    flags = [word for name, value in words.items() if value is not None for word in (f"--{name}", str(value))]
+    with pytest.raises(SystemExit) as stop:
+        main(["pretrain", str(text), "--output", str(tmp_path / "run"), *(word.replace("_", "-") for word in flags)])
+    assert stop.value.code == 0
+    assert json.loads((tmp_path / "run" / "run.json").read_text(encoding="utf-8"))["settings"]["steps"] == 1
+    assert with_steps({"max-steps": 7, "steps": "7"}) == {"steps": "7"}
+    with pytest.raises(InputError, match=r"steps \(12\) and max_steps \(5\) are two names of one setting; give one"):
+        isotrope.pretrain([text], tmp_path / "other", **SMALL, max_steps=5)
+    assert not (tmp_path / "other").exists()
 
 
 def test_rows_are_full_and_hold_the_text_in_order(tiny: Path, text: Path) -> None:

@@ -217,9 +217,9 @@ def pretrain(
     from isotrope.evaluation.checkpoint_judge import eval_measures, read_eval_data
     from isotrope.methods.frame.settings import check, resolve
     from isotrope.training.pretrain_run import open_given, run_pretrain, shaped_by
-    from isotrope.training.pretrain_settings import PretrainSettings
+    from isotrope.training.pretrain_settings import PretrainSettings, with_steps
 
-    (chosen,) = resolve(settings, PretrainSettings)
+    (chosen,) = resolve(with_steps(settings), PretrainSettings)
     check(chosen)
     start = None if model is None else open_given(model)
     if start is not None:

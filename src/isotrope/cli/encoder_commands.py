@@ -10,6 +10,7 @@ import typer
 from isotrope.cli.answer_output import print_answer, print_rows
 from isotrope.cli.application import FREE, Columns, Command, Json, Model, Pooling, TruncateDim, app
 from isotrope.cli.options import split_names, split_settings
+from isotrope.cli.settings_help import SettingsCommand
 from isotrope.data.joined_files import one_file
 
 Top = Annotated[int, typer.Option(help="How many are shown.")]
@@ -117,7 +118,7 @@ def fit_space(
     print_answer(fitted, as_json)
 
 
-@app.command(cls=Command, context_settings=FREE)
+@app.command(cls=SettingsCommand, context_settings=FREE)
 def distil(
     context: typer.Context,
     encoder: Model,

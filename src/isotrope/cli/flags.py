@@ -69,11 +69,10 @@ def _free_settings(command: str) -> set[str]:
 
 @cache
 def _described(command: str) -> frozenset[str]:
-    from isotrope.catalogue import all_cards, describe_distillation, describe_pretraining, describe_settings
+    from isotrope.catalogue import all_cards, describe_settings, own_settings
 
-    own_settings = {"pretrain": describe_pretraining, "distil": describe_distillation}
-    if command in own_settings:
-        return frozenset(setting.name for setting in own_settings[command]())
+    if command in own_settings():
+        return frozenset(setting.name for setting in own_settings()[command]())
     kinds = {KINDS.get(command), *(["head"] if command == "train" else [])}
     cards = [card for card in all_cards() if card.kind in kinds]
     settings = [setting for card in cards for setting in describe_settings(card.name)]

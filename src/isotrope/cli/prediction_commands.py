@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from isotrope.cli.answer_output import print_answer
+from isotrope.cli.answer_output import print_answer, print_rows
 from isotrope.cli.application import PRINTED, Columns, Command, Json, Model, app
 from isotrope.cli.options import split_names
 from isotrope.errors import InputError
@@ -34,7 +34,8 @@ def predict(
     found = isotrope.predict(encoder, text, split_names(columns), top, output)
     if json_file not in (None, PRINTED):
         write_json(str(json_file), found.to_dict())
-    print_answer(found, json_file == PRINTED)
+    rows = found.rows() if output is None else found.summary(output)
+    print_rows(found.to_dict(), rows, json_file == PRINTED)
     if json_file != PRINTED and found.calibration:
         show(f"probabilities: {found.calibration}")
 

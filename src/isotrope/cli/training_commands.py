@@ -15,7 +15,7 @@ from isotrope.cli.application import FREE, PRINTED, Columns, Command, Json, Pool
 from isotrope.cli.completion_words import complete_method, complete_model
 from isotrope.cli.options import parse_own_settings, parse_train_words, parse_values, split_names, split_settings
 from isotrope.cli.recipe import Recipe, read_recipe
-from isotrope.cli.train_command import TrainCommand
+from isotrope.cli.settings_help import SettingsCommand, TrainCommand
 from isotrope.data.joined_files import one_file
 from isotrope.errors import InputError
 from isotrope.files import check_overwrite
@@ -187,11 +187,18 @@ def _print_worth(worth: Worth, of: str = "") -> None:
         show(sentence if worth.rows else f"{of}{sentence}")
 
 
-@app.command(cls=Command, context_settings=FREE)
+@app.command(cls=SettingsCommand, context_settings=FREE)
 def pretrain(
     context: typer.Context,
     text: Annotated[list[str], typer.Argument(help="Text files: one sentence a line, a blank line between documents.")],
     output: Annotated[Path, typer.Option(help="A new folder for the run; the encoder is saved in its model/.")],
+    model: Annotated[
+        str | None,
+        typer.Option(
+            help="Go on with this masked language model, such as builtin-base, with its vocabulary and shape.",
+            autocompletion=complete_model,
+        ),
+    ] = None,
     tokenizer: Annotated[
         str | None, typer.Option(help="Take the vocabulary of this model; default: learn one from the text.")
     ] = None,
@@ -201,11 +208,13 @@ def pretrain(
     resume: Annotated[bool, typer.Option("--resume", help="Continue the run in --output.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Pre-train a small encoder, initialised from scratch. Any setting can be given as --SETTING VALUE."""
+    """Pre-train a small encoder from scratch, or go on with one. Any setting can be given as --SETTING VALUE."""
     import isotrope
 
     sources, settings = split_settings([*text, *context.args])
-    run = isotrope.pretrain(sources, output, tokenizer=tokenizer, eval_data=eval_data, resume=resume, **settings)
+    run = isotrope.pretrain(
+        sources, output, model=model, tokenizer=tokenizer, eval_data=eval_data, resume=resume, **settings
+    )
     print_answer(run, as_json)
     if not as_json:
         left = "out of time; the same command with --resume continues from here"

@@ -1,7 +1,8 @@
 """The read-out that training begins with: the paper's from a raw language model, its own from a sentence encoder.
 
 A raw language model has states and no sentence vector: nobody has chosen how it is read out. So a method brings its
-paper's pooling. A finished sentence encoder was trained with a pooling and keeps it. What the user names wins.
+paper's pooling. A model that comes with a pooling keeps it, trained or not: a finished sentence encoder, and one that
+``fresh_encoder`` made. What the user names wins. Whether an encoder is finished is said elsewhere (training/adapting).
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ def with_read_out(encoder: Encoder, given: str | None, paper: str | None, whose:
     if named(given):
         return encoder, ReadOut(own, "as given")
     if not is_raw(encoder.facts):
-        return encoder, ReadOut(own, "the model's own: it is a finished sentence encoder")
+        return encoder, ReadOut(own, "the model's own: it comes with a pooling")
     if paper is None:
         return encoder, ReadOut(own, f"the model's own: the paper of {whose} names none for a transformer")
     if paper == own:

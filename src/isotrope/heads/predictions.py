@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 
 WRITTEN = (".tsv", ".jsonl")
 SHOWN = 80  # characters of a text in the table
+SHOWN_LABELS = 10  # in a summary
+NO_LABEL = "(none)"  # where a text may have several labels and has none
 
 
 @dataclass(frozen=True)
@@ -68,6 +71,29 @@ class Predictions:
 
     def rows(self) -> list[dict[str, Any]]:
         return [_row(one) for one in self.predictions]
+
+    def label_counts(self) -> dict[str, int]:
+        """How many texts got each label, the most frequent first; scores have none."""
+        given = [
+            label
+            for one in self.predictions
+            if one.probability is not None
+            for label in ((one.label,) if one.labels is None else one.labels or (NO_LABEL,))
+        ]
+        return dict(Counter(given).most_common())
+
+    def summary(self, output: Path) -> list[dict[str, Any]]:
+        """One row for what was written to ``output``, in place of all of them."""
+        row: dict[str, Any] = {"output": str(output), "texts": len(self.predictions)}
+        counts = self.label_counts()
+        if counts:
+            first = [f"{label} {count:,}" for label, count in list(counts.items())[:SHOWN_LABELS]]
+            more = [f"and {len(counts) - len(first):,} more labels"] if len(counts) > len(first) else []
+            row["labels"] = ", ".join([*first, *more])
+        else:
+            scores = [float(one.label) for one in self.predictions]
+            row["scores"] = f"{min(scores):.4f} to {max(scores):.4f}, mean {np.mean(scores):.4f}"
+        return [{**row, "empty_left_out": self.empty_left_out, "cut": self.cut}]
 
     def write(self, output: Path) -> None:
         """All of them as .tsv or .jsonl, whole texts included."""

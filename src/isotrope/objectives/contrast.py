@@ -30,8 +30,11 @@ def contrast(scores: Tensor, targets: Tensor, weights: Tensor | None = None, red
     is the weight itself, not its logarithm.
     """
     scores = wide(scores)
-    weighted = scores if weights is None else scores + weights.to(scores.dtype).log()
-    total = torch.logsumexp(weighted, dim=-1)
+    if weights is not None and weights.requires_grad:
+        total = _learned_total(scores, weights.to(scores.dtype))
+    else:
+        weighted = scores if weights is None else scores + weights.to(scores.dtype).log()
+        total = torch.logsumexp(weighted, dim=-1)
     if targets.dtype.is_floating_point:
         # A candidate that is left out has score −inf and target 0: 0 · inf must stay 0.
         log_ratio = (scores - total.unsqueeze(-1)).masked_fill(targets == 0, 0.0)
@@ -43,6 +46,19 @@ def contrast(scores: Tensor, targets: Tensor, weights: Tensor | None = None, red
     if reduction not in ("mean", "sum"):
         raise InputError(f"reduction is one of mean, sum, none; '{reduction}' was given.")
     return mean(losses) if reduction == "mean" else losses.sum()
+
+
+def _learned_total(scores: Tensor, weights: Tensor) -> Tensor:
+    """log Σ_k w_k exp(s_k) for weights that take a gradient, which is exp(s_k) / Σ also where w_k is 0.
+
+        log Σ_k w_k exp(s_k)  =  T + log(1 + Σ_{w_k = 0} w_k exp(s_k − T)),   T = log Σ_{w_k > 0} w_k exp(s_k)
+
+    The second term is 0 and has the gradients that log 0 cannot have.
+    """
+    out = weights == 0
+    total = torch.logsumexp(scores + weights.masked_fill(out, 1.0).log().masked_fill(out, -math.inf), dim=-1)
+    above = (scores - total.unsqueeze(-1)).clamp(max=0.99 * math.log(torch.finfo(scores.dtype).max))  # 0 · inf is NaN
+    return total + (weights.masked_fill(~out, 0.0) * above.exp()).sum(dim=-1).log1p()
 
 
 def info_nce(

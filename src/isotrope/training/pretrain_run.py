@@ -10,6 +10,7 @@ import time
 import warnings
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import asdict, dataclass, replace
+from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -192,7 +193,7 @@ def _continued(folder: RunFolder, settings: PretrainSettings) -> Encoder | None:
     return encoder
 
 
-def open_given(model: str | Path) -> Encoder:
+def open_given(model: str | PathLike[str]) -> Encoder:
     """A masked language model to go on with: its head must be its own, and nothing may stand behind its pooling."""
     try:
         with warnings.catch_warnings():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -43,7 +44,7 @@ class PretrainSettings(Settings):
     batch_size: Annotated[Count, "Rows of an update, over all processes"] = 64
     optimiser: Annotated[str, OneOf("adamw", "muon"), "Muon takes the weight matrices of the layers"] = "adamw"
     learning_rate: Annotated[Positive, "Highest learning rate"] = 7e-4
-    steps: Annotated[Count, "Updates"] = 2000
+    steps: Annotated[Count, "Updates; max_steps, the name that train has, is the same"] = 2000
     warmup_steps: Annotated[
         int | None, at_least(0), "Updates in which the rate rises; none: 200, at most a tenth of steps"
     ] = None
@@ -110,6 +111,17 @@ class PretrainSettings(Settings):
                 "choose one."
             )
         return found
+
+
+def with_steps(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings by name, where ``max_steps``, as ``train`` calls it, has become ``steps``."""
+    named = {name.replace("-", "_"): value for name, value in given.items()}
+    if "max_steps" not in named:
+        return named
+    most = named.pop("max_steps")
+    if str(named.setdefault("steps", most)) != str(most):
+        raise InputError(f"steps ({named['steps']}) and max_steps ({most}) are two names of one setting; give one.")
+    return named
 
 
 def language_task() -> type[MaskedLanguage[Any]]:

@@ -22,6 +22,7 @@ MANY_UNKNOWN = 0.01  # of the tokens
 MIXED = 0.9  # share of a language below which a text has several
 FEW = 1000  # records
 FEW_CLASSES = 2
+FEW_LABELS = 5000  # records; with more, training the encoder too may pay (docs/guides/predict.md)
 UNEVEN = 10  # times that the largest class may be larger than the smallest
 LENGTHS = (16, 32, 64, 128, 256, 512)
 SAME_TEXT = "'!NF || !seen[$0]++'"
@@ -42,6 +43,7 @@ def with_advice(check: TextCheck, longest: int, data_dir: str | None = None) -> 
             *_language(check),
             *_size(check),
             *_methods(check),
+            *_head(check),
         ],
     )
 
@@ -173,6 +175,18 @@ def _methods(check: TextCheck) -> Iterator[str]:
     elif names and (carried.value is not None or len(carried.fields) > 1):
         what = f"{carried.value}s" if carried.value is not None and not carried.in_text else check.record_type
         yield f"Of the methods, {_listed(names)} {'uses' if len(names) == 1 else 'use'} the {what} of this text."
+
+
+def _head(check: TextCheck) -> Iterator[str]:
+    """Few labels are the case for a classifier on frozen vectors; it is no method of the loop, so none names it."""
+    carried, balance = record_type_named(check.record_type), check.classes
+    if balance is None or carried.in_text or len(carried.fields) > 1:
+        return
+    if balance.classes >= FEW_CLASSES and check.records < FEW_LABELS:
+        yield (
+            f"To classify such texts with few labels ({check.records:,}), begin with `isotrope train head`: it fits a "
+            "classifier to frozen vectors in seconds, and `isotrope predict` uses it."
+        )
 
 
 def _listed(names: Sequence[str]) -> str:
