@@ -2,9 +2,10 @@
 # The third edition, stage by stage; a stage whose result exists is skipped, so a run that broke off goes on.
 #     recipes/builtin/third.sh WORK DATA STAGE…     DATA: corpora/, pairs/, nli/ (text, pairs), sts/, transfer/, retrieval/ (table)
 # At home:            text pairs parts
-# On the GPU:         pilot cut retromae contrast average [mine hard | last] [distil]
+# On the GPU:         pilot cut [base] retromae contrast average [mine hard | last] [distil]
 # Either:             judge table pack
-# RETRO_SECONDS, CONTRAST_SECONDS, HARD_SECONDS, PILOT_STEPS, STEPS (an eighth of them between evaluations), SEEDS, BATCH, CHUNK, ROWS, PAIRS and LIMIT_MIB make it small; PYTHON names the interpreter.
+# With `base`, START=WORK/base/model for the stages behind it.
+# BASE_STEPS, RETRO_SECONDS, CONTRAST_SECONDS, HARD_SECONDS, PILOT_STEPS, STEPS (an eighth of them between evaluations), SEEDS, BATCH, CHUNK, ROWS, PAIRS and LIMIT_MIB make it small; PYTHON names the interpreter.
 set -euo pipefail
 work=$(realpath "$1") data=$(realpath "$2") here=$(realpath "$(dirname "$0")")
 shift 2
@@ -54,6 +55,12 @@ pilot() { # 400 steps each, at once, while corpora are brought: the sources that
     chosen "$start" "$work"/pilot*/model | tee "$work/pilots.txt"
 }
 cut() { done_already "$work/sources/spans.tsv" || "$python" "$here/cut_text.py" "$work" ${PAIRS:-}; } # 90 s, one core
+base() { # more passes over the text: 31 steps a second on an H200, so 300 s are 9,000 steps, 1.2 billion tokens
+    done_already "$work/base/model" && return
+    isotrope pretrain "$work"/text/*_docs.txt.xz "$work"/text/{captions,dialog_sgd}.txt.xz --model "$start" --output "$work/base" "${dev[@]}" \
+        --batch-size "${ROWS:-1024}" --steps "${BASE_STEPS:-9000}" --learning-rate 6e-4 --warmup-steps "$((${BASE_STEPS:-9000} / 30))" --weight-decay 0.05 \
+        --adam-beta2 0.98 --average-decay 0.999 --save-steps 3000 && keep base
+}
 retromae() { # by the clock: 360 s are 3,300 steps, 1.7 passes
     done_already "$work/retromae/model" && return
     isotrope train retromae "$work/passages.txt" --model "$start" --pooling mean --output "$work/retromae" "${dev[@]}" --no-final-table \
