@@ -5,7 +5,7 @@
     python benchmarks/gpu.py host [--model builtin]                what the host does for a sentence; needs no GPU
     python benchmarks/gpu.py methods [--share 1/2] [--json FILE]   records a second of every method, before and after
     python benchmarks/gpu.py table FILE                            the methods' lines of such a file, as Markdown
-    python benchmarks/gpu.py curves                                the loss as it is now, beside plain float32
+    python benchmarks/gpu.py curves                                the loss as it is now, and in plain float32
     python benchmarks/gpu.py all                                   a short form of each: eight minutes (make bench-gpu)
 
 `before` is the same code with padded rows and nothing compiled. Both sides have the same weights (BERT-base's shape,

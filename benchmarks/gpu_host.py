@@ -12,7 +12,7 @@ from gpu_runs import say
 
 
 def host(model: str, sentences: list[str], chosen: argparse.Namespace) -> None:
-    """Microseconds a sentence, on the clock; those of the tokenizer alone beside those of known words."""
+    """Microseconds a sentence, on the clock; those of the tokenizer alone, then those of known words."""
     import isotrope
     from isotrope.encoders.encoder import _checked
     from isotrope.encoders.gpu_encoding import framed_rows, tokenized_ahead

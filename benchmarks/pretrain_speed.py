@@ -91,7 +91,7 @@ class Run:
 def way(name: str) -> Iterator[None]:
     """padded: transformers' forward; eager, hashed: our layers as they are written, with torch's dropout or ours;
     compiled; now: compiled and recorded; graphs: what sentence tasks had before, all states from a graph."""
-    from isotrope.encoders import row_layers, unpadded
+    from isotrope.encoders import compiled_layers, layer_parts, row_layers, unpadded
     from isotrope.encoders.speed import Speed, at_speed, forgetting_graphs
 
     def all_states(bare: Any, tokens: Any, places: torch.Tensor) -> torch.Tensor:
@@ -103,8 +103,8 @@ def way(name: str) -> Iterator[None]:
         if name == "graphs":
             stack.enter_context(patch.object(unpadded.Unpadded, "states_at", all_states))
         if name == "hashed":
-            stack.enter_context(patch.object(row_layers, "compiled_parts", row_layers.Parts))
-            stack.enter_context(patch.object(row_layers, "takes_kernel", lambda states: False))
+            stack.enter_context(patch.object(row_layers, "compiled_parts", compiled_layers.Parts))
+            stack.enter_context(patch.object(layer_parts, "takes_kernel", lambda states: False))
         if name not in ("padded", "eager"):
             stack.enter_context(at_speed(Speed(compiled=True, graphs=name in ("now", "graphs"))))
         yield

@@ -11,7 +11,7 @@ import torch
 from torch._dynamo.testing import CompileCounter
 
 import isotrope
-from isotrope.encoders import row_layers
+from isotrope.encoders import compiled_layers, layer_parts, row_layers
 from isotrope.encoders.encoder import Encoder
 from isotrope.encoders.gpu_encoding import half_cost
 from isotrope.encoders.loading import load
@@ -269,9 +269,9 @@ def test_layers_are_compiled_once_for_any_number_of_tokens(encoder: Encoder, mon
     """Rows that are not full have another number of tokens in every batch."""
     found, counter = of_backbone(encoder.train().backbone), CompileCounter()
     assert found is not None
-    named = (row_layers.embed_forward, row_layers.settle)  # attention on a CPU cannot be compiled
+    named = (layer_parts.embed_forward, layer_parts.settle)  # attention on a CPU cannot be compiled
     parts = [torch.compile(part, dynamic=False, backend=counter) for part in named]
-    made = row_layers.Parts(embed=parts[0], settle=parts[1])
+    made = compiled_layers.Parts(embed=parts[0], settle=parts[1])
     monkeypatch.setattr(row_layers, "compiled_parts", lambda: made)
     torch._dynamo.reset()
     for count in (15, 9, 12):
@@ -286,7 +286,7 @@ def test_the_same_seed_hashes_the_same_masks(encoder: Encoder, monkeypatch: pyte
     found = of_backbone(encoder.train().backbone)
     assert found is not None
     set_dropout(encoder.backbone, 0.3)
-    monkeypatch.setattr(row_layers, "compiled_parts", row_layers.Parts)
+    monkeypatch.setattr(row_layers, "compiled_parts", compiled_layers.Parts)
     _, inputs = laid_out(encoder.tokenize(TEXTS))
     states = []
     for seed in (1, 1, 2):
@@ -303,13 +303,17 @@ def test_compiled_parts_give_the_gradients_of_plain_ones(encoder: Encoder, monke
     set_dropout(encoder.backbone, 0.1)
     found = of_backbone(encoder.backbone)
     assert found is not None
-    compiled, takes, weight = row_layers.compiled_parts, row_layers.takes_kernel, torch.randn(encoder.width).cuda()
+    compiled, takes, weight = (
+        compiled_layers.compiled_parts,
+        layer_parts.takes_kernel,
+        torch.randn(encoder.width).cuda(),
+    )
     for count in (15, 9):  # another number of tokens
         tokens = encoder.tokenize(TEXTS[:count]).to(torch.device("cuda"))
         places, gradients = tokens.mask.flatten().nonzero().squeeze(1)[::2], []
         for plain in (True, False):
-            monkeypatch.setattr(row_layers, "compiled_parts", row_layers.Parts if plain else compiled)
-            monkeypatch.setattr(row_layers, "takes_kernel", (lambda states: False) if plain else takes)
+            monkeypatch.setattr(row_layers, "compiled_parts", compiled_layers.Parts if plain else compiled)
+            monkeypatch.setattr(layer_parts, "takes_kernel", (lambda states: False) if plain else takes)
             encoder.zero_grad(set_to_none=True)
             torch.manual_seed(5)
             with at_speed(Speed(compiled=True)), torch.autocast("cuda", torch.bfloat16):
@@ -323,6 +327,6 @@ def test_compiled_parts_give_the_gradients_of_plain_ones(encoder: Encoder, monke
 def test_a_long_process_compiles_as_many_variants_as_it_meets() -> None:
     from torch._dynamo import config
 
-    row_layers.compiled_layer()
-    assert config.recompile_limit >= row_layers.VARIANTS
-    assert config.accumulated_recompile_limit >= row_layers.VARIANTS
+    compiled_layers.compiled_layer()
+    assert config.recompile_limit >= compiled_layers.VARIANTS
+    assert config.accumulated_recompile_limit >= compiled_layers.VARIANTS

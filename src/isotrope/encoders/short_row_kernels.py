@@ -151,12 +151,12 @@ def _backward(  # type: ignore[no-untyped-def]
 
 
 def _shape(qkv: Tensor, borders: Tensor, longest: int, rate: float) -> tuple[tuple[int, int], dict[str, Any]]:
-    """The grid, with a program more than rows, and what the kernels are told."""
+    """The grid, with a program more than rows, and the arguments of the kernels."""
     _, _, heads, width = qkv.shape
     block, rows = 64 if longest <= 64 else LONGEST, len(borders) - 1
-    told = {"scale": width**-0.5, "rate": rate, "rows": rows, "whole": qkv.shape[0]}
+    sizes = {"scale": width**-0.5, "rate": rate, "rows": rows, "whole": qkv.shape[0]}
     fixed = {"heads": heads, "width": width, "block": block, "drops": rate > 0, "num_warps": 4 if block == 64 else 8}
-    return (rows + 1, heads), {**told, **fixed}
+    return (rows + 1, heads), {**sizes, **fixed}
 
 
 @torch.library.custom_op("isotrope::short_rows", mutates_args=())

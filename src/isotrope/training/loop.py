@@ -18,8 +18,8 @@ import torch
 from accelerate import Accelerator
 from accelerate.state import AcceleratorState
 
+from isotrope.encoders.compiled_layers import can_compile
 from isotrope.encoders.loading import default_device
-from isotrope.encoders.row_layers import can_compile
 from isotrope.encoders.speed import Speed, at_speed, forgetting_graphs
 from isotrope.methods.frame.learner import Learner
 from isotrope.progress import bar
