@@ -103,7 +103,7 @@ class FakeIndex:
     """Texts by how many words of the query they hold."""
 
     def search(
-        self, queries: list[str], top: int = 10, mode: str = "hybrid", where: str | None = None
+        self, queries: list[str], top: int = 10, mode: str = "hybrid", where: str | None = None, rerank: int = 0
     ) -> list[list[FakeHit]]:
         if where is not None and where != "line > 1":
             raise InputError(f"where {where!r} is no filter.", setting="where")

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import isotrope
 from isotrope.encoders.encoder import Encoder
 from isotrope.serving.served_model import ServedModel, open_models, trained_widths
 from isotrope.serving.service import Service
@@ -146,6 +147,21 @@ def test_search_gives_hits_for_one_query_and_lists_for_several(server: Any) -> N
     assert (refused.status, refused.body["error"]) == (422, "where 'nonsense' is no filter.")
 
 
+def test_search_orders_hits_anew_by_their_tokens(
+    tmp_path: Path, encoder: Encoder, running_service: Callable[..., Any]
+) -> None:
+    (tmp_path / "texts.txt").write_text("".join(f"{text}\n" for text in TEXTS), encoding="utf-8")
+    isotrope.index(encoder, tmp_path / "texts.txt", tmp_path / "index")
+    with isotrope.open_index(tmp_path / "index", encoder) as index:
+        with running_service(Service([ServedModel("tiny", encoder)], Limits(), index)) as found:
+            hits = found.ask("/search", {"query": "bread", "top": 2, "rerank": 4}).body["hits"]
+            refused = found.ask("/search", {"query": "bread", "top": 4, "rerank": 2})
+        expected = index.search("bread", 2, rerank=4)[0]
+    assert [hit["line"] for hit in hits] == [hit.line for hit in expected]
+    assert hits[0]["score"] == pytest.approx(expected[0].score, abs=1e-4)
+    assert (refused.status, refused.body["error"]) == (422, "rerank must be at least 4, not 2.")
+
+
 def test_without_an_index_search_says_how_to_get_one(
     make_service: Callable[..., Service], running_service: Callable[..., Any]
 ) -> None:
@@ -184,6 +200,7 @@ BAD: list[tuple[str, Any, int, str]] = [
     ("/search", {"query": "a", "mode": "magic"}, 422, "hybrid or dense or lexical"),
     ("/search", {"query": "a", "top": 100_000}, 422, "from 1 to 1,000"),
     ("/search", {"query": "a", "where": 3}, 422, "'where' is a filter"),
+    ("/search", {"query": "a", "rerank": 1000}, 422, "from 0 to 100"),
     ("/predict", {"model": "labelled", "inputs": [["a", "b"]]}, 422, "lists of 1 texts"),
     ("/map", {"lines": ["one"]}, 422, "2 to 500 lines"),
     ("/compare", {"first": "a", "second": 3}, 422, "'second' is one text"),

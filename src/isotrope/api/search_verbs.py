@@ -29,6 +29,7 @@ def index(
     id_column: str | None = None,
     precision: str = "float32",
     dimensions: int | None = None,
+    passages: int | None = None,
     update: bool = False,
     add: bool = False,
     delete: str | None = None,
@@ -38,8 +39,10 @@ def index(
     ``output``: a folder (exact search, memory-mapped), ``milvus:FILE`` (Milvus Lite) or ``http://HOST:PORT`` (a Milvus
     server). ``columns`` hold the text (several are joined); the other columns of a table are kept for filters and hits,
     or those that ``keep`` names. ``precision`` int8 or binary searches by codes and re-scores the best by the float
-    vectors; ``dimensions`` keeps the leading ones; the answer says what either costs. A build that was stopped goes on
-    by the same call. Over an index that is there: ``update`` makes it one of exactly this text and encodes only what
+    vectors; ``dimensions`` keeps the leading ones; the answer says what either costs. ``passages`` splits texts into
+    passages of at most so many words (80 suits `builtin`), of which a search finds the best one of each text; of
+    several ``columns`` the last is split, and the others stand before each. A build that was stopped goes on by the
+    same call. Over an index that is there: ``update`` makes it one of exactly this text and encodes only what
     is new, ``add`` adds rows (one whose ``id_column`` is known replaces it), ``delete`` takes out the rows of a filter
     such as "year < 2000", and then ``text`` may be empty.
     """
@@ -59,6 +62,7 @@ def index(
         id_column=id_column,
         precision=precision,
         dimensions=dimensions,
+        passages=passages,
         update=update,
         add=add,
         delete=delete,
@@ -84,14 +88,17 @@ def search(
     columns: Sequence[str] | None = None,
     truncate_dim: int | None = None,
     stale: bool = False,
+    rerank: int = 0,
 ) -> list[Hit] | list[list[Hit]]:
     """The ``top`` rows that answer a query: ``search(index, query)``, or ``search(model, file, query)``.
 
     The first is an index that ``index`` made. The second keeps an index next to the file, one for each model; a file
     that has changed is indexed again, and only its new lines are encoded. A list of queries, or several, give a list of
     hits for each. ``mode`` is hybrid, dense or lexical; ``where`` filters by kept columns, such as "year > 2020".
-    ``columns`` and ``truncate_dim`` belong to the second form; ``stale`` to the first: search it although its text has
-    changed. Images are searched by the file of one, with a model that reads images.
+    ``rerank`` (at least ``top``; 30 is a good start) orders so many of the first rows anew by their tokens: each of
+    them is read by the model once more. ``columns`` and ``truncate_dim`` belong to the second form; ``stale`` to the
+    first: search it although its text has changed. Images are searched by the file of one, with a model that reads
+    images.
     """
     if len(words) == 2 and isinstance(words[0], str | os.PathLike) and holds_images(words[0]):
         from isotrope.data.image_sources import check_images
@@ -102,7 +109,15 @@ def search(
     from isotrope.search.querying import answer
 
     return answer(
-        encoder, words, top=top, mode=mode, where=where, columns=columns, truncate_dim=truncate_dim, stale=stale
+        encoder,
+        words,
+        top=top,
+        mode=mode,
+        where=where,
+        columns=columns,
+        truncate_dim=truncate_dim,
+        stale=stale,
+        rerank=rerank,
     )
 
 

@@ -36,6 +36,10 @@ def index(
     ] = None,
     precision: Annotated[str, typer.Option(help="float32, int8 or binary; the latter two are re-scored.")] = "float32",
     dimensions: Annotated[int | None, typer.Option(help="Leading dimensions to keep; default: all of them.")] = None,
+    passages: Annotated[
+        int | None,
+        typer.Option(help="Split texts into passages of at most so many words, such as 80; default: whole texts."),
+    ] = None,
     update: Annotated[
         bool, typer.Option("--update", help="Make the index one of exactly this text; only new texts are encoded.")
     ] = False,
@@ -55,6 +59,7 @@ def index(
         id_column=id_column,
         precision=precision,
         dimensions=dimensions,
+        passages=passages,
         update=update,
         add=add,
         delete=delete,
@@ -74,6 +79,9 @@ def search(
         str, typer.Option(help="hybrid (vectors and words), dense (vectors) or lexical (words).")
     ] = "hybrid",
     where: Annotated[str | None, typer.Option(help='A filter on kept columns, such as "year > 2020".')] = None,
+    rerank: Annotated[
+        int, typer.Option(help="Order so many of the first texts anew by their tokens, such as 30; 0: none.")
+    ] = 0,
     columns: Columns = None,
     truncate_dim: TruncateDim = None,
     stale: Annotated[bool, typer.Option("--stale", help="Search an index although its text has changed.")] = False,
@@ -92,6 +100,7 @@ def search(
         columns=split_names(columns),
         truncate_dim=truncate_dim,
         stale=stale,
+        rerank=rerank,
     )
     queries = words if is_index(encoder) else words[1:]
     groups: list[list[Hit]] = [found] if len(queries) == 1 else found

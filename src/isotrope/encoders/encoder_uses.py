@@ -11,8 +11,10 @@ from isotrope.errors import InputError, nearest
 
 if TYPE_CHECKING:
     from isotrope.encoders.classifier import Classifier
+    from isotrope.encoders.encoder import Encoder
 
 PROMPTS = "prompts"  # the fact that names prompts besides the model's own, one for each kind of text
+QUERY_NAMES = ("query",)
 DOCUMENT_NAMES = ("document", "passage", "corpus")  # in the order in which sentence-transformers tries them
 _one_at_a_time = threading.Lock()  # tokenizers and modes of modules are shared by threads
 
@@ -25,6 +27,9 @@ class EncoderUses:
     prompt: str
 
     def encode(self, texts: str | Sequence[str], *options: Any, **named: Any) -> Any:
+        raise NotImplementedError
+
+    def with_prompt(self, prompt: str) -> Encoder:
         raise NotImplementedError
 
     @property
@@ -48,17 +53,25 @@ class EncoderUses:
 
     def encode_query(self, texts: str | Sequence[str], **options: Any) -> Any:
         """``encode`` with the prompt named query, where the model has one."""
-        return self._encode_as(("query",), texts, options)
+        return self._encode_as(QUERY_NAMES, texts, options)
 
     def encode_document(self, texts: str | Sequence[str], **options: Any) -> Any:
         """``encode`` with the prompt named document (or passage, or corpus), where the model has one."""
         return self._encode_as(DOCUMENT_NAMES, texts, options)
 
     def _encode_as(self, names: Sequence[str], texts: str | Sequence[str], options: dict[str, Any]) -> Any:
-        found = next((name for name in names if name in self.prompts), None)
+        found = self._first_prompt(names)
         if found is not None and not {"prompt", "prompt_name"} & set(options):
             options = {**options, "prompt_name": found}
         return self.encode(texts, **options)
+
+    def prompted(self, names: Sequence[str]) -> Encoder:
+        """With the prompt of the first of these names that the model has; itself where it has none of them."""
+        found = self._first_prompt(names)
+        return self.with_prompt(self.prompt if found is None else self.prompt_named(found))
+
+    def _first_prompt(self, names: Sequence[str]) -> str | None:
+        return next((name for name in names if name in self.prompts), None)
 
     async def encode_async(self, texts: str | Sequence[str], **options: Any) -> Any:
         """``encode`` in a thread, so that an event loop goes on meanwhile; calls wait for each other."""

@@ -12,10 +12,11 @@ class Hit:
     """A text, its score, and where it stands: its line in its file, from 1.
 
     ``score`` is the cosine (dense), BM25 (lexical) or 0.6 · z(cosine) + 0.4 · z(BM25) (hybrid): how many standard
-    deviations the row stands above the other candidates of its query. Scores of different modes do not compare, nor do
-    hybrid or BM25 scores of different queries. ``columns`` are the kept columns of its row. ``marks`` are the
-    characters of the text that are words of the query, as (start, end). A hybrid hit has ``cosine`` and ``bm25``,
-    which is 0 without a shared word; others have the one that they were ranked by.
+    deviations the row stands above the other candidates of its query; of a hit that was re-ranked it is that of
+    token_reranking.py. Scores of different modes do not compare, nor do hybrid or BM25 scores of different queries.
+    ``columns`` are the kept columns of its row. ``marks`` are the characters of the text that are words of the query,
+    as (start, end). A hybrid hit has ``cosine`` and ``bm25``, which is 0 without a shared word; others have the one
+    that they were ranked by.
     """
 
     text: str

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from isotrope.encoders.cut_texts import CutTexts, counting_cut
 from isotrope.encoders.precision import check_precision
-from isotrope.errors import InputError
+from isotrope.errors import InputError, check_between
 from isotrope.progress import say
 from isotrope.search.folder_building import build_folder, delete_rows
 from isotrope.search.folder_upkeep import check_free
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from isotrope.encoders.encoder import Encoder
 
 Place = str | os.PathLike[str]
+PASSAGE_WORDS = (5, 10_000)  # the least and the most
 
 
 def make_index(
@@ -37,6 +38,7 @@ def make_index(
     id_column: str | None = None,
     precision: str = "float32",
     dimensions: int | None = None,
+    passages: int | None = None,
     update: bool = False,
     add: bool = False,
     delete: str | None = None,
@@ -45,6 +47,8 @@ def make_index(
     begun = time.perf_counter()
     place = parse_place(output)
     check_precision(precision)
+    if passages is not None:
+        check_between("passages", passages, *PASSAGE_WORDS)
     if place.engine != "folder":
         check_kept(place, precision)
     if update and add:
@@ -57,7 +61,7 @@ def make_index(
     if text or delete is None:
         if place.engine == "folder":
             check_free(Path(place.target))
-        scanned = scan(text, Reading(_named(columns), _named(keep), id_column))
+        scanned = scan(text, Reading(_named(columns), _named(keep), id_column, passages))
         from isotrope.encoders.encoder import Encoder
         from isotrope.encoders.loading import load
         from isotrope.search.vector_maker import VectorMaker

@@ -22,6 +22,7 @@ from isotrope.errors import InputError, nearest
 from isotrope.files import file_digest
 from isotrope.progress import bar
 from isotrope.search.column_kinds import fitted, joined, kind_of, plain
+from isotrope.search.passages import passages_of
 
 Place = str | os.PathLike[str]
 UNTYPED = (".tsv", ".csv")
@@ -61,11 +62,16 @@ class Source:
 
 @dataclass(frozen=True)
 class Reading:
-    """What of a file is text, what is kept, and which column names a row."""
+    """What of a file is text, what is kept, which column names a row, and the words of a passage: None for whole texts.
+
+    A long text becomes several rows of one line. Of several text columns the last is split, and the others, such as a
+    title, stand before each passage of it.
+    """
 
     columns: tuple[str, ...] | None = None
     keep: tuple[str, ...] | None = None
     id_column: str | None = None
+    passages: int | None = None
 
 
 @dataclass(frozen=True)
@@ -86,8 +92,8 @@ class Scanned:
         full = (
             IndexRow(text, line, file, name, {key: fitted(values.get(key), chosen[key]) for key in self.kinds})
             for file, source in enumerate(self.sources)
-            for text, line, name, values in _rows_of(Path(source.path), self.reading)
-            if text
+            for texts, line, name, values in _rows_of(Path(source.path), self.reading)
+            for text in texts
         )
         return itertools.islice(full, start, None)
 
@@ -105,12 +111,12 @@ def scan(files: Sequence[Place], reading: Reading) -> Scanned:
         untyped = format_of(path) in UNTYPED
         rows = 0
         with bar(f"reading {path.name}", None) as advance:
-            for text, line, name, values in _rows_of(path, reading):
+            for texts, line, name, values in _rows_of(path, reading):
                 advance()
-                if not text:
+                if not texts:
                     empty += 1
                     continue
-                rows += 1
+                rows += len(texts)
                 for column, value in values.items():
                     kind = kind_of(value, untyped)
                     kinds[column].update(() if kind is None else (kind,))
@@ -135,15 +141,15 @@ def _check_id(name: str | None, seen: set[str], where: str, column: str) -> None
     seen.add(name)
 
 
-def _rows_of(path: Path, reading: Reading) -> Iterator[tuple[str, int, str | None, dict[str, Any]]]:
-    """Text, line, id and kept values of each row."""
+def _rows_of(path: Path, reading: Reading) -> Iterator[tuple[list[str], int, str | None, dict[str, Any]]]:
+    """Text or passages, line, id and kept values of each row; an empty row has no text."""
     sentences = record_type_named("sentences")
     if format_of(path) == ".txt":
         for given in (reading.keep, None if reading.id_column is None else (reading.id_column,)):
             if given:
                 raise InputError(f"{path}: a .txt file has no columns, and '{given[0]}' was asked for.")
         for record in read(path, sentences):
-            yield record.texts[0], record.line, None, {}
+            yield _split(record.texts[0], "", reading.passages), record.line, None, {}
         return
     with unpacking(path):
         header, rows = table_of(path)
@@ -158,7 +164,22 @@ def _rows_of(path: Path, reading: Reading) -> Iterator[tuple[str, int, str | Non
                 for column, cell in row.items()
                 if column not in chosen and column.strip() and (reading.keep is None or column in reading.keep)
             }
-            yield record.texts[0], record.line, None if name is None else str(name), kept
+            lead = " ".join(" ".join(_cells(row, chosen[:-1])).split())
+            texts = _split(record.texts[0], lead, reading.passages)
+            yield texts, record.line, None if name is None else str(name), kept
+
+
+def _split(text: str, lead: str, passages: int | None) -> list[str]:
+    """The text as it is, or its passages, ``lead`` before each."""
+    if passages is None or not text:
+        return [text] if text else []
+    lead = lead if text.startswith(lead) else ""
+    found = passages_of(text[len(lead) :], passages) or [""]
+    return [f"{lead} {passage}".strip() for passage in found]
+
+
+def _cells(row: Mapping[str, Any], names: Sequence[str]) -> list[str]:
+    return [str(row[name]) for name in names if row.get(name) not in (None, "")]
 
 
 def _text_columns(header: Sequence[str], reading: Reading, where: str) -> tuple[str, ...]:
@@ -187,5 +208,4 @@ def _watched(rows: Rows, chosen: Sequence[str], last: list[dict[str, Any]]) -> R
         if len(chosen) == 1:
             yield line, row
             continue
-        parts = [str(row[name]) for name in chosen if row.get(name) not in (None, "")]
-        yield line, {**row, chosen[0]: " ".join(parts)}
+        yield line, {**row, chosen[0]: " ".join(_cells(row, chosen))}

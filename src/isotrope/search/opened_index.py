@@ -5,7 +5,8 @@
     lexical    BM25 of their shared words
 
 Hybrid is the default: words find names, numbers and rare terms that an encoder blurs, vectors find what is said in
-other words. The model is loaded at the first query that needs it.
+other words. The first hits of any of them can be ordered anew by their tokens (token_reranking.py). The model is loaded
+at the first query that needs it.
 """
 
 from __future__ import annotations
@@ -33,12 +34,14 @@ from isotrope.search.row_filter import Filter, read_filter
 
 if TYPE_CHECKING:
     from isotrope.encoders.encoder import Encoder
+    from isotrope.search.token_reranking import Reranker
     from isotrope.search.vector_maker import VectorMaker
 
 MODES = ("hybrid", "dense", "lexical")
 DEPTH = SCALED_BY  # rows of each ranking that are joined, at least
 LONGEST = 100_000  # characters of a query
 MOST = 10_000  # hits
+MOST_RERANKED = 1_000
 
 
 class Engine(Protocol):
@@ -62,6 +65,7 @@ class SearchIndex:
         self.place, self.engine, self.manifest = place, engine, engine.manifest
         self._lock = Lock()
         self._maker: VectorMaker | None = None
+        self._reranker: Reranker | None = None
         if encoder is not None:
             self._maker = self._made(encoder)
 
@@ -94,6 +98,7 @@ class SearchIndex:
             "dimension": manifest.dimension,
             "precision": manifest.precision,
             "cut": manifest.cut,
+            "passages": manifest.reading.passages,
             "columns": self.columns,
             "id_column": manifest.reading.id_column,
             "modes": list(MODES),
@@ -101,14 +106,26 @@ class SearchIndex:
         }
 
     def search(
-        self, queries: str | Sequence[str], top: int = 10, mode: str = "hybrid", where: str | None = None
+        self,
+        queries: str | Sequence[str],
+        top: int = 10,
+        mode: str = "hybrid",
+        where: str | None = None,
+        rerank: int = 0,
     ) -> list[list[Hit]]:
-        """The ``top`` rows for each query, the best first. ``where`` is a filter such as "year > 2020"."""
+        """The ``top`` rows for each query, the best first. ``where`` is a filter such as "year > 2020".
+
+        ``rerank`` (at least ``top``, or 0 for none): so many of the first rows are ordered anew by their tokens.
+        """
         asked = [queries] if isinstance(queries, str) else list(queries)
-        check_query(asked, top, mode)
+        check_query(asked, top, mode, rerank)
         chosen = None if where is None else read_filter(where, self.manifest.kinds)
         if not asked:
             return []
+        hits = self._first(asked, rerank or top, mode, chosen)
+        return [some[:top] for some in self._reordered(asked, hits)] if rerank else hits
+
+    def _first(self, asked: list[str], top: int, mode: str, chosen: Filter | None) -> list[list[Hit]]:
         depth = min(max(DEPTH, 4 * top), max(len(self), 1))
         while True:
             found = self._found(asked, depth, mode, chosen)
@@ -136,9 +153,11 @@ class SearchIndex:
         ]
 
     def _hits(self, query: str, found: list[tuple[int, float, float | None, float | None]], top: int) -> list[Hit]:
-        """The first ``top``. Equal texts are given once, unless their rows have ids or columns to tell them apart."""
-        words, alone = set(words_of(query)), not self.manifest.kinds and self.manifest.reading.id_column is None
-        seen: set[str] = set()
+        """The first ``top``. Equal texts are given once, unless their rows have ids or columns to tell them apart; of
+        the passages of a text the best one is given."""
+        words, reading = set(words_of(query)), self.manifest.reading
+        alone = not self.manifest.kinds and reading.id_column is None
+        seen: set[Any] = set()
         hits: list[Hit] = []
         for start in range(0, len(found), top):
             some = found[start : start + top]
@@ -146,9 +165,11 @@ class SearchIndex:
             for stored, (_, score, cosine, bm25) in zip(rows, some, strict=True):
                 if len(hits) == top:
                     return hits
-                if alone and stored["text"] in seen:
+                known = {stored["text"]} if alone else set()
+                known |= {(stored["file"], stored["line"])} if reading.passages else set()
+                if known & seen:
                     continue
-                seen.add(stored["text"])
+                seen |= known
                 hits.append(self._hit(stored, score, cosine, bm25, words))
         return hits
 
@@ -170,9 +191,19 @@ class SearchIndex:
 
     def _encoded(self, queries: list[str]) -> npt.NDArray[np.float32]:
         with self._lock:  # a forward pass switches the model's mode for a moment
-            if self._maker is None:
-                self._maker = self._made(self._loaded())
-            return self._maker.queries(queries)
+            return self._ready().queries(queries)
+
+    def _reordered(self, queries: list[str], hits: list[list[Hit]]) -> list[list[Hit]]:
+        from isotrope.search.token_reranking import Reranker
+
+        with self._lock:
+            self._reranker = self._reranker or Reranker(self._ready().encoder)
+            return self._reranker.reordered(queries, hits)
+
+    def _ready(self) -> VectorMaker:
+        if self._maker is None:
+            self._maker = self._made(self._loaded())
+        return self._maker
 
     def _loaded(self) -> Encoder:
         from isotrope.encoders.loading import load
@@ -195,9 +226,11 @@ class SearchIndex:
         return VectorMaker(encoder, self.manifest.model.name, self.manifest.dimension)
 
 
-def check_query(queries: Sequence[str], top: int, mode: str) -> None:
+def check_query(queries: Sequence[str], top: int, mode: str, rerank: int = 0) -> None:
     """Refuse what no index can answer; nothing but the words themselves is looked at, so it can come first."""
     check_between("top", top, 1, MOST)
+    if rerank:
+        check_between("rerank", rerank, top, MOST_RERANKED)
     if mode not in MODES:
         raise InputError(f"Unknown mode '{mode}'{nearest(mode, MODES)}", "mode")
     for query in queries:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +14,7 @@ from isotrope.errors import InputError
 from isotrope.search.cut_rows import say_cut
 from isotrope.search.hits import Hit
 from isotrope.search.index_place import is_index
-from isotrope.search.opened_index import check_query, open_index
+from isotrope.search.opened_index import SearchIndex, check_query, open_index
 
 if TYPE_CHECKING:
     from isotrope.encoders.encoder import Encoder
@@ -31,6 +32,7 @@ def answer(
     columns: Sequence[str] | None,
     truncate_dim: int | None,
     stale: bool,
+    rerank: int,
 ) -> list[Hit] | list[list[Hit]]:
     """Hits of the only query, or of each of several."""
     named = isinstance(subject, str | os.PathLike)
@@ -45,26 +47,24 @@ def answer(
     given = words if first else words[1:]
     alone = len(given) == 1 and isinstance(given[0], str)
     queries = list(given) if len(given) != 1 or isinstance(given[0], str) else list(given[0])
-    check_query(queries, top, mode)
+    check_query(queries, top, mode, rerank)
     if first:
         if columns is not None or truncate_dim is not None:
             raise InputError("columns and truncate_dim are fixed in an index; leave them out.", "columns")
         with counting_cut() as counted, open_index(str(subject), stale=stale) as index:
             say_cut(index.manifest)
-            found = index.search(queries, top, mode, where)
+            found = index.search(queries, top, mode, where, rerank)
         counted.say()
     else:
-        found = _of_file(subject, check_file(words[0]), queries, top, mode, where, columns, truncate_dim)
+        ask = partial(SearchIndex.search, queries=queries, top=top, mode=mode, where=where, rerank=rerank)
+        found = _of_file(subject, check_file(words[0]), ask, columns, truncate_dim)
     return found[0] if alone else found
 
 
 def _of_file(
     subject: Encoder | Place,
     file: Path,
-    queries: list[str],
-    top: int,
-    mode: str,
-    where: str | None,
+    ask: Callable[[SearchIndex], list[list[Hit]]],
     columns: Sequence[str] | None,
     truncate_dim: int | None,
 ) -> list[list[Hit]]:
@@ -78,6 +78,6 @@ def _of_file(
         index = kept_index(truncated(encoder, truncate_dim), file, columns)
     with index, counting_cut() as counted:
         say_cut(index.manifest)
-        found = index.search(queries, top, mode, where)
+        found = ask(index)
     counted.say()
     return found

@@ -29,7 +29,7 @@ class Index(Protocol):
     """What the service asks of an opened search index (search/)."""
 
     def search(
-        self, queries: Any, top: int = 10, mode: str = "hybrid", where: str | None = None
+        self, queries: Any, top: int = 10, mode: str = "hybrid", where: str | None = None, rerank: int = 0
     ) -> list[list[Any]]: ...
 
     def info(self) -> dict[str, Any]: ...
@@ -47,7 +47,7 @@ class Service:
         self.metrics.watch_queue(lambda: self.queue.size)
         self.layouts = ThreadPoolExecutor(1, "isotrope-maps")
         self.layouts_waiting = 0
-        self.search_tasks: dict[tuple[int, str, str | None], Task] = {}
+        self.search_tasks: dict[tuple[int, str, str | None, int], Task] = {}
 
     def model_of(self, body: Body) -> ServedModel:
         """The model that a request names, by the name it is served under; no path is ever looked at."""

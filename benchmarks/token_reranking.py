@@ -1,0 +1,103 @@
+"""What re-ranking by tokens gains: shares and depths on development sets, the chosen ones alone on reported sets.
+
+    python benchmarks/token_reranking.py DATA [--model builtin] [--queries 150]     shares and depths
+    python benchmarks/token_reranking.py DATA --reported                            what search --rerank gives
+
+nDCG@10 × 100 of the first ten hits. Each set is indexed by `isotrope.index` and searched by hybrid; then the first N
+hits are ordered anew (search/token_reranking.py). The development sets are those of benchmarks/fusion.py: none is
+reported.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import time
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from fusion import FIRST, Floats, Found, apart, development, quality, reported
+from search_modes import indexed, rows_of
+
+import isotrope
+from isotrope.search.token_reranking import SHARES, Reranker
+
+DEPTHS, DEPTH = (20, 30, 60), 30
+QUARTERS = [share for share in itertools.product(range(5), repeat=3) if sum(share) == 4 and share[0] in (1, 2, 3)]
+PLAIN = (4, 0, 0)
+
+
+def main() -> None:
+    options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    options.add_argument("data", type=Path)
+    options.add_argument("--model", default="builtin")
+    options.add_argument("--queries", type=int, default=150, help="of each development set")
+    options.add_argument("--reported", action="store_true")
+    chosen = options.parse_args()
+    warnings.simplefilter("ignore")  # that a text is longer than the model reads
+    encoder = isotrope.load(chosen.model)
+    if chosen.reported:
+        report(reported(chosen.data), encoder)
+    else:
+        choose({name: first(found, chosen.queries) for name, found in development(chosen.data).items()}, encoder)
+
+
+def first(found: Found, count: int) -> Found:
+    return Found(found.queries[:count], found.documents, found.gains[:count])
+
+
+def choose(sets: dict[str, Found], encoder: isotrope.Encoder) -> None:
+    """Every share in quarters that leaves the search a say, at every depth."""
+    scores: dict[tuple[int, tuple[int, ...]], list[Floats]] = {}
+    for found in sets.values():
+        with indexed(found, encoder) as (index, _):
+            hits = index.search(found.queries, max(DEPTHS))
+        reranker = Reranker(encoder)
+        for depth in DEPTHS:
+            some = [one[:depth] for one in hits]
+            threes = list(reranker.standardised(found.queries, some))
+            for share in (PLAIN, *QUARTERS):
+                orders = (order(share, three) for three in threes)
+                ranked = ([one[place] for place in places] for one, places in zip(some, orders, strict=True))
+                scores.setdefault((depth, share), []).append(quality(map(rows_of, ranked), found))
+    print("| depth | quarters of before, words, states | " + " | ".join(sets) + " | mean | − hybrid |")
+    for (depth, share), gained in scores.items():
+        cells = " | ".join(f"{one.mean():.1f}" for one in gained)
+        gap = apart([one - plain for one, plain in zip(gained, scores[depth, PLAIN], strict=True)])
+        mark = " (chosen)" if depth == DEPTH and np.array_equal(np.array(share) / 4, SHARES) else ""
+        print(f"| {depth} | {share}{mark} | {cells} | {np.mean([one.mean() for one in gained]):.2f} | {gap} |")
+
+
+def order(share: tuple[int, ...], three: Floats) -> list[int]:
+    return np.argsort(-(np.array(share) @ three), kind="stable").tolist()
+
+
+def report(sets: dict[str, Found], encoder: isotrope.Encoder) -> None:
+    ways: dict[str, dict[str, Any]] = {
+        "dense": {"mode": "dense"},
+        "lexical": {"mode": "lexical"},
+        "hybrid": {},
+        f"hybrid, --rerank {DEPTH}": {"rerank": DEPTH},
+    }
+    *_, hybrid, reranked = ways
+    print("| set | " + " | ".join(ways) + " | − hybrid | − the better part | ms a query: hybrid | re-ranked |")
+    for name, found in sets.items():
+        scores, spent = {}, {}
+        with indexed(found, encoder) as (index, _):
+            index.search(found.queries[:1])  # opens what is opened once
+            for way, options in ways.items():
+                begun = time.perf_counter()
+                hits = index.search(found.queries, FIRST, **options)
+                spent[way] = 1000 * (time.perf_counter() - begun) / len(found.queries)
+                scores[way] = quality(map(rows_of, hits), found)
+        better = max(("dense", "lexical"), key=lambda way: scores[way].mean())
+        cells = [f"{score.mean():.1f}" for score in scores.values()]
+        cells += [apart([scores[reranked] - scores[other]]) for other in (hybrid, better)]
+        cells += [f"{spent[way]:.0f}" for way in (hybrid, reranked)]
+        print(f"| {name} | " + " | ".join(cells) + " |", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,123 @@
+"""Passages: nothing is lost, none is too long, and a search finds the best one of each text."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import isotrope
+from isotrope.errors import InputError
+from isotrope.search.passages import passages_of
+from isotrope.search.query_words import words_of
+
+SENTENCES = [
+    "The chef bakes the bread in the warm kitchen.",
+    "The sailor steers the boat across the windy bay.",
+    "The pilot lands the rocket near the dusty crater.",
+    "The farmer waters the roses behind the old house.",
+]
+
+
+def test_whole_sentences_are_joined_while_they_fit() -> None:
+    text = " ".join(SENTENCES)
+    assert passages_of(text, 20) == [" ".join(SENTENCES[:2]), " ".join(SENTENCES[2:])]
+    assert passages_of(text, 9) == SENTENCES
+    assert passages_of(text, 1000) == [text]
+    assert passages_of("", 5) == []
+
+
+def test_a_long_sentence_is_cut_between_words_and_chinese_between_letters() -> None:
+    assert passages_of("one two three four five six seven", 3) == ["one two three", "four five six", "seven"]
+    assert passages_of("厨师在温暖的厨房里烤面包", 5) == ["厨师在温暖", "的厨房里烤", "面包"]
+
+
+@given(st.text(alphabet="ab .!?\n厨师é-", max_size=300), st.integers(1, 12))
+def test_nothing_but_white_space_is_lost_and_none_is_too_long(text: str, most: int) -> None:
+    found = passages_of(text, most)
+    assert "".join("".join(found).split()) == "".join(text.split())
+    assert all(len(words_of(passage)) <= most for passage in found)
+
+
+@pytest.fixture
+def articles(tmp_path: Path) -> Path:
+    rows = [
+        {"doc": "town", "title": "The town", "body": " ".join(SENTENCES), "year": 2001},
+        {"doc": "short", "title": "Bread", "body": "Salt and soup.", "year": 2002},
+        {"doc": "bare", "title": "A title without a body", "body": "", "year": 2003},
+    ]
+    path = tmp_path / "articles.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return path
+
+
+def built(model: Path, articles: Path, place: Any, **options: Any) -> Any:
+    return isotrope.index(
+        model, articles, place, columns=["title", "body"], id_column="doc", **{"passages": 10, **options}
+    )
+
+
+@pytest.mark.parametrize("engine", ["folder", "milvus"])
+def test_the_best_passage_of_each_text_is_found(tiny: Path, articles: Path, tmp_path: Path, engine: str) -> None:
+    if engine == "milvus":
+        pytest.importorskip("milvus_lite", reason="the extra search is not installed")
+    place = str(tmp_path / "index") if engine == "folder" else f"milvus:{tmp_path / 'docs.db'}"
+    assert built(tiny, articles, place).rows == 6
+    with isotrope.open_index(place) as index:
+        assert index.info()["passages"] == 10
+        for mode in ("lexical", "hybrid", "dense"):
+            (hits,) = index.search("rocket near the crater", 6, mode)
+            assert len({hit.id for hit in hits}) == len(hits)
+            if mode != "dense":
+                assert (hits[0].id, hits[0].text) == ("town", f"The town {SENTENCES[2]}")
+        assert len(index.search("bread", 6, "dense")[0]) == 3
+        assert {hit.text for hit in index.search("bread", 6, "dense", "year > 2001")[0]} == {
+            "Bread Salt and soup.",
+            "A title without a body",
+        }
+
+
+def test_a_text_that_is_added_again_replaces_all_its_passages(tiny: Path, articles: Path, tmp_path: Path) -> None:
+    built(tiny, articles, tmp_path / "index")
+    again = tmp_path / "again.jsonl"
+    again.write_text(json.dumps({"doc": "town", "title": "The town", "body": "Gone.", "year": 1}) + "\n", "utf-8")
+    changed = built(tiny, again, tmp_path / "index", add=True)
+    assert (changed.rows, changed.replaced) == (3, 4)
+    with pytest.raises(InputError, match="one of passages of 10 words; add rows with the same passages"):
+        built(tiny, again, tmp_path / "index", add=True, passages=None)
+
+
+def test_a_build_goes_on_in_the_middle_of_a_text(
+    tiny: Path, articles: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from isotrope.search import folder_building
+
+    monkeypatch.setattr(folder_building, "ROWS", 3)
+    write, calls = folder_building.write_block, []
+
+    def stopping(*given: Any) -> None:
+        calls.append(given)
+        if len(calls) == 2:
+            raise KeyboardInterrupt
+        write(*given)
+
+    monkeypatch.setattr(folder_building, "write_block", stopping)
+    with pytest.raises(KeyboardInterrupt):
+        built(tiny, articles, tmp_path / "index")
+    made = built(tiny, articles, tmp_path / "index")
+    assert (made.rows, made.reused) == (6, 3)
+    whole = built(tiny, articles, tmp_path / "whole")
+    assert whole.rows == made.rows
+    with isotrope.open_index(tmp_path / "index") as one, isotrope.open_index(tmp_path / "whole") as other:
+        assert one.search("roses", 3) == other.search("roses", 3)
+
+
+@pytest.mark.parametrize("passages", [0, 4, 10_001])
+def test_passages_of_no_use_are_refused_first(passages: int, tmp_path: Path, articles: Path) -> None:
+    with pytest.raises(InputError, match="passages must be at"):
+        isotrope.index("no such model", articles, tmp_path / "index", passages=passages)
+    assert not (tmp_path / "index").exists()
