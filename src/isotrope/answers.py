@@ -14,8 +14,18 @@ if TYPE_CHECKING:
     from isotrope.methods.frame.method import Card
 
 
+class OneRow:
+    """An answer whose table has one row: itself."""
+
+    def to_dict(self) -> dict[str, Any]:
+        raise NotImplementedError
+
+    def rows(self) -> list[dict[str, Any]]:
+        return [self.to_dict()]
+
+
 @dataclass(frozen=True)
-class EncodedFile:
+class EncodedFile(OneRow):
     """The vectors that ``encode`` wrote: one row a sentence, in the order of the file, without the empty ones.
 
     ``cut`` counts the sentences that are longer than the model reads. ``left_out``: a file with the numbers of the
@@ -46,12 +56,9 @@ class EncodedFile:
             facts |= {"shards": self.shards, "made_here": self.made}
         return facts if self.precision == "float32" else {**facts, "precision": self.precision}
 
-    def rows(self) -> list[dict[str, Any]]:
-        return [self.to_dict()]
-
 
 @dataclass(frozen=True)
-class ExportedModel:
+class ExportedModel(OneRow):
     """The folder that ``export`` wrote, and how far its vectors are from the model's own."""
 
     output: Path
@@ -63,12 +70,9 @@ class ExportedModel:
         facts = {"output": str(self.output), "precision": self.precision, "megabytes": self.megabytes}
         return {**facts, **self.drift}
 
-    def rows(self) -> list[dict[str, Any]]:
-        return [self.to_dict()]
-
 
 @dataclass(frozen=True)
-class FittedSpace:
+class FittedSpace(OneRow):
     """The space that ``fit_space`` wrote. ``encoder`` is None for sne and t-sne: they have points, and no map."""
 
     space: str
@@ -80,12 +84,9 @@ class FittedSpace:
     def to_dict(self) -> dict[str, Any]:
         return {"space": self.space, "output": str(self.output), "texts": self.texts, "dimension": self.dimension}
 
-    def rows(self) -> list[dict[str, Any]]:
-        return [self.to_dict()]
-
 
 @dataclass(frozen=True)
-class DistilledModel:
+class DistilledModel(OneRow):
     """The student that ``distil`` wrote."""
 
     student: str
@@ -99,12 +100,9 @@ class DistilledModel:
         facts = {"student": self.student, "output": str(self.output), "texts": self.texts}
         return {**facts, "vocabulary": self.vocabulary, "dimension": self.dimension}
 
-    def rows(self) -> list[dict[str, Any]]:
-        return [self.to_dict()]
-
 
 @dataclass(frozen=True)
-class ParaphrasedFile:
+class ParaphrasedFile(OneRow):
     """The pairs that ``paraphrase`` wrote; a sentence without a word that can be replaced is left out.
 
     ``reasons`` says of a round trip why sentences are left out: unchanged, empty, too_long.
@@ -117,9 +115,6 @@ class ParaphrasedFile:
 
     def to_dict(self) -> dict[str, Any]:
         return {"output": str(self.output), "pairs": self.pairs, "left_out": self.left_out, **self.reasons}
-
-    def rows(self) -> list[dict[str, Any]]:
-        return [self.to_dict()]
 
 
 @dataclass(frozen=True)

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 import isotrope
-from isotrope.catalogue import own_settings
+from isotrope.catalogue import describe_settings, own_settings
 from isotrope.cli import main
-from isotrope.cli.completion_words import complete_method, complete_model, method_names
+from isotrope.cli.completion_words import complete_method, complete_model, method_names, space_names
 from isotrope.cli.options import parse_train_words
 from isotrope.encoders.loading import DEVICE, checked_device, default_device
 from isotrope.errors import InputError
@@ -44,6 +44,7 @@ def test_the_words_of_train() -> None:
 def test_completion_knows_every_method_without_importing_them() -> None:
     taken = [card.name for card in isotrope.methods() if card.kind in ("training", "head")]
     assert method_names() == sorted(taken)
+    assert space_names() == sorted(card.name for card in isotrope.methods() if card.kind == "space")
     assert complete_method("simcse") == ["simcse", "simcse-supervised"]
     assert complete_model("builtin-") == ["builtin-base", "builtin-static"]
 
@@ -100,6 +101,19 @@ def test_the_help_of_a_command_with_settings_of_its_own_lists_all_of_them(
     for setting in own_settings()[command]():
         assert f"│ {setting.name.replace('_', '-')} " in told
         assert setting.meaning[:30] in told
+
+
+@pytest.mark.parametrize("space", space_names())
+def test_the_help_of_fit_space_lists_the_settings_of_each_space(capsys: pytest.CaptureFixture[str], space: str) -> None:
+    told = run(capsys, "fit-space", space, "--help")
+    settings = describe_settings(space)
+    assert (f"Settings of {space}" if settings else f"{space} has no settings of its own") in told
+    for setting in settings:
+        (row,) = (line for line in told.splitlines() if line.startswith(f"│ {setting.name.replace('_', '-')} "))
+        cells = [cell.strip() for cell in row.split("│")[1:-1]]
+        assert cells[2] == setting.range[: len(cells[2])]
+        assert cells[3][:30] == setting.meaning[:30]
+    assert "Settings of" not in run(capsys, "fit-space", "--help")
 
 
 @pytest.mark.filterwarnings("ignore:Training did not improve")

@@ -279,6 +279,29 @@ def test_scores_whose_test_items_were_trained_on_are_marked(runs: Path, data: Pa
     assert plain.scores == found.scores
 
 
+def test_clustered_and_damaged_texts_are_looked_for_too(runs: Path, tmp_path: Path, topics: list[str]) -> None:
+    """The training text holds the first two topics, and nearly the third."""
+    labelled = [f"{row // 8 % 2}\t{text}" for row, text in enumerate(topics[:40])]
+    write(tmp_path / "clustering" / "known.tsv", "label\tsentence", labelled)
+    strange = [f"{row % 2}\tno boat {row} has ever come here by night" for row in range(20)]
+    write(tmp_path / "clustering" / "strange.tsv", "label\tsentence", strange)
+    pairs = [f"a\t{topics[row]}\tthe second text has number {row}\t{row % 6}" for row in range(40)]
+    write(tmp_path / "sts" / "stsb.test.tsv", "subset\tsentence1\tsentence2\tscore", pairs)
+    found = isotrope.evaluate(runs / "group" / "seed-1", "clustering,robustness", tmp_path)
+    counts = found.leaks["tasks"]
+    assert counts["clustering/known"]["copies"] == counts["robustness/changes"]["copies"] == 2
+    assert counts["clustering/known"]["near"] == counts["robustness/changes"]["near"] >= 1
+    assert counts["clustering/strange"] == {"items": 20, "copies": 0, "near": 0}
+    assert counts["robustness/ranking"] == {"items": 40, "copies": 0, "near": 0}  # it takes the second texts alone
+    table = found.table()
+    assert "known †" in table
+    assert "strange †" not in table
+    assert "† robustness: test texts that stand in the training text (text.txt): changes" in table
+    marks = {(task["suite"], task["task"]): task["leaked"] for task in found.tasks}
+    assert marks["clustering", "known"] == counts["clustering/known"]
+    assert all(marks["robustness", task] for task in ("changes", "ranking", "average"))
+
+
 def test_leaks_are_counted_once_for_the_same_files(
     runs: Path, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

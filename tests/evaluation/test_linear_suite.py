@@ -133,7 +133,7 @@ def test_shuffled_labels_give_chance(tiny: Path, topics: list[str]) -> None:
         ([("a", "b")], "text\tother", "labelled need text/label or sentence/label"),
         ([("a", "x", "train"), ("b", "y", "train")], "text\tlabel\tsplit", "no row of split test; splits found: train"),
         ([("a", "x", "some")], "text\tlabel\tsplit", r":2: unknown split 'some'"),
-        ([("a", "x"), ("b", "y")], "text\tlabel", "At least 10 labelled texts are needed"),
+        ([("a", "x"), ("b", "y")], "text\tlabel", "At least 10 labelled records are needed"),
         ([(f"t{row}", "x") for row in range(20)], "text\tlabel", "labelled 'x'; at least two classes"),
     ],
 )
@@ -155,7 +155,7 @@ def test_what_does_not_go_together_is_refused(tmp_path: Path, topics: list[str])
     with pytest.raises(InputError, match="needs labelled text: give texts"):
         isotrope.evaluate("no/such/model", "linear")
     strange = write(tmp_path / "strange.tsv", [("x", "opera")])
-    with pytest.raises(InputError, match="a class that the training texts lack: 'opera'"):
+    with pytest.raises(InputError, match="a class that the training part lacks: 'opera'"):
         isotrope.evaluate("no/such/model", "linear", texts=write(tmp_path / "train.tsv", rows), test=strange)
     with pytest.raises(InputError, match="The sts suite takes no test; leave it out, or choose linear"):
         isotrope.evaluate("no/such/model", "sts", test=test)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,7 @@ from isotrope.methods.frame.batch import Batch
 from isotrope.methods.frame.combined import Combined
 from isotrope.methods.frame.method_registry import find
 from isotrope.towers.shuffled_keys import ShuffledMomentum
+from isotrope.training.collapse import ADVICE
 
 TINY: dict[str, Any] = {
     "model": "conv:4",
@@ -214,6 +216,37 @@ def test_one_image_is_too_few(tmp_path: Path) -> None:
     np.savez(tmp_path / "a.npz", images=shapes(1)[0])
     with pytest.raises(InputError, match="at least two"):
         isotrope.train("simclr", str(tmp_path / "a.npz"), "conv:4", tmp_path / "run")
+
+
+def test_no_sentence_on_images_speaks_of_texts(
+    image_folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from isotrope.cli import main
+
+    run, (one_class, *_) = tmp_path / "run", sorted(image_folder.iterdir())
+    alike = shutil.copytree(one_class, tmp_path / "alike" / "only").parent
+    loop = "--model conv:4 --max-steps 2 --eval-steps 2 --held-out 0".split()
+    calls: dict[str, tuple[list[object], int]] = {  # what is expected in the answer: the words, and how they end
+        "30 images, 0 duplicates": (["train", "simclr", image_folder, *loop, "--batch-size", 8, "--output", run], 0),
+        "bring more data": (["train", "simclr", image_folder, *loop, "--batch-size", 99, "--output", run / "b"], 2),
+        "Every record is labelled 'only'": (
+            ["train", "supcon", alike, *loop, "--batch-size", 4, "--output", run / "c"],
+            2,
+        ),
+        "sentences or images should be shown": (["report", run, "--output", tmp_path / "page.html"], 2),
+        "a bootstrap of images": (["evaluate", run, "--suite", "linear", "--text", image_folder, "--no-leaks"], 0),
+        "Every training record": (["evaluate", run, "--suite", "linear", "--text", alike, "--no-leaks"], 2),
+    }
+    for wanted, (words, code) in calls.items():
+        with pytest.raises(SystemExit) as ended:
+            main([str(word) for word in words])
+        captured = capsys.readouterr()
+        told = " ".join((captured.out + captured.err).split())
+        assert ended.value.code == code, told
+        assert wanted in told
+        for word in ("of texts", "every text", " documents", " empty lines", "more text", "training text"):
+            assert word not in told, told
+    assert "text" not in ADVICE
 
 
 def test_encode_and_search_by_picture(image_folder: Path, image_file: Path, tmp_path: Path) -> None:

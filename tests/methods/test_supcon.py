@@ -262,9 +262,9 @@ def test_the_linear_stage_reads_files(tiny: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("train", "test", "says"),
     [
-        ([("a", "x"), ("b", "x")], [("c", "x")], "Every training text is labelled 'x'"),
-        ([("a", "x"), ("b", "y")], [("c", "z")], "that the training texts lack: 'z'"),
-        ([("a", "x"), ("", "y")], [("c", "x")], "Every training text"),
+        ([("a", "x"), ("b", "x")], [("c", "x")], "Every training record is labelled 'x'"),
+        ([("a", "x"), ("b", "y")], [("c", "z")], "that the training part lacks: 'z'"),
+        ([("a", "x"), ("", "y")], [("c", "x")], "Every training record"),
         ([("a", "x"), ("b", "")], [("c", "x")], ":2: the label is empty"),
         ([("", "x")], [("c", "x")], "no labelled texts"),
     ],
@@ -280,8 +280,9 @@ def test_bad_input_of_the_linear_stage(tiny: Path, train: Any, test: Any, says: 
 
 
 def test_data_that_cannot_work(built: Built, labelled: Any, sentences: Path, tiny: Path, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="Every text is labelled 'same'"):
-        built("supcon", [{**row, "label": "same"} for row in labelled], **JOINT)
+    for settings in ({}, JOINT):
+        with pytest.raises(InputError, match="Every record is labelled 'same'"):
+            built("supcon", [{**row, "label": "same"} for row in labelled], **settings)
     with pytest.raises(InputError, match="needs its data"):
         SupCon(SupCon.Settings(**JOINT), isotrope.load(tiny), 64)
     with pytest.raises(InputError, match="text/label"):

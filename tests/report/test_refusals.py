@@ -65,7 +65,7 @@ def test_one_sentence_and_no_sentences(refused, tiny: Path, tmp_path: Path) -> N
     assert "1 different sentence found" in refused(tiny, "--text", "same.txt", "--output", "r.html")
     assert "empty" in refused(tiny, "--text", "empty.txt", "--output", "r.html")
     assert "no such file" in refused(tiny, "--text", "gone.txt", "--output", "r.html")
-    assert "Give a file of them as" in refused(tiny, "--output", "r.html")
+    assert "Give their file or folder as" in refused(tiny, "--output", "r.html")
 
 
 def test_the_output_is_checked_before_anything_is_loaded(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 from pathlib import Path
 from typing import Any
@@ -12,11 +13,11 @@ import pytest
 
 import isotrope
 from isotrope.encoders.encoder import Encoder
-from isotrope.encoders.read_out import with_read_out
+from isotrope.encoders.read_out import is_finished, with_read_out
 from isotrope.errors import InputError
 from isotrope.evaluation import checkpoint_judge
 from isotrope.methods.frame.combined import Combined
-from isotrope.training.adapting import LOOP, adapting_defaults, advised_method, is_finished, is_static
+from isotrope.training.adapting import LOOP, adapting_defaults, advised_method, is_static, known_finished
 from isotrope.training.advice import advise
 from isotrope.training.loop_settings import LoopSettings
 from isotrope.training.plan import make_plan
@@ -55,11 +56,31 @@ def finished(tiny: Path, tmp_path: Path) -> Path:
 
 
 def test_what_is_finished_is_known_without_loading_it(tiny: Path, finished: Path) -> None:
-    assert [is_finished(name) for name in ("builtin", "builtin-static", "builtin-base")] == [True, True, False]
-    assert is_finished(finished)
-    assert not is_finished(tiny)
-    assert is_finished(isotrope.load(finished, device="cpu"))
-    assert not is_finished("somebody/unknown")
+    assert [known_finished(name) for name in ("builtin", "builtin-static", "builtin-base")] == [True, True, False]
+    assert known_finished(finished)
+    assert not known_finished(tiny)
+    assert known_finished(isotrope.load(finished, device="cpu"))
+    assert not known_finished("somebody/unknown")
+
+
+@pytest.mark.parametrize("case", ["trained", "untrained", "by another program", "pooling named", "masked language"])
+def test_a_folder_its_encoder_and_a_copy_of_it_are_finished_alike(
+    case: str, tiny: Path, finished: Path, tmp_path: Path
+) -> None:
+    foreign, masked = (shutil.copytree(finished, tmp_path / name) for name in ("foreign", "masked"))
+    (foreign / "isotrope.json").unlink()
+    (masked / "isotrope.json").write_text('{"method": "mlm", "raw": true}', encoding="utf-8")
+    place, pooling, wanted = {
+        "trained": (finished, None, True),
+        "untrained": (tiny, None, False),
+        "by another program": (foreign, None, True),
+        "pooling named": ("builtin-base", "mean", False),
+        "masked language": (masked, "cls", False),
+    }[case]
+    opened = isotrope.load(place, pooling, device="cpu")
+    opened.save(tmp_path / "copy")
+    found = [known_finished(place), known_finished(opened), known_finished(tmp_path / "copy")]
+    assert [*found, is_finished(opened.facts)] == [wanted] * 4
 
 
 def test_a_raw_start_keeps_the_published_defaults_and_a_finished_one_is_adapted(finished: Path) -> None:

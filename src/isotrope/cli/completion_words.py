@@ -1,4 +1,4 @@
-"""Words for tab completion, found without importing torch: names of methods, from the cards in their files."""
+"""Words for tab completion, found without importing torch: names of methods and spaces, from the cards in the files."""
 
 from __future__ import annotations
 
@@ -12,9 +12,17 @@ CARD_NAME = re.compile(r'^        name="([a-z0-9-]+)",$', re.MULTILINE)
 
 def method_names() -> list[str]:
     """The names that ``train`` takes."""
-    folder = Path(__file__).parents[1] / "methods"
-    found = (CARD_NAME.findall(file.read_text(encoding="utf-8")) for file in sorted(folder.glob("*.py")))
-    return sorted([HEAD, *(name for names in found for name in names)])
+    return sorted([HEAD, *_carded_in("methods")])
+
+
+def space_names() -> list[str]:
+    """The names that ``fit-space`` takes."""
+    return sorted(_carded_in("spaces"))
+
+
+def _carded_in(room: str) -> list[str]:
+    files = (Path(__file__).parents[1] / room).glob("*.py")
+    return [name for file in files for name in CARD_NAME.findall(file.read_text(encoding="utf-8"))]
 
 
 def complete_method(incomplete: str) -> list[str]:

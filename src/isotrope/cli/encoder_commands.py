@@ -10,7 +10,7 @@ import typer
 from isotrope.cli.answer_output import print_answer, print_rows
 from isotrope.cli.application import FREE, Columns, Command, Json, Model, Pooling, TruncateDim, app
 from isotrope.cli.options import split_names, split_settings
-from isotrope.cli.settings_help import SettingsCommand
+from isotrope.cli.settings_help import FitSpaceCommand, SettingsCommand
 from isotrope.data.joined_files import one_file
 
 Top = Annotated[int, typer.Option(help="How many are shown.")]
@@ -93,7 +93,7 @@ def complete(
     print_rows(rows, rows, as_json)
 
 
-@app.command("fit-space", cls=Command, context_settings=FREE)
+@app.command("fit-space", cls=FitSpaceCommand, context_settings=FREE)
 def fit_space(
     context: typer.Context,
     name: Annotated[str, typer.Argument(help="A space that `isotrope methods` lists: whitening, flow, …")],
@@ -109,7 +109,10 @@ def fit_space(
     columns: Columns = None,
     as_json: Json = False,
 ) -> None:
-    """Fit a map that follows an encoder. Any setting of the space can be given as --SETTING VALUE."""
+    """Fit a map that follows an encoder. Any setting of the space can be given as --SETTING VALUE.
+
+    `isotrope fit-space NAME --help` lists them.
+    """
     import isotrope
 
     files, settings = split_settings([*texts, *context.args])

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, ClassVar
 
 import typer
 
 from isotrope.cli.answer_output import print_rows
 from isotrope.cli.application import Command
-from isotrope.cli.completion_words import method_names
+from isotrope.cli.completion_words import method_names, space_names
 from isotrope.terminal import show
 
 HELP = "--help"
@@ -21,8 +22,11 @@ class SettingsCommand(Command):
         if HELP not in args or (owner := self.owner_in(args)) is None:
             return super().parse_args(ctx, args)
         print(self.get_help(ctx))
-        show(f"Settings of {owner}, given as --SETTING VALUE:")
-        print_rows({}, self.settings_of(owner), as_json=False)
+        if settings := self.settings_of(owner):
+            show(f"Settings of {owner}, given as --SETTING VALUE:")
+            print_rows({}, settings, as_json=False)
+        else:
+            show(f"{owner} has no settings of its own.")
         raise typer.Exit
 
     def owner_in(self, args: list[str]) -> str | None:
@@ -35,13 +39,23 @@ class SettingsCommand(Command):
         return [setting.to_dict() for setting in own_settings()[owner]()]
 
 
-class TrainCommand(SettingsCommand):
-    """The command, which answers for a method where one is named before or after ``--help``."""
+class NamedCommand(SettingsCommand):
+    """The command, which answers for a method or a space where one is named before or after ``--help``."""
+
+    names: ClassVar[Callable[[], list[str]]]
 
     def owner_in(self, args: list[str]) -> str | None:
-        return next((word for word in args if word in method_names()), None)
+        return next((word for word in args if word in type(self).names()), None)
 
     def settings_of(self, owner: str) -> list[dict[str, Any]]:
         import isotrope
 
         return isotrope.methods(owner).rows()
+
+
+class TrainCommand(NamedCommand):
+    names = method_names
+
+
+class FitSpaceCommand(NamedCommand):
+    names = space_names

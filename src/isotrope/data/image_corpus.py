@@ -34,6 +34,16 @@ LABELLED_IMAGES = RecordType("labelled-images", ("image",), "label", (("image", 
 IMAGE_TYPES = {one.name: one for one in (IMAGES, LABELLED_IMAGES)}
 
 
+class ImageCounts(Counts):
+    """What a source of images held. ``empty`` are files that could not be decoded."""
+
+    def __str__(self) -> str:
+        return (
+            f"{self.records:,} images, {self.duplicates:,} duplicates (kept, never two in one batch), "
+            f"{self.empty:,} not decoded"
+        )
+
+
 class ImageCorpus(Corpus):
     """Squares of one side, memory-mapped; with a label each where the source has labels."""
 
@@ -42,7 +52,7 @@ class ImageCorpus(Corpus):
         self.folder = folder
         self.fingerprint = facts["fingerprint"]
         self.record_type = IMAGE_TYPES[facts["record_type"]]
-        self.counts = Counts(**facts["counts"])
+        self.counts = ImageCounts(**facts["counts"])
         self.skipped: str = facts["skipped"]
         self.side: int = facts["side"]
         count = self.counts.records
@@ -147,7 +157,7 @@ def _build(folder: Path, source: ImageSource, record_type: RecordType, side: int
         numbers.astype("<i4").tofile(folder / "values")
         (folder / "names").write_text("\n".join(classes.tolist()), encoding="utf-8")
     distinct = len(set(keys))
-    counts = Counts(len(names), skipped.count, len(names) - distinct, distinct, 1)
+    counts = ImageCounts(len(names), skipped.count, len(names) - distinct, distinct, 1)
     write_facts(
         folder / "corpus.json",
         {

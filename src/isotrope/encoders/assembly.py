@@ -12,7 +12,7 @@ from isotrope.encoders.encoder import Encoder
 from isotrope.encoders.parts.part import Backbone, VectorPart
 from isotrope.encoders.parts.token_weights import TokenWeighting
 from isotrope.encoders.pooling import Pooling, is_masked
-from isotrope.encoders.read_out import RAW, is_raw
+from isotrope.encoders.read_out import is_raw, raw_facts
 from isotrope.errors import InputError
 
 
@@ -49,7 +49,7 @@ class Assembly:
             self.parts,
             first.max_length,
             self.prompt,
-            {**self.facts, RAW: pooling is None} if raw else self.facts,
+            raw_facts(self.facts, pooling) if raw else self.facts,
             first.language_model,
             self.token_weights,
         )

@@ -17,6 +17,7 @@ from isotrope.encoders.encoder_uses import PROMPTS
 from isotrope.encoders.parts.part import STOCK, Backbone, Part, Stage
 from isotrope.encoders.parts.part_registry import known_parts
 from isotrope.encoders.parts.transformer import Transformer
+from isotrope.encoders.read_out import FINISHED
 from isotrope.encoders.stored_fields import Fields
 from isotrope.encoders.stored_files import inside, read_facts, read_json
 from isotrope.errors import InputError
@@ -108,9 +109,9 @@ def _check_order(folder: Path, parts: list[type[Part]]) -> None:
 
 
 def own_facts(folder: Path) -> dict[str, Any]:
-    """What isotrope.json says; the spaces that were fitted have names."""
+    """What isotrope.json says; the spaces that were fitted have names. Without it, listed modules are an encoder's."""
     file = folder / "isotrope.json"
-    facts = read_facts(file)
+    facts = read_facts(file) or ({FINISHED: True} if (folder / "modules.json").is_file() else {})
     spaces = facts.get("spaces", [])
     if not isinstance(spaces, list) or not all(isinstance(one, dict) and "name" in one for one in spaces):
         raise Fields(file, facts).refusal("spaces", "a list of spaces, each with its name,")

@@ -22,7 +22,7 @@ from isotrope.encoders.parts.static_embedding import check_read_out
 from isotrope.encoders.plain_bert import PlainBert
 from isotrope.encoders.plain_tokenizer_files import read_plain_tokenizer
 from isotrope.encoders.quiet import quiet
-from isotrope.encoders.read_out import RAW, is_raw
+from isotrope.encoders.read_out import is_raw, raw_facts
 from isotrope.encoders.remote_code import is_trusted
 from isotrope.encoders.stored_fields import Fields
 from isotrope.encoders.stored_files import REPAIR, loaded_by_others, read_tensors
@@ -101,7 +101,7 @@ def read_packed(folder: Path, pooling: str | None, language_head: bool) -> Encod
         tokenizer,
         pooling or stored,
         max_length=length,
-        facts={**own, RAW: pooling is None} if is_raw(own) else own,
+        facts=raw_facts(own, pooling) if is_raw(own) else own,
         language_model=kept,
     )
 

@@ -2,7 +2,8 @@
 
 A raw language model has states and no sentence vector: nobody has chosen how it is read out. So a method brings its
 paper's pooling. A model that comes with a pooling keeps it, trained or not: a finished sentence encoder, and one that
-``fresh_encoder`` made. What the user names wins. Whether an encoder is finished is said elsewhere (training/adapting).
+``fresh_encoder`` made. What the user names wins. A finished encoder was trained as one: by a method, whose name its
+facts have, or by another program, whose folder has no facts of ours.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from isotrope.errors import InputError
 
 AUTO = "auto"  # a name of ``pooling``: let the start and the method decide
 RAW = "raw"  # the fact in isotrope.json that says so
+FINISHED = "finished"  # the fact that says so where the name of a method does not
 
 
 @dataclass(frozen=True)
@@ -37,6 +39,16 @@ def named(pooling: str | None) -> str | None:
 def is_raw(facts: Mapping[str, Any]) -> bool:
     """Whether these are the facts of a language model for which nobody has chosen a read-out."""
     return bool(facts.get(RAW, facts.get("method") == "pretrain"))
+
+
+def is_finished(facts: Mapping[str, Any]) -> bool:
+    """Whether these are the facts of a finished sentence encoder."""
+    return bool(facts.get(FINISHED, facts.get("method") and not is_raw(facts)))
+
+
+def raw_facts(facts: Mapping[str, Any], pooling: str | None) -> dict[str, Any]:
+    """The facts of a raw language model as it is loaded: a pooling by name chooses its read-out, and trains nothing."""
+    return {FINISHED: False, **facts, RAW: pooling is None}
 
 
 def with_read_out(encoder: Encoder, given: str | None, paper: str | None, whose: str) -> tuple[Encoder, ReadOut]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +24,7 @@ from isotrope.evaluation.benchmark_files import data_folder, find_task
 from isotrope.evaluation.items import Items
 from isotrope.evaluation.lexical import lexical_sides
 from isotrope.evaluation.random_baseline import random_vectors
-from isotrope.evaluation.results import Results, read_out
+from isotrope.evaluation.results import ENCODER, Results, nested_sides, read_out
 from isotrope.evaluation.retrieval_files import table_rows
 from isotrope.evaluation.suite import Options, Suite, SuiteCard
 from isotrope.evaluation.text_vectors import TextVectors
@@ -33,7 +33,6 @@ from isotrope.measures.intervals import Interval, mean_share_interval, normal_in
 PROTOCOL = "bitext-nearest-v1"
 FOLDER, TASK = "parallel", "tatoeba_eng"
 FIELDS = (("language",), ("sentence",), ("english",))
-ENCODER = "encoder"
 COLUMNS = ("language", "matched by", "accuracy", "95 % interval", "to English", "from English", "pairs")
 AT_ONCE = 1024  # texts compared with all of the other side
 TIE = 1e-6
@@ -115,7 +114,7 @@ def evaluate_bitext(encoder: Encoder, languages: dict[str, Bitext], baselines: b
         **(described if baselines else {}),
         **read_out(encoder),
     }
-    nested = {name: _nested(sides) for name, sides in {**scores, "average": averages}.items()}
+    nested = {name: nested_sides(sides) for name, sides in {**scores, "average": averages}.items()}
     rows = [row for name, sides in scores.items() for row in _rows(name, sides)]
     rows += _rows("average of languages", averages)
     items = {name: Items(sides[ENCODER].mean(axis=0)) for name, sides in hits.items()}
@@ -172,11 +171,6 @@ def _average(scores: Sequence[MatchScore]) -> MatchScore:
 
 def _file(data_dir: str | os.PathLike[str] | None) -> Path:
     return find_task(data_folder(data_dir) / FOLDER, TASK)
-
-
-def _nested(sides: dict[str, MatchScore]) -> dict[str, Any]:
-    others = {title: asdict(score) for title, score in sides.items() if title != ENCODER}
-    return {**asdict(sides[ENCODER]), **({"baselines": others} if others else {})}
 
 
 def _rows(name: str, sides: dict[str, MatchScore]) -> list[tuple[str, ...]]:

@@ -11,7 +11,7 @@ sets; here large ones are sampled (``clustering_files``), so compare within this
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -26,7 +26,7 @@ from isotrope.evaluation.clustering_files import SAMPLE, LabelledSet, find_label
 from isotrope.evaluation.items import Items
 from isotrope.evaluation.lexical import lexical_vectors
 from isotrope.evaluation.random_baseline import random_vectors
-from isotrope.evaluation.results import Results, read_out
+from isotrope.evaluation.results import ENCODER, Results, nested_sides, read_out
 from isotrope.evaluation.suite import Options, Suite, SuiteCard
 from isotrope.evaluation.text_vectors import TextVectors
 from isotrope.measures.cluster_measures import matched, v_measure
@@ -34,7 +34,6 @@ from isotrope.measures.intervals import Interval, binomial_interval, mean_share_
 from isotrope.progress import bar
 
 PROTOCOL = "clustering-kmeans-v1"
-ENCODER = "encoder"
 INITS, RUNS = 3, 3
 COLUMNS = ("set", "clustered by", "accuracy", "95 % interval", "V-measure", "commonest class", "classes", "texts")
 
@@ -94,6 +93,10 @@ class Clustering(Suite):
         average = found["average"]
         return {"clustering_average": average["accuracy"], "clustering_v": average["v_measure"], **sets}
 
+    @classmethod
+    def judged_texts(cls, options: Options) -> Mapping[str, Sequence[str]]:
+        return {found.name: found.texts for found in read_options(options)}
+
 
 def evaluate_clustering(
     encoder: Encoder, sets: Sequence[LabelledSet], seeds: Sequence[int] = (0,), baselines: bool = True
@@ -128,8 +131,8 @@ def evaluate_clustering(
         **(described if baselines else {}),
         **read_out(encoder),
     }
-    nested = {found.name: {**_nested(scores[found.name]), **_sizes(found)} for found in sets}
-    nested["average"] = _nested(averages)
+    nested = {found.name: {**nested_sides(scores[found.name]), **_sizes(found)} for found in sets}
+    nested["average"] = nested_sides(averages)
     items = {name: Items(sides[ENCODER].right.mean(axis=0)) for name, sides in clustered.items()}
     return Results({"clustering": nested}, protocol, COLUMNS, _rows(sets, scores, averages), items=items)
 
@@ -164,11 +167,6 @@ def _average(scores: Sequence[ClusterScore], sets: Sequence[LabelledSet]) -> Clu
     means = {name: float(np.mean([asdict(score)[name] for score in scores])) for name in asdict(scores[0])}
     low, high = mean_share_interval([score.accuracy for score in scores], [len(found.texts) for found in sets])
     return ClusterScore(**{**means, "low": low, "high": high})
-
-
-def _nested(sides: dict[str, ClusterScore]) -> dict[str, Any]:
-    others = {title: asdict(score) for title, score in sides.items() if title != ENCODER}
-    return {**asdict(sides[ENCODER]), **({"baselines": others} if others else {})}
 
 
 def _sizes(found: LabelledSet) -> dict[str, Any]:

@@ -92,7 +92,7 @@ def cut_parts(whole: Labelled, seed: int) -> tuple[Labelled, Labelled]:
     """Every class keeps a text to learn from."""
     classes = np.unique(whole.labels, return_inverse=True)[1]
     if len(classes) < FOLDS:
-        raise InputError(f"At least {FOLDS} labelled texts are needed to hold some out; {len(classes)} were found.")
+        raise InputError(f"At least {FOLDS} labelled records are needed to hold some out; {len(classes)} were found.")
     held = stratified(classes, np.random.default_rng(seed)) < HELD_OUT
     for one in range(classes.max() + 1):
         rows = np.flatnonzero(classes == one)

@@ -82,10 +82,10 @@ def numbered(labels: Sequence[str], *judged: Sequence[str]) -> list[npt.NDArray[
     """The classes as numbers, in alphabetical order: those to learn from, then those to judge by."""
     classes = sorted(set(labels))
     if len(classes) < 2:
-        raise InputError(f"Every training text is labelled '{classes[0]}'; at least two classes are needed.")
+        raise InputError(f"Every training record is labelled '{classes[0]}'; at least two classes are needed.")
     strange = sorted({label for side in judged for label in side} - set(classes))
     if strange:
-        raise InputError(f"The held-out texts have a class that the training texts lack: '{strange[0]}'.")
+        raise InputError(f"The held-out part has a class that the training part lacks: '{strange[0]}'.")
     place = {name: number for number, name in enumerate(classes)}
     return [np.array([place[label] for label in side], dtype=np.int64) for side in (labels, *judged)]
 

@@ -111,14 +111,15 @@ def evaluate_linear(
     judged, known = (part_vectors(vectors, part, encoder.device) for part in (parts.test, parts.train))
     votes = neighbour_votes(judged, known, labels, classes, neighbours, temperature)
     found["knn"] = score_classifier(votes, wanted, seed, resamples)
+    what = "images" if images else "texts"
     protocol = {
         "protocol": PROTOCOL,
         "parts": f"{len(labels):,} to learn from, {len(wanted):,} to judge by: {parts.made}",
-        "in both": f"{parts.shared:,} {'images' if images else 'texts'}",
+        "in both": f"{parts.shared:,} {what}",
         "linear": "logistic regression, C chosen on " + ("dev" if parts.dev else "a tenth of the training part"),
         "k-NN": f"cosine, k {min(neighbours, len(labels))}, weights exp(cos / {temperature:g})",
         "calibration": f"expected calibration error, {BINS} bins of equal width",
-        "interval": f"95 %, binomial; of calibration a bootstrap of texts, {resamples} resamples, seed {seed}",
+        "interval": f"95 %, binomial; of calibration a bootstrap of {what}, {resamples} resamples, seed {seed}",
         **read_out(encoder),
     }
     majority = 100 * float((wanted == labels.bincount().argmax()).double().mean())

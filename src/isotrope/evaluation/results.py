@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from isotrope.encoders.encoder import Encoder
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from isotrope.evaluation.verdict import Verdict
 
 WIDTH = 110
+ENCODER = "encoder"  # the first of the sides that a table compares
 
 
 def read_out(encoder: Encoder) -> dict[str, str]:
@@ -32,6 +33,12 @@ def read_out(encoder: Encoder) -> dict[str, str]:
             "precision": "int8" if "quantized" in str(exported.get("file")) else "float32",
         }
     return {**found, **({"space": " + ".join(spaces)} if spaces else {})}
+
+
+def nested_sides(sides: Mapping[str, Any]) -> dict[str, Any]:
+    """Scores of the encoder, which comes first, and under ``baselines`` those of the others, where there are any."""
+    (_, own), *others = ((title, asdict(score)) for title, score in sides.items())
+    return {**own, **({"baselines": dict(others)} if others else {})}
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
@@ -23,7 +23,7 @@ from isotrope.evaluation.benchmark_files import data_folder
 from isotrope.evaluation.caption_files import CaptionFile, find_captions, neighbours
 from isotrope.evaluation.items import Items
 from isotrope.evaluation.ranked_documents import HYBRID, HYBRID_DESCRIPTION, baseline_orders, hybrid_order, nearest
-from isotrope.evaluation.results import Results, Section, read_out
+from isotrope.evaluation.results import ENCODER, Results, Section, nested_sides, read_out
 from isotrope.evaluation.retrieval_files import RetrievalSet, SetFiles, find_sets
 from isotrope.evaluation.retrieval_scores import (
     DEPTH,
@@ -32,7 +32,6 @@ from isotrope.evaluation.retrieval_scores import (
     Rows,
     SetScore,
     averaged,
-    baselines_dict,
     rank,
 )
 from isotrope.evaluation.suite import Options, Suite, SuiteCard
@@ -40,7 +39,6 @@ from isotrope.evaluation.text_vectors import TextVectors
 from isotrope.measures.intervals import Interval
 
 PROTOCOL = "retrieval-exact-v1"
-ENCODER = "encoder"
 COLUMNS = (
     "set", "ranked by", "nDCG@10", "95 % interval", "MRR@10", "recall@10", "recall@100", "queries", "documents",
 )  # fmt: skip
@@ -113,7 +111,7 @@ def evaluate_retrieval(
     ]
     scores = {each.found.name: each.score() for each in judged}
     whole = [each for each in judged if each.found.own is None] or judged
-    average, *others = [(name, averaged([each.ranked[name] for each in whole])) for name in judged[0].ranked]
+    averages = {name: averaged([each.ranked[name] for each in whole]) for name in judged[0].ranked}
     protocol = {
         "protocol": PROTOCOL,
         "search": f"exact, cosine, first {DEPTH} of all documents; a document is its title and its text; ties lose",
@@ -125,11 +123,10 @@ def evaluate_retrieval(
         **read_out(encoder),
         "queries left out": f"{sum(found.unjudged for found in sets)} without a relevant document",
     }
-    overall = {**asdict(average[1]), **baselines_dict(dict(others))}
-    nested = {**{name: score.to_dict() for name, score in scores.items()}, "average": overall}
+    nested = {**{name: score.to_dict() for name, score in scores.items()}, "average": nested_sides(averages)}
     items = {each.found.name: Items(each.ranked[ENCODER].values["ndcg_10"]) for each in judged}
     sections = [section for each in judged for section in each.sections]
-    return Results({"retrieval": nested}, protocol, COLUMNS, _rows(scores, [average, *others]), sections, items)
+    return Results({"retrieval": nested}, protocol, COLUMNS, _rows(scores, averages), sections, items)
 
 
 def read_sets(data_dir: str | os.PathLike[str] | None) -> list[RetrievalSet]:
@@ -180,13 +177,13 @@ def _described(dimension: int) -> dict[str, str]:
     }
 
 
-def _rows(scores: Mapping[str, SetScore], averages: Sequence[tuple[str, RankingScore]]) -> list[tuple[str, ...]]:
+def _rows(scores: Mapping[str, SetScore], averages: Mapping[str, RankingScore]) -> list[tuple[str, ...]]:
     """A set's lines: the encoder, and each baseline."""
     rows = []
     for name, score in scores.items():
         rows.append((name, *_cells(ENCODER, score.encoder), f"{score.queries:,}", f"{score.documents:,}"))
         rows += [("", *_cells(title, other), "", "") for title, other in score.baselines.items()]
-    for number, (title, average) in enumerate(averages):
+    for number, (title, average) in enumerate(averages.items()):
         rows.append(("" if number else "average of sets", *_cells(title, average), "", ""))
     return rows
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from isotrope.evaluation.results import ENCODER, nested_sides
 from isotrope.evaluation.retrieval_files import RetrievalSet
 from isotrope.measures.intervals import percentile_interval
 from isotrope.measures.ranking_measures import Floats, ndcg, recall, reciprocal_rank
@@ -51,7 +52,7 @@ class SetScore:
 
     def to_dict(self) -> dict[str, Any]:
         sizes = {"queries": self.queries, "documents": self.documents}
-        return {**asdict(self.encoder), **baselines_dict(self.baselines), **sizes}
+        return {**nested_sides({ENCODER: self.encoder, **self.baselines}), **sizes}
 
 
 @dataclass(frozen=True)
@@ -90,8 +91,3 @@ def averaged(sets: Sequence[Ranked]) -> RankingScore:
     low, high = percentile_interval(np.mean([each.draws for each in sets], axis=0)).times(100)
     means = {name: 100 * float(np.mean([each.values[name].mean() for each in sets])) for name in MEASURES}
     return RankingScore(**means, low=low, high=high)
-
-
-def baselines_dict(baselines: Mapping[str, RankingScore]) -> dict[str, Any]:
-    """Nothing where none was asked for."""
-    return {"baselines": {name: asdict(score) for name, score in baselines.items()}} if baselines else {}

@@ -12,6 +12,7 @@ from the seed and the text alone. A tie is no hit: an encoder that does not see 
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -75,6 +76,11 @@ class Robustness(Suite):
         found = results.scores["robustness"]
         lost = {f"robustness_{name.replace(' ', '_')}_lost": found["changes"][name]["lost"] for name in CHANGES}
         return {"robustness_ranking": found["average"]["share"], **lost}
+
+    @classmethod
+    def judged_texts(cls, options: Options) -> Mapping[str, Sequence[str]]:
+        pairs = read_pairs(_file(options.data_dir))
+        return {"changes": pairs.texts, "ranking": pairs.second, "average": pairs.second}
 
 
 def evaluate_robustness(encoder: Encoder, pairs: ScoredPairs, seed: int = 0) -> Results:

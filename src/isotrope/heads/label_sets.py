@@ -32,7 +32,7 @@ class LabelSets:
         rows = [_parts(label) for label in labels] if multi_label else [(label,) for label in labels]
         names = sorted({name for row in rows for name in row})
         if len(names) < 2 and not multi_label:
-            found = f"every text is labelled '{names[0]}'" if names else "there are none"
+            found = f"every record is labelled '{names[0]}'" if names else "there are none"
             raise InputError(f"A classifier needs at least two classes, and {found}.")
         if not names:
             raise InputError("No text has a label; a classifier needs at least one.")

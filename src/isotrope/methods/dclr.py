@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, cast
+from typing import Annotated
 
 import numpy as np
 import torch
@@ -12,19 +12,15 @@ from torch.nn.functional import normalize
 
 from isotrope.data.corpus import Records
 from isotrope.encoders.encoder import Encoder
-from isotrope.encoders.loading import load
-from isotrope.errors import InputError
 from isotrope.methods.frame.batch import Batch, View
 from isotrope.methods.frame.method import Card
-from isotrope.methods.frame.needed_run import NeededRun, NeedsRun
+from isotrope.methods.frame.needed_run import AUTO, NeededRun, NeedsRun, open_needed
 from isotrope.methods.frame.settings import Positive, Weight, above, at_least
 from isotrope.methods.frame.temperature import temperature_of
 from isotrope.methods.simcse import DropoutPair, SimCSESettings
 from isotrope.objectives import debiased
 from isotrope.objectives.ascent import steepest
 from isotrope.towers.keeping import Frozen, Tower
-
-AUTO = "auto"
 
 
 @dataclass(frozen=True)
@@ -89,15 +85,13 @@ class DCLR(DropoutPair[DCLRSettings], NeedsRun[DCLRSettings]):
         towers = super().towers(encoder)
         if self.settings.threshold is None:
             return towers
-        if self.settings.complement == AUTO:
-            raise InputError("complement auto is trained by isotrope.train; to build the method by hand, give a model.")
-        complement = load(self.settings.complement, self.settings.complement_pooling, encoder.device)
+        complement = open_needed("complement", self.settings.complement, self.settings.complement_pooling, encoder)
         self.shares_tokens = complement.text_tokenizer.fingerprint() == encoder.text_tokenizer.fingerprint()
         return {**towers, "complement": Frozen(complement)}
 
     @property
     def complement(self) -> Encoder:
-        return cast(Encoder, cast(Frozen, self.tower["complement"]).module)
+        return self.encoder_of("complement")
 
     def views(self, records: Records, rng: np.random.Generator) -> dict[str, View]:
         views = super().views(records, rng)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, cast
+from typing import Annotated
 
 import numpy as np
 import torch
@@ -126,9 +126,7 @@ class Distil(Method[DistilSettings]):
         (student,) = self.encoder.embed(batch["student"])
         with torch.no_grad():
             units = [
-                nn.functional.normalize(
-                    cast(Encoder, cast(Frozen, self.tower[name]).module).embed(batch[name])[0], dim=-1
-                )
+                nn.functional.normalize(self.encoder_of(name).embed(batch[name])[0], dim=-1)
                 for name in (f"teacher_{number}" for number in range(len(self.teachers)))
             ]
             target = torch.cat(units, dim=-1)

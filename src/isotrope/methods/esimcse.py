@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, cast
+from typing import Annotated
 
 import torch
 from torch import Tensor
@@ -15,7 +15,7 @@ from isotrope.methods.frame.settings import ClosedShare, at_least
 from isotrope.methods.frame.temperature import temperature_of
 from isotrope.methods.simcse import DropoutPair, SimCSESettings
 from isotrope.objectives import info_nce
-from isotrope.towers.keeping import Frozen, Momentum, Tower
+from isotrope.towers.keeping import Momentum, Tower
 from isotrope.towers.key_queue import GrowingQueue
 
 
@@ -72,9 +72,8 @@ class ESimCSE(DropoutPair[ESimCSESettings]):
         views = super().represent(batch)
         if not self.settings.queue:
             return views
-        follower = cast(Encoder, cast(Frozen, self.tower["key"]).module)
         with torch.no_grad():  # the head is the online one: no copy of it follows
-            (keys,) = follower.embed(batch["first"])
+            (keys,) = self.encoder_of("key").embed(batch["first"])
             return {**views, "keys": self.read(keys)}
 
     def past(self, representations: dict[str, Tensor]) -> Tensor:

@@ -58,7 +58,6 @@ class PromptBERT(PromptedContrast[PromptBERTSettings]):
         read_out="mask",
     )
     Settings = PromptBERTSettings
-    shared_views = ("first",)  # in the template that inference reads
     plain_template = 'This sentence of "[X]" means [MASK].'
     spaced_template = "The sentence : ' [X] ' means [MASK]."
 
@@ -98,9 +97,6 @@ class PromptBERT(PromptedContrast[PromptBERTSettings]):
 
     def loss(self, representations: dict[str, Tensor], generator: torch.Generator) -> dict[str, Tensor]:
         return {"contrastive": info_nce(representations["first"], representations["second"], temperature_of(self))}
-
-    def candidates(self, representations: dict[str, Tensor]) -> int:
-        return len(representations["second"])
 
 
 def bare_rows(frame: TextTokenizer, view: Tokens) -> tuple[Tokens, Tensor]:

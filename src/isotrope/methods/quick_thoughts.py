@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from dataclasses import dataclass
-from typing import Annotated, cast
+from typing import Annotated
 
 import numpy as np
 import torch
@@ -73,12 +73,8 @@ class QuickThoughts(Method[QuickThoughtsSettings]):
 
     def represent(self, batch: Batch) -> dict[str, Tensor]:
         (first,) = self.encoder.embed(batch["sentences"])
-        second = self._second.embed(batch["sentences"])[0] if "second" in self.tower else first
+        second = self.encoder_of("second").embed(batch["sentences"])[0] if "second" in self.tower else first
         return {"first": first, "second": second, "places": batch["places"].values}
-
-    @property
-    def _second(self) -> Encoder:
-        return cast(Encoder, cast(Trained, self.tower["second"]).module)
 
     def nested_vectors(self) -> tuple[str, ...]:
         return "first", "second"

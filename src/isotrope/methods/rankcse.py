@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, cast
+from typing import Annotated
 
 import numpy as np
 import torch
@@ -11,11 +11,10 @@ from torch import Tensor
 
 from isotrope.data.corpus import Records
 from isotrope.encoders.encoder import Encoder
-from isotrope.encoders.loading import load
 from isotrope.errors import InputError
 from isotrope.methods.frame.batch import Batch, View
 from isotrope.methods.frame.method import Card
-from isotrope.methods.frame.needed_run import NeededRun, NeedsRun
+from isotrope.methods.frame.needed_run import AUTO, NeededRun, NeedsRun, open_needed
 from isotrope.methods.frame.settings import ClosedShare, OneOf, Positive, Weight, above, at_least
 from isotrope.methods.frame.temperature import temperature_of
 from isotrope.methods.simcse import DropoutPair, SimCSESettings
@@ -23,7 +22,6 @@ from isotrope.objectives import listmle, listnet, ranking_consistency, without_s
 from isotrope.objectives.vectors import unit
 from isotrope.towers.keeping import Frozen, Tower
 
-AUTO = "auto"
 LISTMLE, LISTNET = "listmle", "listnet"
 
 
@@ -103,13 +101,8 @@ class RankCSE(DropoutPair[RankCSESettings], NeedsRun[RankCSESettings]):
         return NeededRun("teacher", "simcse", settings.teacher_steps)
 
     def towers(self, encoder: Encoder) -> dict[str, Tower]:
-        self.teachers: dict[str, Encoder] = {}
-        for name, (model, pooling) in self.settings.asked().items():
-            if model == AUTO:
-                raise InputError(
-                    f"{name} auto is trained by isotrope.train; to build the method by hand, give a model."
-                )
-            self.teachers[name] = load(model, pooling, encoder.device)
+        asked = self.settings.asked().items()
+        self.teachers = {name: open_needed(name, model, pooling, encoder) for name, (model, pooling) in asked}
         return {**super().towers(encoder), **{name: Frozen(teacher) for name, teacher in self.teachers.items()}}
 
     def views(self, records: Records, rng: np.random.Generator) -> dict[str, View]:
@@ -127,11 +120,8 @@ class RankCSE(DropoutPair[RankCSESettings], NeedsRun[RankCSESettings]):
 
     def represent(self, batch: Batch) -> dict[str, Tensor]:
         with torch.no_grad():
-            taught = {name: self._teacher(name).embed(batch[name])[0] for name in self.teachers}
+            taught = {name: self.encoder_of(name).embed(batch[name])[0] for name in self.teachers}
         return {**super().represent(batch), **taught}
-
-    def _teacher(self, name: str) -> Encoder:
-        return cast(Encoder, cast(Frozen, self.tower[name]).module)
 
     def loss(self, representations: dict[str, Tensor], generator: torch.Generator) -> dict[str, Tensor]:
         first, second = representations["first"], representations["second"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, TypeVar, cast
+from typing import Annotated, TypeVar
 
 import numpy as np
 import torch
@@ -84,7 +84,7 @@ class FrozenGuide(Method[G]):
 
     @property
     def frozen(self) -> Encoder:
-        return cast(Encoder, cast(Frozen, self.tower["frozen"]).module)
+        return self.encoder_of("frozen")
 
     def weights(self) -> dict[str, float]:
         return {"distance": self.settings.distance_weight}

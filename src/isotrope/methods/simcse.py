@@ -77,9 +77,6 @@ class DropoutPair(HeadedContrast[P]):
     def loss(self, representations: dict[str, Tensor], generator: torch.Generator) -> dict[str, Tensor]:
         return {"contrastive": info_nce(representations["first"], representations["second"], temperature_of(self))}
 
-    def candidates(self, representations: dict[str, Tensor]) -> int:
-        return len(representations["second"])
-
 
 @dataclass(frozen=True)
 class UnsupervisedSettings(PairLossSettings, TowerSettings, SimCSESettings):

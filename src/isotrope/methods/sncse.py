@@ -61,7 +61,6 @@ class SNCSE(PromptedContrast[SNCSESettings]):
         read_out="mask",
     )
     Settings = SNCSESettings
-    shared_views = ("first",)  # in the template that inference reads
     plain_template = 'This sentence of "[X]" means [MASK].'
     spaced_template = "This sentence of ' [X] ' means [MASK]."
 
@@ -106,6 +105,3 @@ class SNCSE(PromptedContrast[SNCSESettings]):
         first = representations["first"]
         gap = cosine(first, representations["negated"]) - cosine(first, representations["second"])
         return {**super().measures(representations), "negation_gap": gap.mean()}
-
-    def candidates(self, representations: dict[str, Tensor]) -> int:
-        return len(representations["second"])

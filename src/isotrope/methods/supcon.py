@@ -98,8 +98,8 @@ class SupCon(Method[SupConSettings], Classifying):
     shared_views = ("first", "second")
 
     def prepare(self, corpus: Corpus) -> Prepared:
-        if self.settings.cross_entropy_weight and len(corpus.classes) < 2:
-            raise InputError(f"Every text is labelled '{corpus.classes[0]}'; at least two classes are needed.")
+        if len(corpus.classes) < 2:  # a classifier is kept with the model
+            raise InputError(f"Every record is labelled '{corpus.classes[0]}'; at least two classes are needed.")
         return Prepared()
 
     def towers(self, encoder: Encoder) -> dict[str, Tower]:

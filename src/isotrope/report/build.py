@@ -66,16 +66,9 @@ def make_report(
     columns: Sequence[str] | None = None,
     seed: int = 42,
 ) -> Report:
-    """Show runs and models side by side.
-
-    ``text``: the sentences to look at, by default those of the first run. ``data_dir`` (or ISOTROPE_DATA) brings STS;
-    without it the score is label-free. ``sentences``: how many are drawn for the map. ``queries``: whose neighbours are
-    shown.
-    """
+    """Show runs and models side by side. The parameters are those of ``isotrope.report``, which checks their ranges."""
     if output is not None:
         check_output(output, format, figure)  # before minutes of work
-    if sentences < 10:
-        raise InputError(f"sentences must be at least 10; {sentences} was given.")
     if any(not query.strip() for query in queries):
         raise InputError("A query is empty.")
     cast = find_subjects(subjects)

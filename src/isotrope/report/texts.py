@@ -66,7 +66,7 @@ def _own_text(cast: Cast) -> tuple[Path, list[str]]:
     for run in cast.runs:
         if run.source is not None:
             return run.source, [str(run.facts.get("data", {}).get("record_type", "sentences")), "sentences"]
-    raise InputError("Which sentences should be shown? Give a file of them as text.")
+    raise InputError("Which sentences or images should be shown? Give their file or folder as text.")
 
 
 def _judged(corpus: Corpus, cast: Cast) -> tuple[Rows, Subject] | None:

@@ -8,14 +8,14 @@ after minutes. Methods name what else differs for them (``Method.adapting``). Wh
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
 from isotrope.encoders.encoder import Encoder
+from isotrope.encoders.folder_reader import own_facts
 from isotrope.encoders.loading import BUILTIN
-from isotrope.encoders.read_out import is_raw
-from isotrope.encoders.stored_files import read_facts
+from isotrope.encoders.read_out import is_finished
 from isotrope.errors import InputError
 from isotrope.methods.frame.from_scratch import FromScratch
 from isotrope.methods.frame.method import Method
@@ -34,35 +34,22 @@ def adapting_defaults(
 ) -> dict[str, Any]:
     """The defaults that differ; none where the start is a raw language model, or scores do not choose."""
     chooses = issubclass(method, OwnTask) and method.chooses
-    if method.keeps != "best" or issubclass(method, FromScratch) or chooses or not is_finished(model):
+    if method.keeps != "best" or issubclass(method, FromScratch) or chooses or not known_finished(model):
         return {}
     loop = {name: value for name, value in LOOP.items() if name != "time_limit" or not LENGTHS & set(given)}
     return {**loop, **method.adapting, **(STATIC if is_static(model) else {})}
 
 
-def is_finished(model: str | os.PathLike[str] | Encoder) -> bool:
-    """Whether a model is a sentence encoder, as far as its name or its folder's small files say; nothing is loaded."""
+def known_finished(model: str | os.PathLike[str] | Encoder) -> bool:
+    """Whether a model is a finished encoder, as far as its name or its folder's small files say; nothing is loaded."""
     if isinstance(model, Encoder):
-        return bool(model.facts.get("method")) and not is_raw(model.facts)
+        return is_finished(model.facts)
     if str(model) in BUILTIN:
         return str(model) != RAW_BUILTIN
-    folder = _model_folder(model)
     try:
-        facts = read_facts(folder / "isotrope.json")
+        return is_finished(own_facts(_model_folder(model)))
     except InputError:
         return False
-    known = bool(facts.get("method")) and not is_raw(facts)
-    return known if facts else (folder / "modules.json").is_file()
-
-
-def can_stay(model: str | os.PathLike[str] | Encoder, facts: Mapping[str, Any]) -> bool:
-    """Whether a start can be the best of a run by a score without labels; ``facts`` are those of the opened one.
-
-    A finished encoder can. Of a raw language model the score says how alike the halves of a text are, not what its
-    vectors are worth: a start 15 points of MRR below the best has won by it (docs/notes/packages.md).
-    """
-    here = isinstance(model, Encoder) or str(model) in BUILTIN or _model_folder(model).exists()
-    return is_finished(model) if here else not is_raw(facts)
 
 
 def is_static(model: str | os.PathLike[str] | Encoder) -> bool:

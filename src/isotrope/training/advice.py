@@ -10,7 +10,7 @@ from isotrope.data.sources import find_records, fits
 from isotrope.encoders.encoder import Encoder
 from isotrope.errors import InputError
 from isotrope.progress import say
-from isotrope.training.adapting import ORDER, advised_method, is_finished
+from isotrope.training.adapting import ORDER, advised_method, known_finished
 from isotrope.training.plan import DEFAULT_MODEL, Place
 
 ADVISED_MODEL = "builtin"
@@ -19,7 +19,7 @@ ADVISED_MODEL = "builtin"
 def advise(data: Any, columns: Sequence[str] | None, model: Place | Encoder) -> tuple[str, Place | Encoder]:
     """The method and the start. A raw language model is refused: which method makes an encoder of it must be said."""
     start = ADVISED_MODEL if isinstance(model, str) and model == DEFAULT_MODEL else model
-    if not is_finished(start):
+    if not known_finished(start):
         raise InputError(f"{start} is no finished sentence encoder; name the method that is to make one of it.")
     found = _record_type(data, columns)
     method = advised_method([found])

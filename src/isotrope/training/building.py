@@ -136,7 +136,7 @@ def _check_size(corpus: Corpus, order: str, train: Rows, held: Rows, settings: L
         aside = f" and {epoch_size(order, corpus, held):,} held out" if len(held) else ""
         raise InputError(
             f"The data holds {different:,} different {what} ({left:,} to train on{aside}), fewer than batch_size "
-            f"({settings.batch_size}); lower it or bring more text."
+            f"({settings.batch_size}); lower it or bring more data."
         )
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 ADVICE = (
     "lower the learning rate, raise the temperature, use a larger batch, "
-    "or check that dropout is on and the texts differ"
+    "or check that the records differ, and by dropout, edits or augmentations the views of each"
 )
 
 

@@ -77,7 +77,7 @@ class CorpusFeed:
             if empty:
                 raise InputError(
                     f"No batch of {self.settings.batch_size} different records can be made of {len(self.rows):,}; "
-                    "lower batch_size or bring more text."
+                    "lower batch_size or bring more data."
                 )
             number += 1
 

@@ -44,7 +44,9 @@ class Job:
     """What is trained, on what, for how long, and who judges it.
 
     ``deadline`` is a time of ``time.perf_counter`` after which the run stops with a checkpoint to resume from.
-    ``start_counts``: whether the judge's word on the start can be trusted.
+    ``start_counts``: whether the judge's word on the start can be trusted. Of a raw language model a score without
+    labels says how alike the halves of a text are, not what its vectors are worth: a start 15 points of MRR below the
+    best has won by it (docs/notes/packages.md).
     """
 
     combined: Learner

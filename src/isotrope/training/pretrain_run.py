@@ -31,7 +31,7 @@ from isotrope.training.partners import check_alike, together
 from isotrope.training.plan import check_machine
 from isotrope.training.pretrain_settings import PretrainSettings
 from isotrope.training.pretrain_tasks import Task, open_task
-from isotrope.training.run import surroundings
+from isotrope.training.run_circumstances import surroundings
 from isotrope.training.run_folder import RunFolder
 from isotrope.training.state import Finished, Interrupted, Judge, Judgement, TrainingWarning
 from isotrope.training.tactics.weight_average import WeightAverage, WeightAverageSettings

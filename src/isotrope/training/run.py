@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import os
-import platform
-import sys
-import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from functools import partial
-from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,32 +14,23 @@ from isotrope.allocator import returning_memory
 from isotrope.data.batches import Rows
 from isotrope.data.corpus import Corpus
 from isotrope.data.image_sources import content_digest
-from isotrope.encoders.classifier import Classifier
 from isotrope.encoders.encoder import Encoder
-from isotrope.encoders.encoder_uses import PROMPTS
-from isotrope.encoders.image_encoder import ImageEncoder
-from isotrope.encoders.model_card import COMMAND, EVALUATION
-from isotrope.encoders.read_out import RAW, ReadOut, is_raw
-from isotrope.encoders.saving import check_target
-from isotrope.files import written_folder
-from isotrope.methods.frame.learner import Learner
+from isotrope.encoders.read_out import RAW, ReadOut, is_finished, is_raw
 from isotrope.progress import say
-from isotrope.training.adapting import can_stay
 from isotrope.training.building import Built, build
-from isotrope.training.command_words import card_command
 from isotrope.training.held_out_task import chooses_itself, with_own_task
-from isotrope.training.image_opening import network_name
 from isotrope.training.kept_classifier import kept_classifier
+from isotrope.training.kept_model import keep
 from isotrope.training.loop import Job, make_accelerator, train_loop
 from isotrope.training.loop_settings import LoopSettings
 from isotrope.training.opening import Opened, open_plan
 from isotrope.training.partners import check_alike, together
-from isotrope.training.plan import DEFAULT_MODEL, Place, Plan
+from isotrope.training.plan import Place, Plan
 from isotrope.training.prerequisite import with_needed_run
 from isotrope.training.record_lengths import length_remarks
+from isotrope.training.run_circumstances import origin_of, source_of, surroundings
 from isotrope.training.run_folder import RunFolder
 from isotrope.training.state import Finished, Interrupted, Judge, Judgement, TrainingWarning
-from isotrope.version import __version__
 
 if TYPE_CHECKING:
     from accelerate import Accelerator
@@ -118,7 +104,7 @@ def _run(plan: Plan, make_judge: JudgeMaker, accelerator: Accelerator) -> Run:
         judge,
         built.tactics,
         label=f"training {plan.name}",
-        start_counts=bool(plan.eval_data) or can_stay(plan.model, opened.encoder.facts),
+        start_counts=bool(plan.eval_data) or is_finished(opened.encoder.facts),
     )
     with kept_when_stopped(plan.folder, lambda done: _export(plan, opened, built, facts, done, accelerator)):
         return _export(plan, opened, built, facts, train_loop(job, plan.resume), accelerator)
@@ -149,14 +135,6 @@ def nobody(encoder: Encoder) -> Judgement:
     return Judgement({}, "")
 
 
-def origin_of(plan: Plan, encoder: Encoder) -> dict[str, str]:
-    """What run.json says of the start."""
-    in_memory = isinstance(plan.model, Encoder)
-    named = network_name(plan.model, DEFAULT_MODEL) if isinstance(encoder, ImageEncoder) else str(plan.model)
-    name = "none" if plan.from_scratch else "an encoder in memory" if in_memory else named
-    return {"name": name, "fingerprint": encoder.fingerprint(), "pooling": encoder.pooling.name}
-
-
 def _facts_kept(plan: Plan, raw: bool, facts: dict[str, Any], finished: Finished) -> dict[str, Any]:
     """What isotrope.json says of the model. A raw language model that was trained further as one, or that is kept as it
     was, is still raw."""
@@ -183,22 +161,6 @@ def _facts(
         "seed": built.settings.seed,
         "processes": accelerator.num_processes,
         **surroundings(str(accelerator.device)),
-    }
-
-
-def source_of(plan: Plan) -> str:
-    """The file that is trained on."""
-    return str(plan.data) if isinstance(plan.data, str | os.PathLike) else "a list in memory"
-
-
-def surroundings(device: str) -> dict[str, Any]:
-    """Versions, machine, command and time of a run."""
-    versions = {name: version(name) for name in ("torch", "transformers", "accelerate", "numpy")}
-    return {
-        "versions": {"isotrope": __version__, **versions},
-        "machine": {"platform": platform.platform(), "python": platform.python_version(), "device": device},
-        "command": " ".join(sys.argv),
-        "started": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
     }
 
 
@@ -249,70 +211,3 @@ def _export(
         opened.read_out,
         built.held if built.hidden else built.held[:0],
     )
-
-
-def keep(
-    learner: Learner,
-    folder: RunFolder,
-    facts: dict[str, Any],
-    finished: Finished,
-    accelerator: Accelerator,
-    classify: Callable[[Encoder], Classifier | None] | None = None,
-) -> tuple[Encoder, str]:
-    """Save what inference keeps, with ``facts`` of it; gives it, and in words how its step was selected.
-
-    ``classify`` makes the classifier that is saved with it.
-    """
-    chosen = learner.encoder if finished.start_kept else learner.export()
-    encoder = chosen.eval().requires_grad_()  # what a method kept still may learn in the next run
-    encoder.facts = {**_known_of(encoder, finished), **facts}
-    if not finished.start_kept:
-        encoder.classifier = None  # that of the start was learned from other vectors
-    if accelerator.is_main_process:
-        if classify is not None and not finished.start_kept:
-            encoder.classifier = classify(encoder)
-        check_target(folder.model)
-        with written_folder(folder.model) as whole:
-            encoder.save(whole)
-            for name, other in learner.further().items():
-                other.facts, other.classifier = encoder.facts, None
-                other.eval().save(whole / name)
-        if learner.keeps == "best":
-            _say_if_no_better(finished)
-    accelerator.wait_for_everyone()
-    chosen_by = next((line["chosen_by"] for line in finished.history if "chosen_by" in line), "the score")
-    return encoder, _selected_by(learner, finished, chosen_by)
-
-
-def _known_of(encoder: Encoder, finished: Finished) -> dict[str, Any]:
-    """For the model's card: its prompts, the command, and the scores of the step that was kept."""
-    last = [line for line in finished.history if "evaluation" in line and line["step"] <= finished.selected_step]
-    found = {
-        PROMPTS: encoder.facts.get(PROMPTS),
-        COMMAND: card_command(),
-        EVALUATION: dict(last[-1]["evaluation"]) if last else None,
-    }
-    return {name: value for name, value in found.items() if value}
-
-
-def _selected_by(learner: Learner, finished: Finished, chosen_by: str) -> str:
-    if finished.start_kept:
-        return f"the start, since no evaluation was better by {chosen_by}"
-    if not finished.judged:
-        return "the last, since the run was stopped before its first evaluation"
-    return f"the best by {chosen_by}" if learner.keeps == "best" else "the last"
-
-
-def _say_if_no_better(finished: Finished) -> None:
-    history: Sequence[Mapping[str, Any]] = finished.history
-    fate = "the start is kept; " if finished.start_kept else ""
-    scores = {line["step"]: line["score"] for line in history if "score" in line}
-    later = [score for step, score in scores.items() if step]
-    if 0 in scores and later and max(later) <= scores[0]:
-        by = next(line["chosen_by"] for line in history if "chosen_by" in line)
-        warnings.warn(
-            f"Training did not improve {by}: {scores[0]:.4f} before, at best {max(later):.4f} after; "
-            f"{fate}try a lower learning rate, fewer steps, or other text.",
-            TrainingWarning,
-            stacklevel=6,
-        )

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 from isotrope.allocator import returning_memory
 from isotrope.encoders.encoder_uses import PROMPTS
-from isotrope.encoders.read_out import RAW, is_raw
+from isotrope.encoders.read_out import RAW, is_finished, is_raw
 from isotrope.files import digest, file_digest
 from isotrope.methods.frame.classifying import Classifying
-from isotrope.training.adapting import can_stay
 from isotrope.training.kept_classifier import kept_classifier
+from isotrope.training.kept_model import keep
 from isotrope.training.loop import Job, make_accelerator, train_loop
 from isotrope.training.partners import together
 from isotrope.training.prerequisite import with_needed_run
@@ -24,14 +24,11 @@ from isotrope.training.run import (
     Run,
     RunSource,
     begin,
-    keep,
     kept_when_stopped,
-    origin_of,
     run_plan,
     say_lengths,
-    source_of,
-    surroundings,
 )
+from isotrope.training.run_circumstances import origin_of, source_of, surroundings
 from isotrope.training.source_building import BuiltSources, build_sources, open_sources
 from isotrope.training.source_judge import judge_sources
 from isotrope.training.source_plan import SourcesPlan
@@ -78,7 +75,7 @@ def _run(plan: SourcesPlan, make_judge: JudgeMaker, accelerator: Accelerator) ->
         tactics,
         speeds={"records_per_second": found.mean_batch * settings.gradient_accumulation_steps},
         label=f"training {plan.name}",
-        start_counts=bool(plan.first.eval_data) or can_stay(plan.first.model, encoder.facts),
+        start_counts=bool(plan.first.eval_data) or is_finished(encoder.facts),
     )
     with kept_when_stopped(plan.first.folder, lambda done: _export(plan, found, facts, raw, done, accelerator)):
         return _export(plan, found, facts, raw, train_loop(job, plan.first.resume), accelerator)

@@ -68,6 +68,9 @@ class HeadedContrast(Method[C]):
         head = SECOND_HEAD if second and SECOND_HEAD in self.tower else "head"
         return self.tower[head](vectors) if head in self.tower else vectors
 
+    def candidates(self, representations: dict[str, Tensor]) -> int:
+        return len(representations["second"])
+
     def export(self) -> Encoder:
         return self._kept(self.encoder, "head")
 

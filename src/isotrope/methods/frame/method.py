@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -119,6 +119,10 @@ class Method(nn.Module, Generic[S]):
     def towers(self, encoder: Encoder) -> dict[str, Tower]:
         """Modules besides the online encoder, and how each is kept: ``Trained``, ``Frozen``, ``Momentum``, a queue."""
         return {}
+
+    def encoder_of(self, tower: str) -> Encoder:
+        """The encoder that a tower holds."""
+        return cast(Encoder, self.tower[tower].module)
 
     def views(self, records: Records, rng: np.random.Generator) -> dict[str, View]:
         """Records → tokenized views, on the host. All randomness comes from ``rng``, keyed by seed, step, process."""

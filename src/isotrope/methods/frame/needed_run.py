@@ -5,7 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Generic
 
+from isotrope.encoders.encoder import Encoder
+from isotrope.encoders.loading import load
+from isotrope.errors import InputError
 from isotrope.methods.frame.method import S
+
+AUTO = "auto"  # of a setting: make the run
 
 
 @dataclass(frozen=True)
@@ -19,6 +24,13 @@ class NeededRun:
     setting: str
     method: str
     steps: int | None = None
+
+
+def open_needed(setting: str, model: str, pooling: str | None, encoder: Encoder) -> Encoder:
+    """The encoder that ``setting`` names, next to ``encoder``."""
+    if model == AUTO:
+        raise InputError(f"{setting} auto is trained by isotrope.train; to build the method by hand, give a model.")
+    return load(model, pooling, encoder.device)
 
 
 class NeedsRun(Generic[S]):

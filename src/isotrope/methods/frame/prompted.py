@@ -50,6 +50,7 @@ C = TypeVar("C", bound=PromptSettings)
 class PromptedContrast(HeadedContrast[C]):
     """An encoder read out at [MASK], and two frames for a text. Subclasses name the paper's second templates."""
 
+    shared_views = ("first",)  # in the template that inference reads
     plain_template: str  # of the second view, for word pieces
     spaced_template: str  # the same for byte pairs, where a blank belongs to the word behind it
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, cast
+from typing import Annotated, Any
 
 from torch import Tensor
 
@@ -49,7 +49,7 @@ def with_second(settings: TowerSettings, encoder: Encoder, towers: dict[str, Tow
 
 def second_encoder(method: Method[Any]) -> Encoder | None:
     """The second tower, None where there is one for both."""
-    return cast(Encoder, cast(Trained, method.tower[SECOND]).module) if SECOND in method.tower else None
+    return method.encoder_of(SECOND) if SECOND in method.tower else None
 
 
 def embed_pairs(method: Method[Any], first: Tokens, second: Sequence[Tokens]) -> tuple[Tensor, ...]:

@@ -1,0 +1,40 @@
+"""What run.json says of the circumstances of a run: its start, its file, its machine."""
+
+from __future__ import annotations
+
+import os
+import platform
+import sys
+import time
+from importlib.metadata import version
+from typing import Any
+
+from isotrope.encoders.encoder import Encoder
+from isotrope.encoders.image_encoder import ImageEncoder
+from isotrope.training.image_opening import network_name
+from isotrope.training.plan import DEFAULT_MODEL, Plan
+from isotrope.version import __version__
+
+
+def origin_of(plan: Plan, encoder: Encoder) -> dict[str, str]:
+    """What run.json says of the start."""
+    in_memory = isinstance(plan.model, Encoder)
+    named = network_name(plan.model, DEFAULT_MODEL) if isinstance(encoder, ImageEncoder) else str(plan.model)
+    name = "none" if plan.from_scratch else "an encoder in memory" if in_memory else named
+    return {"name": name, "fingerprint": encoder.fingerprint(), "pooling": encoder.pooling.name}
+
+
+def source_of(plan: Plan) -> str:
+    """The file that is trained on."""
+    return str(plan.data) if isinstance(plan.data, str | os.PathLike) else "a list in memory"
+
+
+def surroundings(device: str) -> dict[str, Any]:
+    """Versions, machine, command and time of a run."""
+    versions = {name: version(name) for name in ("torch", "transformers", "accelerate", "numpy")}
+    return {
+        "versions": {"isotrope": __version__, **versions},
+        "machine": {"platform": platform.platform(), "python": platform.python_version(), "device": device},
+        "command": " ".join(sys.argv),
+        "started": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
+    }
