@@ -22,6 +22,7 @@ from fusion import FIRST, Floats, Found, apart, development, quality, reported
 from search_modes import indexed, rows_of
 
 import isotrope
+from isotrope.search import token_reranking
 from isotrope.search.token_reranking import SHARES, Reranker
 
 DEPTHS, DEPTH = (20, 30, 60), 30
@@ -50,6 +51,7 @@ def first(found: Found, count: int) -> Found:
 
 def choose(sets: dict[str, Found], encoder: isotrope.Encoder) -> None:
     """Every share in quarters that leaves the search a say, at every depth."""
+    token_reranking.KEPT = 8 << 30  # a text is read once for all depths
     scores: dict[tuple[int, tuple[int, ...]], list[Floats]] = {}
     for found in sets.values():
         with indexed(found, encoder) as (index, _):

@@ -81,7 +81,7 @@ def test_words_are_input_embeddings_and_a_table_has_no_other_states() -> None:
 
 def test_an_exported_model_has_none(tiny: Path, tmp_path: Path) -> None:
     pytest.importorskip("onnxruntime", reason="the extra onnx is not installed")
-    pytest.importorskip("onnxscript", reason="the extra onnx is not installed")
+    pytest.importorskip("onnx", reason="the extra onnx is not installed")
     isotrope.export(tiny, tmp_path / "exported")
     with pytest.raises(InputError, match="gives sentence vectors only"):
         token_states(isotrope.load(tmp_path / "exported"), TEXTS)

@@ -51,8 +51,8 @@ def token_states(encoder: Encoder, texts: Sequence[str]) -> list[TokenStates]:
 
     def states(group: npt.NDArray[np.int64]) -> list[Half]:
         chosen = [rows[row] for row in group.tolist()]
-        found, start = encoder.states(encoder.frame(chosen).to(encoder.device)), len(tokenizer.prefix)
-        return [_unit(found[place, start : start + len(one)]) for place, one in enumerate(chosen)]
+        found, start = _unit(encoder.states(encoder.frame(chosen).to(encoder.device))), len(tokenizer.prefix)
+        return [found[place, start : start + len(one)].copy() for place, one in enumerate(chosen)]
 
     sizes = np.array([len(row) for row in rows], dtype=np.int64) + frame
     groups = list(plan(sizes, encoder.token_budget))
