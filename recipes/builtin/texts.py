@@ -16,7 +16,8 @@ from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
-from isotrope.data.leaks import Protected, protect
+from isotrope.data.leaks import protect
+from isotrope.data.protected_sentences import Protected
 from isotrope.data.readers import column, read
 from isotrope.data.record_types import record_type_named
 from isotrope.evaluation.benchmark_files import protected_files

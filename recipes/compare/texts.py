@@ -16,7 +16,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from isotrope.data.leaks import Protected, protect
+from isotrope.data.leaks import protect
+from isotrope.data.protected_sentences import Protected
 from isotrope.data.readers import column
 from isotrope.evaluation.benchmark_files import protected_files
 

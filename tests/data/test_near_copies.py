@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from isotrope.data.near_copies import NearCopies
+
+word_sets = st.lists(st.sampled_from([f"w{number}" for number in range(14)]), max_size=14)
 
 
 def test_nothing_is_missed_and_nothing_made_up() -> None:
@@ -31,3 +35,15 @@ def test_order_and_repeats_do_not_count_and_no_words_match_nothing() -> None:
     assert copies.found_in("a b c".split()) == []
     assert copies.found_in([]) == []
     assert NearCopies([]).found_in(["a"]) == []
+
+
+@settings(max_examples=300, deadline=None)
+@given(keys=st.lists(word_sets, max_size=10), given_words=word_sets, similar=st.sampled_from([0.5, 0.7, 0.8, 0.9, 1.0]))
+def test_any_sets_of_words_agree_with_a_loop(keys: list[list[str]], given_words: list[str], similar: float) -> None:
+    """Words that no key has (those of ``unknown``) are in the union, and shared with none."""
+    for given_too in (given_words, [*given_words, "unknown"]):
+        wanted = {*given_too}
+        expected = {
+            " ".join(key) for key in keys if key and wanted and len(wanted & {*key}) >= similar * len(wanted | {*key})
+        }
+        assert set(NearCopies(map(" ".join, keys), similar).found_in(given_too)) == expected

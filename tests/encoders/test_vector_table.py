@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 import isotrope
 from isotrope.data import vector_files
@@ -167,3 +168,21 @@ def test_a_table_has_one_read_out(written: Written) -> None:
         isotrope.load(path, pooling="cls")
     with pytest.raises(InputError, match="no language head"):
         isotrope.load(path, language_head=True)
+
+
+def test_a_table_is_trained_without_padding(written: Written) -> None:
+    """One lookup has the vectors and the gradient of padded rows; a text without words is zero."""
+    encoder = isotrope.load(written("glove.txt", GLOVE), device="cpu").train()
+    table = encoder.backbone.table.weight
+    views = [encoder.tokenize(texts) for texts in (["the cat sat", "york", "xylophone"], ["new york ."] * 3)]
+    weights = torch.randn(6, 3, generator=torch.Generator().manual_seed(0))
+
+    def gradient(vectors: torch.Tensor) -> torch.Tensor:
+        (found,) = torch.autograd.grad((vectors * weights).sum(), table)
+        return found
+
+    looked_up = torch.cat(encoder.embed(*views))
+    padded = torch.cat([encoder(view) for view in views])
+    torch.testing.assert_close(looked_up, padded)
+    torch.testing.assert_close(gradient(looked_up), gradient(padded))
+    assert not looked_up[2].any()

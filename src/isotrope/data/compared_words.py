@@ -17,10 +17,15 @@ import re
 import unicodedata
 
 _BRACKET = re.compile(r"-[lr][crs]b-")
-_CLITIC = re.compile(r" (n) ?'(t)\b|(?<=\w)(?: ?'|' )(s|t|m|d|re|ve|ll)\b")  # does n't, it 's, the speaker' s
+_ENDING = r"(s|t|m|d|re|ve|ll)\b"
+_CLITIC = re.compile(  # does n't, it 's, the speaker' s; what begins with a blank or an apostrophe is found fast
+    rf"[ '](?:(?<= )(?:(n) ?'(t)\b|(?<=\w )'{_ENDING})|(?<=\w') ?{_ENDING})"
+)
 _CUT = re.compile(r"\b(?:(can) (not)|(gon|wan) (na)|(got) (ta)|(gim|lem) (me))\b")
 _SECOND = frozenset(("not", "na", "ta", "me"))  # halves of words that were cut
 _WORD = re.compile(r"\w+")
+_FOREIGN = re.compile(r"[^\x00-\x7f]+")
+_BLANKED = bytes(code if code < 128 and _WORD.match(chr(code)) else 32 for code in range(256))  # ASCII: words stay
 
 
 def words_of(text: str) -> list[str]:
@@ -29,16 +34,30 @@ def words_of(text: str) -> list[str]:
     if "&" in text:
         text = html.unescape(text)
     if not text.isascii():
-        text = text.replace("’", "'")
-        text = "".join(letter for letter in unicodedata.normalize("NFKD", text) if not unicodedata.combining(letter))
+        text = _FOREIGN.sub(_without_accents, text)
     if "b-" in text:
         text = _BRACKET.sub(" ", text)
     if "'" in text:
         text = _CLITIC.sub(_joined, text).replace("'", "")
-    words = _WORD.findall(text)
+    words = text.encode().translate(_BLANKED).decode().split() if text.isascii() else _WORD.findall(text)
     if _SECOND.isdisjoint(words):
         return words
     return _CUT.sub(_joined, " ".join(words)).split()
+
+
+class _Plain(dict[int, str]):
+    """What stands for a letter, by its code: its decomposition (NFKD) without combining marks."""
+
+    def __missing__(self, code: int) -> str:
+        self[code] = "".join(one for one in unicodedata.normalize("NFKD", chr(code)) if not unicodedata.combining(one))
+        return self[code]
+
+
+_PLAIN = _Plain({ord("’"): "'"})
+
+
+def _without_accents(match: re.Match[str]) -> str:
+    return match[0].translate(_PLAIN)
 
 
 def _joined(match: re.Match[str]) -> str:

@@ -4,7 +4,7 @@
 
 so a text is held only against those that share such a word with it: nothing is missed, and the time grows with the
 text. Words are those of ``compared_words``: case, accents and punctuation do not count, nor does the order of words.
-``Protected`` (leaks.py) finds a text word for word, also inside a longer line.
+``Protected`` (protected_sentences.py) finds a text word for word, also inside a longer line.
 """
 
 from __future__ import annotations
@@ -23,22 +23,31 @@ class NearCopies:
         self.similar = similar
         self.keys = list(dict.fromkeys(keys))
         self._sets = [frozenset(key.split()) for key in self.keys]
-        self._frequency = Counter(word for words in self._sets for word in words)
-        self._index: dict[str, list[int]] = {}
+        frequency = Counter(word for words in self._sets for word in words)
+        self._rank = {
+            word: rank for rank, word in enumerate(sorted(frequency, key=lambda word: (frequency[word], word)))
+        }
+        self._index: dict[int, list[int]] = {}  # rank of a word → numbers of the keys that have it among their rarest
         for number, words in enumerate(self._sets):
-            for word in self._rarest(words):
-                self._index.setdefault(word, []).append(number)
+            for rank in self._rarest(words):
+                self._index.setdefault(rank, []).append(number)
 
     def found_in(self, words: Sequence[str]) -> list[str]:
         """The keys whose words are almost these."""
         given = frozenset(words)
-        candidates = {number for word in self._rarest(given) for number in self._index.get(word, ())}
+        candidates = {number for rank in self._rarest(given) for number in self._index.get(rank, ())}
         return [self.keys[number] for number in candidates if self._alike(given, self._sets[number])]
 
-    def _rarest(self, words: frozenset[str]) -> list[str]:
-        count = len(words) - math.ceil(self.similar * len(words)) + 1
-        return sorted(words, key=lambda word: (self._frequency[word], word))[: count if words else 0]
+    def _rarest(self, words: frozenset[str]) -> list[int]:
+        """Ranks of the rarest words; those that no key has are rarer than all others, and lead to none."""
+        count = len(words) - math.ceil(self.similar * len(words)) + 1 if words else 0
+        known = self._rank.keys() & words
+        count -= len(words) - len(known)
+        return sorted(map(self._rank.__getitem__, known))[:count] if count > 0 else []
 
     def _alike(self, one: frozenset[str], other: frozenset[str]) -> bool:
+        less, more = sorted((len(one), len(other)))
+        if less < self.similar * more:  # even if all words of the smaller set are shared
+            return False
         shared = len(one & other)
-        return shared >= self.similar * (len(one) + len(other) - shared)
+        return shared >= self.similar * (less + more - shared)

@@ -13,8 +13,8 @@ the 16 that come first, so a bucket of a million copies of a form letter costs s
 Use it on sentences and paragraphs that were copied with small changes. It is strict for short texts: one other word in
 the middle of a sentence breaks three shingles, and a sentence of fewer than 29 words then falls below 0.8 (11 words
 where the last one differs). Paraphrases are not found. Texts with the same words are equal here; count them by their
-words first, it is cheaper. ``leaks.py`` looks for a protected sentence inside a longer line, which no set similarity
-can see.
+words first, it is cheaper. ``protected_sentences.py`` looks for a sentence inside a longer line, which no set
+similarity can see.
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
     key of a pair = {words of one side, words of the other}
 
 Use it for scored pairs that choose a checkpoint: a pair that is in a test set as well makes the choice by the test.
-``Protected`` (data/leaks.py) is stricter and for training text: there one sentence is enough. A near copy of a pair
-(one word changed) is not found by either.
+``Protected`` (protected_sentences.py) is stricter and for training text: there one sentence is enough. A near copy of a
+pair (one word changed) is not found by either.
 """
 
 from __future__ import annotations
@@ -46,9 +46,10 @@ class ProtectedPairs:
     def texts_of(self, source: Path) -> Iterator[tuple[str, list[str]]]:
         return pair_lines(source)
 
-    def holders(self, texts: Sequence[str]) -> set[str]:
-        """The sets that hold a pair."""
-        return self.sets.get(key_of(texts), set()) if texts else set()
+    def leaking(self, rows: Sequence[Sequence[str]]) -> dict[int, set[str]]:
+        """The sets that hold the pair of a row, by the number of the row."""
+        keys = {number: key_of(pair) for number, pair in enumerate(rows) if pair}
+        return {number: self.sets[key] for number, key in keys.items() if key in self.sets}
 
 
 def key_of(pair: Sequence[str]) -> Key:

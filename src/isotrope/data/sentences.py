@@ -22,6 +22,7 @@ _CLOSERS = "\"'”’」』）)】》］]"
 _CLOSING = f"[{re.escape(_CLOSERS)}]"
 # An ellipsis goes on where a comma, another stop or a lower-case word follows.
 _WIDE_END = re.compile(rf"[。！？]+{_CLOSING}*|…+{_CLOSING}*(?!…|{_CLOSING}|[。！？，、；：,.!?;:]| ?[a-z])")
+_LAST = f".!?{_CLOSERS}"
 _END = re.compile(rf"[.!?]+{_CLOSING}*(?=\s+\S)")
 _OPENERS = "\"'“‘(［[「『（"
 
@@ -32,11 +33,21 @@ def split_sentences(text: str) -> list[str]:
     A blank line always ends a sentence. A full stop does not after an abbreviation, an initial or before a lower-case
     word; nor does a quoted question before one ("Why?" she asked).
     """
+    inner = text.rstrip(_LAST)
+    if text.isascii() and "." not in inner and "!" not in inner and "?" not in inner and "\n" not in text:
+        folded = _folded(text)  # a sentence that stands alone
+        return [folded] if folded else []
     sentences: list[str] = []
     for paragraph in re.split(r"\n\s*\n", text):
-        for piece in _split_wide(" ".join(paragraph.split())):
+        for piece in _split_wide(_folded(paragraph)):
             sentences.extend(_split_spaced(piece))
     return sentences
+
+
+def _folded(text: str) -> str:
+    if "  " not in text and text.isprintable():  # the blank is the only white space that can be printed
+        return text.strip()
+    return " ".join(text.split())
 
 
 def _split_wide(text: str) -> list[str]:

@@ -27,7 +27,7 @@ def lines_of(path: Path, place: int = 0, begin: int = 1) -> Iterator[tuple[int, 
             source.seek(place)
         for number, raw in enumerate(iter(partial(source.readline, LONGEST + 2), b""), begin):
             first = first or raw[:8]
-            line = _decoded(raw, f"{path}:{number}", path, first)
+            line = _decoded(raw, number, path, first)
             if number == 1:
                 line = line.removeprefix("\ufeff")
                 if "\r" in line.rstrip("\r\n") and (not line.endswith("\n") or not source.peek(1)):
@@ -38,12 +38,12 @@ def lines_of(path: Path, place: int = 0, begin: int = 1) -> Iterator[tuple[int, 
             yield number, line.rstrip("\r\n")
 
 
-def _decoded(raw: bytes, where: str, path: Path, first: bytes) -> str:
+def _decoded(raw: bytes, number: int, path: Path, first: bytes) -> str:
     if len(raw) > LONGEST and len(raw.rstrip(b"\r\n")) > LONGEST:
         _refuse_binary(path, first)
         raise InputError(
-            f"{where}: the line is longer than {LONGEST:,} bytes; break it into lines, one sentence or one record each"
-            f"{' (it has carriage returns: tr them to line ends)' if RETURN in raw else ''}."
+            f"{path}:{number}: the line is longer than {LONGEST:,} bytes; break it into lines, one sentence or one "
+            f"record each{' (it has carriage returns: tr them to line ends)' if RETURN in raw else ''}."
         )
     try:
         line = raw.decode("utf-8")
@@ -51,13 +51,13 @@ def _decoded(raw: bytes, where: str, path: Path, first: bytes) -> str:
         _refuse_binary(path, first)
         bad = error.object[error.start]
         raise InputError(
-            f"{where}: byte 0x{bad:02x} is not UTF-8; convert the file, for example: {_conversion(path)}."
+            f"{path}:{number}: byte 0x{bad:02x} is not UTF-8; convert the file, for example: {_conversion(path)}."
         ) from error
     if "\0" in line:
         _refuse_binary(path, first)
         wide = 3 * raw.count(0) > len(raw)
         advice = f"this looks like UTF-16: {_conversion(path, 'utf-16')}." if wide else "is this a binary file?"
-        raise InputError(f"{where}: a NUL byte stands in the text; {advice}")
+        raise InputError(f"{path}:{number}: a NUL byte stands in the text; {advice}")
     return line
 
 

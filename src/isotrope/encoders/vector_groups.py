@@ -52,7 +52,7 @@ def vectors_of(
         output = output.float()[:, :width]
         return nn.functional.normalize(output, dim=-1) if unit else output
 
-    if encoder.device.type == "cuda" and not _is_mean_of_rows(encoder):
+    if encoder.device.type == "cuda" and not is_mean_of_rows(encoder):
         yield from vectors_behind((group, finished(output)) for group, output in _outputs_ahead(encoder, texts, rows))
         return
     flat, lengths = encoder.text_tokenizer.flat(texts)
@@ -82,7 +82,7 @@ def _outputs_ahead(encoder: Encoder, texts: list[str], rows: int | None) -> Iter
 
 def _outputs(encoder: Encoder, flat: npt.NDArray[Any], lengths: Lengths, rows: int | None) -> Iterator[Group]:
     extra, most = _frame(encoder), encoder.max_length
-    if _is_mean_of_rows(encoder) and not extra and lengths.max(initial=0) <= most:
+    if is_mean_of_rows(encoder) and not extra and lengths.max(initial=0) <= most:
         yield from _row_means(encoder, flat, lengths, rows)
         return
     starts = np.cumsum(lengths) - lengths
@@ -103,7 +103,8 @@ def _outputs(encoder: Encoder, flat: npt.NDArray[Any], lengths: Lengths, rows: i
         yield texts, output if len(texts) == len(group) else output[torch.from_numpy(place)]
 
 
-def _is_mean_of_rows(encoder: Encoder) -> bool:
+def is_mean_of_rows(encoder: Encoder) -> bool:
+    """Whether a vector is the plain mean of a table's rows, before the parts."""
     pooling = encoder.pooling
     plain = pooling.modes == ("mean",) and not pooling.needs_all_layers and encoder.token_weights is None
     return plain and type(encoder.network) is StaticVectors

@@ -1,8 +1,8 @@
 """A mark at each score whose test items stand in the training text, and a footnote with their number.
 
-An item leaks where a line of the training text holds it word for word (data/leaks.py), or is almost the same set of
-words (data/near_copies.py). What a suite tests is what its ``judged_texts`` says. Counts are cached by the content of
-the files and of the tests.
+An item leaks where a line of the training text holds it word for word (data/protected_sentences.py), or is almost the
+same set of words (data/near_copies.py). What a suite tests is what its ``judged_texts`` says. Counts are cached by the
+content of the files and of the tests.
 """
 
 from __future__ import annotations
@@ -16,8 +16,9 @@ from typing import Any
 
 from isotrope.data.cache_folders import sealed, unsealed
 from isotrope.data.compared_words import words_of
-from isotrope.data.leaks import SHORTEST, Protected
 from isotrope.data.near_copies import NearCopies
+from isotrope.data.protected_sentences import SHORTEST, Protected
+from isotrope.data.record_blocks import record_blocks
 from isotrope.data.sentences import split_sentences
 from isotrope.errors import InputError
 from isotrope.evaluation.results import Results, Section
@@ -86,13 +87,16 @@ def _search(files: Sequence[Path], keys: set[str]) -> tuple[set[str], set[str]]:
     near: set[str] = set()
     for file in files:
         with bar(f"looking for test items in {file.name}", None) as advance:
-            for number, texts in enumerate(texts_of(file), 1):
-                for text in texts:
-                    copies.update(key for key in exact.found_in(text) if key in keys)
-                    for part in dict.fromkeys((text, *split_sentences(text))):
-                        near.update(almost.found_in(words_of(part)))
-                if number % 1000 == 0:
-                    advance(1000)
+            for block in record_blocks(texts_of(file), lambda texts: sum(map(len, texts))):
+                words = {text: words_of(text) for texts in block for text in texts}
+                copies.update(*exact.found_among(list(words.values())).values())
+                for text, own in words.items():
+                    near.update(almost.found_in(own))
+                    for part in split_sentences(text):
+                        if part != text:
+                            near.update(almost.found_in(words_of(part)))
+                advance(len(block))
+    copies &= keys  # their sentences are protected as well
     return copies, near
 
 

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from isotrope.data.leaks import cells_of
 from isotrope.data.packed_streams import unpacking
+from isotrope.data.protected_sentences import cells_of
 from isotrope.data.tables import format_of, table_of
 from isotrope.evaluation.judged_models import run_facts, run_folder_of
 

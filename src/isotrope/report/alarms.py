@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from isotrope.data.leaks import Protected, find_leaks
+from isotrope.data.leaks import find_leaks
+from isotrope.data.protected_sentences import Protected
 from isotrope.data.tables import format_of
 from isotrope.evaluation.geometry_description import TextGeometry
 from isotrope.report.subjects import Cast, Subject

@@ -39,6 +39,11 @@ class Tokens:
         index = rows if isinstance(rows, slice) else torch.as_tensor(rows, device=self.ids.device)
         return self._each(lambda tensor: tensor[index, :width], lengths)
 
+    def unpadded(self) -> tuple[torch.Tensor, torch.Tensor]:
+        """The ids of all rows one after another, and where each row begins."""
+        starts = np.cumsum(self.lengths) - self.lengths
+        return self.ids[self.mask.bool()], torch.from_numpy(starts).to(self.ids)
+
     def _each(self, change: Callable[[torch.Tensor], torch.Tensor], lengths: Lengths) -> Tokens:
         further = (None if tensor is None else change(tensor) for tensor in (self.segments, self.positions))
         return Tokens(change(self.ids), change(self.mask), lengths, *further)

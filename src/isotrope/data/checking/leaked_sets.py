@@ -1,7 +1,7 @@
 """Records of a text that hold, or nearly equal, a sentence of the test sets, by set.
 
-``leaks.py`` decides what holds a sentence, over all records; near-duplicates are those of ``near_duplicates.py``, over
-the sample. A record that holds a sentence of a set is not counted as near to it as well.
+``protected_sentences.py`` decides what holds a sentence, over all records; near-duplicates are those of
+``near_duplicates.py``, over the sample. A record that holds a sentence of a set is not counted as near to it as well.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from collections import Counter
 from dataclasses import dataclass
 
 from isotrope.data.checking.tally import Tally
-from isotrope.data.leaks import Protected
 from isotrope.data.near_duplicates import near_pairs
+from isotrope.data.protected_sentences import Protected
 from isotrope.data.shingles import shingle_sets
 
 
@@ -37,8 +37,10 @@ def find_leaked_sets(tally: Tally, protected: Protected) -> LeakedSets:
     """The exact leaks that were counted, and the near ones of the sample."""
     near: Counter[str] = Counter()
     records = 0
-    for row, names in _near_sets(tally, protected).items():
-        others = names - protected.holders(tally.sample[row].record.texts)
+    found = _near_sets(tally, protected)
+    held = protected.leaking([tally.sample[row].record.texts for row in found])
+    for place, names in enumerate(found.values()):
+        others = names - held.get(place, set())
         near.update(others)
         records += bool(others)
     sets = {name: SetLeaks(size, tally.leaks[name], near[name]) for name, size in protected.sizes.items()}

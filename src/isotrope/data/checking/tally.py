@@ -8,7 +8,7 @@ from __future__ import annotations
 import random
 from array import array
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
@@ -19,12 +19,12 @@ import numpy.typing as npt
 from isotrope.data.compared_words import words_of
 from isotrope.data.corpus_files import text_key
 from isotrope.data.corpus_writer import value_of
-from isotrope.data.leaks import SHORTEST, Protected
+from isotrope.data.protected_sentences import SHORTEST, Protected
+from isotrope.data.record_blocks import record_blocks
 from isotrope.data.record_types import Record, RecordType
 from isotrope.progress import bar
 
 LONG = 1000  # characters: more than a sentence
-STEP = 1000  # records between two moves of the bar
 
 
 class Sampled(NamedTuple):
@@ -62,29 +62,31 @@ class Tally:
 
     def add_file(self, number: int, name: str, records: Iterable[Record]) -> None:
         with bar(f"reading {Path(name).name}", None) as advance:
-            for count, record in enumerate(records, 1):
-                if count % STEP == 0:
-                    advance(STEP)
-                if all(record.texts):
-                    self._add(number, name, record)
-                else:
-                    self.empty += 1
+            for block in record_blocks(records, lambda record: sum(map(len, record.texts))):
+                words = [self._add(number, name, record) for record in block if all(record.texts)]
+                self.empty += len(block) - len(words)
+                if self.protected is not None:
+                    self._count_leaks(words, self.protected)
+                advance(len(block))
 
-    def _add(self, number: int, name: str, record: Record) -> None:
+    def _add(self, number: int, name: str, record: Record) -> list[list[str]]:
+        """Count a record; the words of its texts."""
         if self.record_type.value is not None:
             self.values[value_of(record, self.record_type, name)] += 1
         if (number, record.document) != self._last:
             self.documents, self._last = self.documents + 1, (number, record.document)
-        lines = self._measure(record)
-        if self.protected is not None:
-            holders = self.protected.holders(record.texts)
-            self.leaks.update(holders)
-            self.leaking += bool(holders)
-        self._draw(Sampled(name, record, lines))
-        self.records += 1
-
-    def _measure(self, record: Record) -> tuple[str, ...]:
         words = [words_of(text) for text in record.texts]
+        self._draw(Sampled(name, record, self._measure(record, words)))
+        self.records += 1
+        return words
+
+    def _count_leaks(self, words: Sequence[Sequence[Sequence[str]]], protected: Protected) -> None:
+        found = protected.holders(words)
+        self.leaking += len(found)
+        for holders in found.values():
+            self.leaks.update(holders)
+
+    def _measure(self, record: Record, words: Sequence[Sequence[str]]) -> tuple[str, ...]:
         self._texts.extend(text_key(text.encode()) for text in record.texts)
         lines = tuple(" ".join(own) or text for text, own in zip(record.texts, words, strict=True))
         same = "\t".join(lines)  # a text without a word (a face, a formula) stands for itself

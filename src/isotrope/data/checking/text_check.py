@@ -19,7 +19,7 @@ from isotrope.data.checking.tally import Tally
 from isotrope.data.checking.token_lengths import LengthTokenizer, TokenLengths, token_lengths
 from isotrope.data.checking.value_profiles import ClassBalance, ScoreSpread, class_balance, score_spread
 from isotrope.data.emoji import labelled_by_emoji
-from isotrope.data.leaks import Protected
+from isotrope.data.protected_sentences import Protected
 from isotrope.data.readers import read
 from isotrope.data.record_types import RecordType, record_type_named
 from isotrope.data.tables import FORMATS, check_file
