@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 import isotrope
 from isotrope.errors import InputError
+from isotrope.search.folder_engine import FolderEngine
 from isotrope.search.passages import passages_of
 from isotrope.search.query_words import words_of
 
@@ -121,3 +122,30 @@ def test_passages_of_no_use_are_refused_first(passages: int, tmp_path: Path, art
     with pytest.raises(InputError, match="passages must be at"):
         isotrope.index("no such model", articles, tmp_path / "index", passages=passages)
     assert not (tmp_path / "index").exists()
+
+
+def test_words_of_different_passages_count_together(tiny: Path, tmp_path: Path) -> None:
+    """Neither passage of the first text has both words; the hit is the one with the rarer, and a naive sum agrees."""
+    lines = [" ".join(SENTENCES), "The bread is warm.", "The rocket is old.", *(f"Soup number {n}." for n in range(5))]
+    (tmp_path / "texts.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    isotrope.index(tiny, tmp_path / "texts.txt", tmp_path / "index", passages=10)
+    with isotrope.open_index(tmp_path / "index") as index:
+        (found,) = index.search("bread rocket crater", 3, "lexical")
+        (both,) = index.search("bread rocket crater", 3)
+    engine = FolderEngine(tmp_path / "index")
+    alone = [engine.words.scores([word]) for word in ("bread", "rocket", "crater")]
+    assert found[0].score == pytest.approx(sum(float(scores[:4].max()) for scores in alone))
+    assert [hit.line for hit in found] == [1, 2, 3]
+    assert found[0].text == SENTENCES[2]
+    assert {hit.line: hit.bm25 for hit in both}[1] == pytest.approx(found[0].score)
+
+
+def test_owners_are_counted_over_live_rows(tiny: Path, articles: Path, tmp_path: Path) -> None:
+    built(tiny, articles, tmp_path / "index")
+    assert FolderEngine(tmp_path / "index").owners.tolist() == [0, 0, 0, 0, 1, 2]
+    isotrope.index(tiny, output=tmp_path / "index", delete="year = 2002")
+    again = tmp_path / "again.jsonl"
+    row = {"doc": "new", "title": "The town", "body": " ".join(SENTENCES[:2]), "year": 1}
+    again.write_text(json.dumps(row) + "\n", "utf-8")
+    built(tiny, again, tmp_path / "index", add=True)
+    assert FolderEngine(tmp_path / "index").owners.tolist() == [0, 0, 0, 0, 1, 2, 2]

@@ -46,7 +46,7 @@ def test_hits_are_those_of_the_search_in_the_order_of_the_equation(tiny: Path, t
     by_state = best_matches(query.states, [one.states for one in documents])
     weights = rarity(by_word)
     first = np.array([hit.score for hit in before])
-    expected = 0.25 * z(first) + 0.25 * z(by_word @ weights) + 0.5 * z(by_state @ weights)
+    expected = 0.5 * z(first) + 0.25 * z(by_word @ weights) + 0.25 * z(by_state @ weights)
     lines = [before[place].line for place in np.argsort(-expected, kind="stable")]
     assert [hit.line for hit in after] == lines
     assert [hit.score for hit in after] == pytest.approx(sorted(expected.tolist(), reverse=True), abs=1e-3)

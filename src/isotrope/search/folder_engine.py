@@ -1,7 +1,7 @@
 """An index in a folder, opened for reading: exact search over memory-mapped vectors, block by block.
 
     dense      q · v over all rows, or over codes of fewer bits with the best re-scored by v
-    lexical    BM25
+    lexical    BM25; of passages that of the whole text, Σ_t max over its passages, at the one that has most of it
 
 Rows that were deleted or do not pass the filter are no candidates of either ranking, so ``top`` hits come where as many
 pass. About a million rows are fine; beyond that use an engine with an approximate index.
@@ -67,6 +67,14 @@ class FolderEngine:
         return found
 
     @cached_property
+    def owners(self) -> npt.NDArray[np.int64] | None:
+        """[live rows]: the number of the text that each passage is of; None in an index of whole texts."""
+        if self.manifest.reading.passages is None:
+            return None
+        places = np.array([self.rows.column("file"), self.rows.column("line")], dtype=np.int64)[:, self.live_rows]
+        return np.cumsum((np.diff(places, prepend=-1) != 0).any(axis=0)) - 1
+
+    @cached_property
     def codes(self) -> QuantizedIndex | None:
         if self.manifest.precision == "float32":
             return None
@@ -124,6 +132,10 @@ class FolderEngine:
         for words in queries:
             scores = np.where(allowed, self.words.scores(words), 0)
             some = np.flatnonzero(scores > 0)
+            if self.owners is not None:
+                some = some[np.lexsort((-scores[some], self.owners[some]))]
+                some = some[np.diff(self.owners[some], prepend=-1) != 0]  # the best passage of each text
+                scores = self.words.joined_scores(words, self.owners)[self.owners]
             rows, values = _merged((some[:0], scores[:0]), some, scores[some], top)
             found.append(_ranked(self.live_rows[rows], values))
         return found
@@ -137,7 +149,10 @@ class FolderEngine:
 
     def weights_of(self, query: Sequence[str], rows: Sequence[int]) -> list[float]:
         """BM25 of a query's words; 0 without a shared word."""
-        return self.words.scores_of(query, np.searchsorted(self.live_rows, rows)).tolist()
+        places = np.searchsorted(self.live_rows, rows)
+        if self.owners is not None:
+            return [float(score) for score in self.words.joined_scores(query, self.owners)[self.owners[places]]]
+        return self.words.scores_of(query, places).tolist()
 
     def fetch(self, rows: Sequence[int]) -> list[dict[str, Any]]:
         """Text, line, file, id and kept columns of some rows."""

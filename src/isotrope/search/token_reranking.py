@@ -1,6 +1,6 @@
 """Re-ranking: the first hits of a search, ordered anew by how well their tokens match those of the query.
 
-    score(d) = ¼ z(s₀) + ¼ z(s_words) + ½ z(s_states)
+    score(d) = ½ z(s₀) + ¼ z(s_words) + ¼ z(s_states)
 
 s₀ is the score that the search gave, s_words and s_states are late interaction (measures/late_interaction.py) over the
 model's input embeddings and over its last layer; z is over the hits that are compared. Words match what is spelt
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from isotrope.encoders.encoder import Encoder
     from isotrope.search.hits import Hit
 
-SHARES = np.array([0.25, 0.25, 0.5])  # of the score before, of words, of states
+SHARES = np.array([0.5, 0.25, 0.25])  # of the score before, of words, of states
 KEPT = 256 << 20  # bytes of token states
 Floats = npt.NDArray[np.float64]
 
