@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import isotrope
 from isotrope.errors import InputError
 from isotrope.search.folder_engine import FolderEngine
-from isotrope.search.passages import passages_of
+from isotrope.search.passages import joined_passages, passages_of
 from isotrope.search.query_words import words_of
 
 SENTENCES = [
@@ -124,20 +124,25 @@ def test_passages_of_no_use_are_refused_first(passages: int, tmp_path: Path, art
     assert not (tmp_path / "index").exists()
 
 
-def test_words_of_different_passages_count_together(tiny: Path, tmp_path: Path) -> None:
-    """Neither passage of the first text has both words; the hit is the one with the rarer, and a naive sum agrees."""
-    lines = [" ".join(SENTENCES), "The bread is warm.", "The rocket is old.", *(f"Soup number {n}." for n in range(5))]
+def test_words_of_a_whole_text_count_together(tiny: Path, tmp_path: Path) -> None:
+    """BM25 is that of an index of whole texts; the hit is the passage with most of the words."""
+    long = " ".join(["A town.", *SENTENCES])
+    lines = [long, "The bread is warm.", "The rocket is old.", *(f"Soup number {row}." for row in range(5))]
     (tmp_path / "texts.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
-    isotrope.index(tiny, tmp_path / "texts.txt", tmp_path / "index", passages=10)
-    with isotrope.open_index(tmp_path / "index") as index:
-        (found,) = index.search("bread rocket crater", 3, "lexical")
-        (both,) = index.search("bread rocket crater", 3)
-    engine = FolderEngine(tmp_path / "index")
-    alone = [engine.words.scores([word]) for word in ("bread", "rocket", "crater")]
-    assert found[0].score == pytest.approx(sum(float(scores[:4].max()) for scores in alone))
-    assert [hit.line for hit in found] == [1, 2, 3]
+    for name, passages in (("index", 10), ("whole", None)):
+        isotrope.index(tiny, tmp_path / "texts.txt", tmp_path / name, passages=passages)
+    query = "bread rocket crater"
+    with isotrope.open_index(tmp_path / "index") as index, isotrope.open_index(tmp_path / "whole") as whole:
+        (found,), (expected,) = (one.search(query, 3, "lexical") for one in (index, whole))
+        (both,) = index.search(query, 3)
+    assert [(hit.line, hit.score) for hit in found] == [(hit.line, hit.score) for hit in expected]
     assert found[0].text == SENTENCES[2]
     assert {hit.line: hit.bm25 for hit in both}[1] == pytest.approx(found[0].score)
+
+
+def test_a_title_before_each_passage_counts_once() -> None:
+    assert joined_passages(["The town one two.", "The town three."]) == "The town one two. three."
+    assert joined_passages(["The town alone."]) == "The town alone."
 
 
 def test_owners_are_counted_over_live_rows(tiny: Path, articles: Path, tmp_path: Path) -> None:

@@ -1,7 +1,7 @@
 """An index in a folder, opened for reading: exact search over memory-mapped vectors, block by block.
 
     dense      q · v over all rows, or over codes of fewer bits with the best re-scored by v
-    lexical    BM25; of passages that of the whole text, Σ_t max over its passages, at the one that has most of it
+    lexical    BM25; of passages that of the whole text, at the passage that has most of the words
 
 Rows that were deleted or do not pass the filter are no candidates of either ranking, so ``top`` hits come where as many
 pass. About a million rows are fine; beyond that use an engine with an approximate index.
@@ -27,7 +27,7 @@ from isotrope.search.word_index import WordIndex, open_words
 
 Floats = npt.NDArray[np.float32]
 Ranking = list[tuple[int, float]]  # (row, score), the best first
-BLOCKS, DELETED, WORDS, CODES, RANGES = "blocks", "deleted", "words", "codes", "ranges"
+BLOCKS, DELETED, WORDS, WHOLE, CODES, RANGES = "blocks", "deleted", "words", "whole", "codes", "ranges"
 
 
 class FolderEngine:
@@ -61,8 +61,16 @@ class FolderEngine:
 
     @cached_property
     def words(self) -> WordIndex:
-        found = open_words(self.folder / str(self.manifest.parts.get(WORDS)))
-        if found.texts != len(self.live_rows):
+        return self._opened(WORDS, len(self.live_rows))
+
+    @cached_property
+    def whole(self) -> WordIndex:
+        """The words of whole texts, in an index of passages."""
+        return self._opened(WHOLE, 0 if self.owners is None else int(self.owners.max(initial=-1)) + 1)
+
+    def _opened(self, part: str, texts: int) -> WordIndex:
+        found = open_words(self.folder / str(self.manifest.parts.get(part)))
+        if found.texts != texts:
             raise InputError(f"{self.folder}: the index of words has another length; build the index again.")
         return found
 
@@ -135,7 +143,7 @@ class FolderEngine:
             if self.owners is not None:
                 some = some[np.lexsort((-scores[some], self.owners[some]))]
                 some = some[np.diff(self.owners[some], prepend=-1) != 0]  # the best passage of each text
-                scores = self.words.joined_scores(words, self.owners)[self.owners]
+                scores = self.whole.scores(words)[self.owners]
             rows, values = _merged((some[:0], scores[:0]), some, scores[some], top)
             found.append(_ranked(self.live_rows[rows], values))
         return found
@@ -151,7 +159,7 @@ class FolderEngine:
         """BM25 of a query's words; 0 without a shared word."""
         places = np.searchsorted(self.live_rows, rows)
         if self.owners is not None:
-            return [float(score) for score in self.words.joined_scores(query, self.owners)[self.owners[places]]]
+            return self.whole.scores_of(query, self.owners[places]).tolist()
         return self.words.scores_of(query, places).tolist()
 
     def fetch(self, rows: Sequence[int]) -> list[dict[str, Any]]:

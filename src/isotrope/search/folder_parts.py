@@ -6,6 +6,8 @@ Each is written under a name of its own before the manifest names it, so a reade
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -15,15 +17,16 @@ from isotrope.encoders.precision import SCALAR, quantize
 from isotrope.files import written_file, written_folder
 from isotrope.progress import bar
 from isotrope.search.filter_masks import Mask
-from isotrope.search.folder_engine import CODES, DELETED, RANGES, WORDS, FolderEngine
+from isotrope.search.folder_engine import CODES, DELETED, RANGES, WHOLE, WORDS, FolderEngine
 from isotrope.search.index_manifest import Manifest
+from isotrope.search.passages import joined_passages
 from isotrope.search.word_index import write_words
 
 
 def complete(folder: Path, manifest: Manifest, deleted: Mask | None) -> Manifest:
     """Write the parts that stand on all rows: which are deleted, the words, the codes."""
     parts: dict[str, Any] = {
-        name: value for name, value in manifest.parts.items() if name not in (DELETED, WORDS, CODES, RANGES)
+        name: value for name, value in manifest.parts.items() if name not in (DELETED, WORDS, WHOLE, CODES, RANGES)
     }
     end = f"-{parts['generation']}"
     if deleted is not None and deleted.any():
@@ -32,15 +35,27 @@ def complete(folder: Path, manifest: Manifest, deleted: Mask | None) -> Manifest
             np.save(target, deleted)
     engine = FolderEngine(folder, manifest.changed(parts=parts))
     live = engine.live
-    texts = (text for text, kept in zip(_texts(engine), live, strict=True) if kept)
-    parts[WORDS] = f"{WORDS}{end}"
-    with bar("indexing words", None), written_folder(folder / parts[WORDS]) as place:
-        write_words(place, texts)
+    for part, texts in ((WORDS, _live_texts(engine)), (WHOLE, _whole_texts(engine))):
+        if part == WORDS or engine.owners is not None:
+            parts[part] = f"{part}{end}"
+            with bar("indexing words", None), written_folder(folder / parts[part]) as place:
+                write_words(place, texts)
     if manifest.precision != "float32":
         parts.update(_write_codes(folder, engine, end))
     flags = engine.rows.cut()
     cut = None if flags is None else int((flags & live).sum())
     return manifest.changed(parts=parts, rows=int(live.sum()), cut=cut)
+
+
+def _live_texts(engine: FolderEngine) -> Iterator[str]:
+    return (text for text, kept in zip(_texts(engine), engine.live, strict=True) if kept)
+
+
+def _whole_texts(engine: FolderEngine) -> Iterator[str]:
+    """Of an index of passages."""
+    owners = () if engine.owners is None else engine.owners.tolist()
+    for _, passages in groupby(zip(owners, _live_texts(engine), strict=True), key=itemgetter(0)):
+        yield joined_passages([passage for _, passage in passages])
 
 
 def _texts(engine: FolderEngine) -> Iterator[str]:

@@ -10,11 +10,11 @@ from pathlib import Path
 from isotrope.errors import InputError
 from isotrope.files import explained, names_in
 from isotrope.locks import FolderLock
-from isotrope.search.folder_engine import BLOCKS, CODES, DELETED, RANGES, WORDS
+from isotrope.search.folder_engine import BLOCKS, CODES, DELETED, RANGES, WHOLE, WORDS
 from isotrope.search.index_manifest import Manifest
 from isotrope.search.index_place import BUILDING, MANIFEST
 
-OURS = (MANIFEST, BUILDING, BLOCKS, WORDS, CODES, RANGES, DELETED)
+OURS = (MANIFEST, BUILDING, BLOCKS, WORDS, WHOLE, CODES, RANGES, DELETED)
 
 
 def check_free(folder: Path) -> None:

@@ -6,7 +6,8 @@ passages has a vector for each, and a hit is the passage that answers.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import takewhile
 
 from isotrope.data.sentences import split_sentences
 from isotrope.search.query_words import words_of
@@ -28,6 +29,14 @@ def passages_of(text: str, most: int) -> list[str]:
                 found.append(piece)
                 room = most - size
     return found
+
+
+def joined_passages(passages: Sequence[str]) -> str:
+    """The words of a text, of all its passages; what stands before each of them, such as a title, is there once."""
+    words = [passage.split() for passage in passages]
+    columns = list(takewhile(lambda column: len(set(column)) == 1, zip(*words, strict=False)))
+    lead = len(columns) if len(words) > 1 else 0
+    return " ".join([*words[0][:lead], *(word for own in words for word in own[lead:])])
 
 
 def _pieces(sentence: str, most: int) -> Iterator[str]:

@@ -47,21 +47,6 @@ class WordIndex:
             found += np.where(with_word[places] == texts, columns["data"][start:end][places], 0)
         return found
 
-    def joined_scores(self, words: Iterable[str], owners: npt.NDArray[np.int64]) -> npt.NDArray[np.float32]:
-        """[owners]: where text i is a passage of ``owners[i]``, the sum over the words of their best passage there.
-
-        So words that stand in different passages of one text count together.
-        """
-        count = int(owners.max(initial=-1)) + 1
-        found = np.zeros(count, dtype=np.float32)
-        for word in self._known(words):
-            number, columns = self.model.vocab_dict[word], self.model.scores
-            start, end = columns["indptr"][number : number + 2]
-            best = np.zeros(count, dtype=np.float32)
-            np.maximum.at(best, owners[columns["indices"][start:end]], columns["data"][start:end])
-            found += best
-        return found
-
     def _known(self, words: Iterable[str]) -> list[str]:
         return [word for word in words if self.model is not None and word in self.model.vocab_dict]
 
