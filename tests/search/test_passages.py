@@ -126,8 +126,8 @@ def test_passages_of_no_use_are_refused_first(passages: int, tmp_path: Path, art
 
 def test_words_of_a_whole_text_count_together(tiny: Path, tmp_path: Path) -> None:
     """BM25 is that of an index of whole texts; the hit is the passage with most of the words."""
-    long = " ".join(["A town.", *SENTENCES])
-    lines = [long, "The bread is warm.", "The rocket is old.", *(f"Soup number {row}." for row in range(5))]
+    soups = [f"Soup number {row}." for row in range(5)]
+    lines = [" ".join(SENTENCES), "The bread is warm.", "The rocket is old.", *soups]
     (tmp_path / "texts.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
     for name, passages in (("index", 10), ("whole", None)):
         isotrope.index(tiny, tmp_path / "texts.txt", tmp_path / name, passages=passages)

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from isotrope.encoders.precision import SCALAR, quantize
 from isotrope.files import written_file, written_folder
@@ -35,11 +36,13 @@ def complete(folder: Path, manifest: Manifest, deleted: Mask | None) -> Manifest
             np.save(target, deleted)
     engine = FolderEngine(folder, manifest.changed(parts=parts))
     live = engine.live
-    for part, texts in ((WORDS, _live_texts(engine)), (WHOLE, _whole_texts(engine))):
-        if part == WORDS or engine.owners is not None:
-            parts[part] = f"{part}{end}"
-            with bar("indexing words", None), written_folder(folder / parts[part]) as place:
-                write_words(place, texts)
+    worded = {WORDS: _live_texts(engine)}
+    if engine.owners is not None:
+        worded[WHOLE] = _whole_texts(engine, engine.owners)
+    for part, texts in worded.items():
+        parts[part] = f"{part}{end}"
+        with bar("indexing words", None), written_folder(folder / parts[part]) as place:
+            write_words(place, texts)
     if manifest.precision != "float32":
         parts.update(_write_codes(folder, engine, end))
     flags = engine.rows.cut()
@@ -51,11 +54,12 @@ def _live_texts(engine: FolderEngine) -> Iterator[str]:
     return (text for text, kept in zip(_texts(engine), engine.live, strict=True) if kept)
 
 
-def _whole_texts(engine: FolderEngine) -> Iterator[str]:
-    """Of an index of passages."""
-    owners = () if engine.owners is None else engine.owners.tolist()
-    for _, passages in groupby(zip(owners, _live_texts(engine), strict=True), key=itemgetter(0)):
-        yield joined_passages([passage for _, passage in passages])
+def _whole_texts(engine: FolderEngine, owners: npt.NDArray[np.int64]) -> Iterator[str]:
+    """Of an index of passages; only several columns put a title before each."""
+    titled = len(engine.manifest.reading.columns or ()) > 1
+    for _, found in groupby(zip(owners.tolist(), _live_texts(engine), strict=True), key=itemgetter(0)):
+        passages = [passage for _, passage in found]
+        yield joined_passages(passages) if titled else " ".join(passages)
 
 
 def _texts(engine: FolderEngine) -> Iterator[str]:

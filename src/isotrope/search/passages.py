@@ -32,7 +32,7 @@ def passages_of(text: str, most: int) -> list[str]:
 
 
 def joined_passages(passages: Sequence[str]) -> str:
-    """The words of a text, of all its passages; what stands before each of them, such as a title, is there once."""
+    """The words of a text, of all its passages; the title that stands before each of them is there once."""
     words = [passage.split() for passage in passages]
     columns = list(takewhile(lambda column: len(set(column)) == 1, zip(*words, strict=False)))
     lead = len(columns) if len(words) > 1 else 0

@@ -50,7 +50,7 @@ async def search(request: Request) -> Response:
     try:
         found = await service.while_listening(request, service.queue.compute(task, texts, tokens))
     except InputError as error:
-        raise Refusal(422, str(error), "where" if where else field) from error
+        raise Refusal(422, str(error), error.setting or ("where" if where else field)) from error
     answers = [[hit.to_dict() for hit in hits] for hits in found]
     single = isinstance(body[field], str)
     return JSONResponse({"hits": answers[0] if single else answers, "mode": mode, "cut_inputs": measured.cut})
