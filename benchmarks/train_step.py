@@ -67,6 +67,7 @@ def isotrope(folder: str):
     from isotrope.methods.frame.batch import Batch
     from isotrope.methods.frame.combined import Combined
     from isotrope.methods.simcse import SimCSE
+    from isotrope.training.float32_products import fast_products
     from isotrope.training.step import compute_gradient
 
     accelerator = Accelerator(cpu=True)
@@ -78,10 +79,9 @@ def isotrope(folder: str):
         method.zero_grad(set_to_none=False)
         flat, lengths = method.encoder.text_tokenizer.flat(sentences)
         view = method.frame(np.split(flat, np.cumsum(lengths)[:-1]))
-        outcome = compute_gradient(
-            combined, Batch({"first": view, "second": view}, len(sentences), 0), accelerator, (0, next(numbers))
-        )
-        return float(outcome.loss)
+        batch = Batch({"first": view, "second": view}, len(sentences), 0)
+        with fast_products(combined, accelerator.device):  # as the training loop does
+            return float(compute_gradient(combined, batch, accelerator, (0, next(numbers))).loss)
 
     return step
 

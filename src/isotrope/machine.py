@@ -36,6 +36,7 @@ class Machine:
     cores: int
     threads: int
     bfloat16: bool
+    bfloat16_instructions: bool
     offline: bool
     cache: str
     data: str
@@ -51,6 +52,8 @@ class Machine:
             found.append(f"torch uses {self.threads} of {self.cores} cores; unset OMP_NUM_THREADS or raise it.")
         if self.device == "cpu" and not self.bfloat16:
             found.append("bfloat16 does not work on this processor; keep precision at auto or float32.")
+        if self.device == "cpu" and self.bfloat16 and self.bfloat16_instructions:
+            found.append("This processor computes in bfloat16: `--precision bfloat16` trains faster than float32.")
         if not self.data:
             found.append("Set ISOTROPE_DATA to the folder of evaluation data, or give data_dir.")
         return found
@@ -96,6 +99,7 @@ def examine() -> Machine:
         cores=len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1,
         threads=torch.get_num_threads(),
         bfloat16=bfloat16_works(),
+        bfloat16_instructions=torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported(),
         offline=os.environ.get("HF_HUB_OFFLINE", "") in ("1", "true", "True")
         or os.environ.get("TRANSFORMERS_OFFLINE", "") == "1",
         cache=str(cache_folder()),

@@ -251,3 +251,13 @@ def test_a_text_without_a_line_is_refused_and_leaves_no_copy(secrets: Path, tmp_
         with pytest.raises(InputError, match=said):
             isotrope.leaks([good, bad], [secrets], output=tmp_path / "clean")
         assert not (tmp_path / "clean").exists()
+
+
+def test_one_text_may_be_given_alone(tmp_path: Path) -> None:
+    text, protected = tmp_path / "text.txt", tmp_path / "protected.txt"
+    text.write_text("a sentence that nobody may have seen before\nanother line\n", encoding="utf-8")
+    protected.write_text("a sentence that nobody may have seen before\n", encoding="utf-8")
+    alone, listed = isotrope.leaks(text, against=protected), isotrope.leaks([text], against=[protected])
+    assert alone == listed
+    assert isotrope.leaks(str(text), against=str(protected)) == listed
+    assert listed.leaks.total() == 1

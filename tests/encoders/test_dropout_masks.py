@@ -64,6 +64,21 @@ def test_evaluation_and_other_precisions_are_left_alone() -> None:
         assert functional.dropout(values.double(), 0.5).dtype == torch.float64
 
 
+def test_bfloat16_has_the_masks_of_float32() -> None:
+    masks = []
+    for dtype in (torch.float32, torch.bfloat16):
+        torch.manual_seed(7)
+        with BitDropout():
+            masks.append(functional.dropout(torch.ones(33, 17, dtype=dtype), 0.25))
+            query, key, value = (torch.ones(1, 1, 6, 4, dtype=dtype) for _ in range(3))
+            barred = torch.zeros(1, 1, 6, 6)  # float32, as the mask of a padded batch is
+            states = functional.scaled_dot_product_attention(query, key, value, attn_mask=barred, dropout_p=0.5)
+        assert masks[-1].dtype == states.dtype == dtype
+        masks.append(states)
+    torch.testing.assert_close(masks[0], masks[2].float(), rtol=1e-2, atol=0)
+    torch.testing.assert_close(masks[1], masks[3].float(), rtol=1e-2, atol=0)
+
+
 @pytest.mark.parametrize("form", ["none", "bool", "float"])
 def test_attention_is_the_formula_under_the_mask(form: str) -> None:
     torch.manual_seed(2)

@@ -6,10 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 import isotrope
 from isotrope.errors import InputError
-from isotrope.training import opening
+from isotrope.training import half_precision, opening
 from isotrope.training.plan import make_plan, setting_classes, shared_setting_classes
 
 
@@ -76,6 +77,26 @@ def test_files_and_folders_are_refused_first(sentences: Path, tmp_path: Path) ->
     ):
         with pytest.raises(InputError, match=said):
             isotrope.train("simcse", **{"data": sentences, **given})
+
+
+@pytest.mark.usefixtures("untouched")
+@pytest.mark.parametrize("given", [{"precision": "bfloat16"}, {"optimiser": "muon"}])
+def test_bfloat16_is_refused_on_a_processor_that_dies_of_it(
+    given: dict[str, str], sentences: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(half_precision, "bfloat16_works", lambda: False)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    with pytest.raises(InputError, match="bfloat16"):
+        isotrope.train("simcse", sentences, output=tmp_path / "run", **given)
+    with pytest.raises(InputError, match="bfloat16"):
+        isotrope.pretrain(sentences, output=tmp_path / "run", **given)
+    assert not (tmp_path / "run").exists()
+
+
+def test_what_needs_no_bfloat16_is_not_kept_waiting_for_the_probe(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(half_precision, "bfloat16_works", lambda: pytest.fail("the probe ran"))
+    half_precision.check_processor("adamw", "auto")
+    half_precision.check_processor("sgd", "float32")
 
 
 def test_a_plan_holds_every_setting_of_the_run_once(sentences: Path, tmp_path: Path) -> None:

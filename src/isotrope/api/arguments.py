@@ -29,8 +29,13 @@ def given_sentences(texts: Place | Sequence[str], columns: Sequence[str] | None)
     return sentences_of(texts, columns) if isinstance(texts, str | os.PathLike) else list(texts)
 
 
+def places(given: Place | Sequence[Place] | None) -> list[Place]:
+    """One file, several or none, as a list."""
+    return [] if given is None else [given] if isinstance(given, str | os.PathLike) else list(given)
+
+
 def check_files(given: Place | Sequence[Place] | None) -> list[Place]:
-    files = [] if given is None else [given] if isinstance(given, str | os.PathLike) else list(given)
+    files = places(given)
     for file in files:
         check_data(file)
     return files

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from isotrope.answers import (
     ParaphrasedFile,
 )
-from isotrope.api.arguments import Place, tsv_target
+from isotrope.api.arguments import Place, places, tsv_target
 from isotrope.api.encoder_verbs import load
 from isotrope.catalogue import usable_record_types
 from isotrope.data.sentence_files import sentences_of
@@ -76,8 +76,8 @@ def check(
 
 
 def leaks(
-    text: Sequence[Place],
-    against: Sequence[Place] | None = None,
+    text: Place | Sequence[Place],
+    against: Place | Sequence[Place] | None = None,
     data_dir: Place | None = None,
     output: Place | None = None,
     match: str = "sentence",
@@ -90,25 +90,27 @@ def leaks(
     ``match="pair"`` is for scored pairs that choose among encoders: a row leaks when it is a protected pair, in either
     order.
     """
-    for file in (*text, *(against or ())):
+    texts, files = places(text), places(against)
+    for file in (*texts, *files):
         check_file(file)
     from isotrope.data.leaks import MATCHES, check_copies, find_leaks, protect, protect_pairs
     from isotrope.data.protected_pairs import holds_pairs
 
     if match not in MATCHES:
         raise InputError(f"Unknown match '{match}'; choose {' or '.join(MATCHES)}.", setting="match")
-    files = list(against or ())
     if output is not None:
-        check_copies(text, files, output)
+        check_copies(texts, files, output)
     if data_dir is not None or not files:
         from isotrope.evaluation.benchmark_files import protected_files
 
         found = protected_files(data_dir, tests_only)
         files += [file for file in found if match == "sentence" or holds_pairs(file)]
-    return find_leaks(text, (protect if match == "sentence" else protect_pairs)(files), output)
+    return find_leaks(texts, (protect if match == "sentence" else protect_pairs)(files), output)
 
 
-def links(wiki: Sequence[Place], output: Place, types: Place | None = None, min_links: int = 10) -> ExtractedLinks:
+def links(
+    wiki: Place | Sequence[Place], output: Place, types: Place | None = None, min_links: int = 10
+) -> ExtractedLinks:
     """Write the hyperlinks of a wiki as data for EASE: a sentence, the entity it links to, its page (.tsv).
 
     ``wiki``: MediaWiki XML dumps or wikiextractor's JSON lines with links. Entities with fewer than ``min_links`` links
@@ -117,14 +119,15 @@ def links(wiki: Sequence[Place], output: Place, types: Place | None = None, min_
     """
     target = tsv_target(output, "links")
     check_between("min_links", min_links, 1, 1_000_000_000)
-    for source in wiki:
+    sources = places(wiki)
+    for source in sources:
         check_readable(source)
-    check_overwrite(target, types, *wiki)
+    check_overwrite(target, types, *sources)
     if types is not None:
         check_file(types)
     from isotrope.data.link_extraction import extract_links
 
-    return extract_links(wiki, target, types, min_links)
+    return extract_links(sources, target, types, min_links)
 
 
 def paraphrase(

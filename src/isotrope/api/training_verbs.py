@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, overload
 from isotrope.answers import (
     MethodDescription,
 )
-from isotrope.api.arguments import Place, check_data, check_eval_data, check_files, check_output, holds_images
+from isotrope.api.arguments import Place, check_data, check_eval_data, check_files, check_output, holds_images, places
 from isotrope.api.encoder_verbs import load
 from isotrope.catalogue import all_cards, check_trainable, describe_settings
 from isotrope.data.record_types import RECORD_TYPES
@@ -194,7 +194,7 @@ def _train_sources(
 
 
 def pretrain(
-    text: Sequence[Place],
+    text: Place | Sequence[Place],
     output: Place,
     *,
     model: Place | None = None,
@@ -210,7 +210,8 @@ def pretrain(
     """
     if model is not None and tokenizer is not None:
         raise InputError("A model brings its own vocabulary; give model or tokenizer, not both.")
-    for source in text:
+    sources = [Path(source) for source in places(text)]
+    for source in sources:
         check_file(source)
     files = check_files(eval_data)
     check_output(output, resume)
@@ -230,7 +231,6 @@ def pretrain(
     def measure(encoder: Encoder) -> dict[str, float]:
         return eval_measures(encoder, given)
 
-    sources = [Path(source) for source in text]
     read = [Path(file) for file in files]
     return run_pretrain(sources, Path(output), chosen, measure, resume, vocabulary, read, start)
 

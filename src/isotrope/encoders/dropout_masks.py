@@ -19,28 +19,29 @@ from torch.nn import functional
 from torch.overrides import TorchFunctionMode
 
 LEVELS = 1 << 16
+PRECISIONS = (torch.float32, torch.bfloat16)
 LOWEST = -(1 << 15)  # of a signed number of 16 bits
 
 
-def keep_mask(shape: torch.Size, rate: float) -> Tensor:
+def keep_mask(shape: torch.Size, rate: float, dtype: torch.dtype = torch.float32) -> Tensor:
     """0 where a value is dropped, 1 / (1 − q) where it is kept, drawn from torch's default generator."""
     dropped = round(rate * LEVELS)
     if dropped >= LEVELS:
-        return torch.zeros(shape)
+        return torch.zeros(shape, dtype=dtype)
     count = shape.numel()
     bits = torch.empty(-(-count // 4), dtype=torch.int64).random_(-(1 << 63), None)
-    mask = torch.empty(count)
+    mask = torch.empty(count, dtype=dtype)
     torch.ge(bits.view(torch.int16)[:count], LOWEST + dropped, out=mask)
     return mask.mul_(LEVELS / (LEVELS - dropped)).view(shape)
 
 
 def dropped(values: Tensor, rate: float) -> Tensor:
     """The values under a mask; its gradient passes the same mask."""
-    return values * keep_mask(values.shape, rate)
+    return values * keep_mask(values.shape, rate, values.dtype)
 
 
 class BitDropout(TorchFunctionMode):
-    """Inside the block dropout of float32 on the CPU draws its masks by ``keep_mask``. Holds for this thread alone."""
+    """Inside the block dropout on the CPU draws its masks by ``keep_mask``. Holds for this thread alone."""
 
     def __torch_function__(
         self,
@@ -60,7 +61,7 @@ class BitDropout(TorchFunctionMode):
 def _dropout(values: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
     if not _ours(values) or not training or p == 0.0 or not 0.0 <= p <= 1.0:
         return functional.dropout(values, p, training, inplace)
-    return values.mul_(keep_mask(values.shape, p)) if inplace else dropped(values, p)
+    return values.mul_(keep_mask(values.shape, p, values.dtype)) if inplace else dropped(values, p)
 
 
 def _attention(
@@ -74,8 +75,9 @@ def _attention(
         scores = scores.masked_fill(~attn_mask, float("-inf"))
     elif attn_mask is not None:
         scores = scores + attn_mask
-    return dropped(scores.softmax(dim=-1), dropout_p) @ value
+    # A float32 mask makes scores of half precision float32.
+    return dropped(scores.softmax(dim=-1).to(value.dtype), dropout_p) @ value
 
 
 def _ours(values: Tensor) -> bool:
-    return values.device.type == "cpu" and values.dtype == torch.float32
+    return values.device.type == "cpu" and values.dtype in PRECISIONS

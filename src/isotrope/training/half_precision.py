@@ -33,7 +33,11 @@ def mixed_precision(asked: str) -> str:
     return {"float32": "no", "bfloat16": "bf16", "float16": "fp16"}[asked]
 
 
-def check_optimiser(optimiser: str) -> None:
-    """Refuse Muon where its bfloat16 products would kill the process."""
-    if optimiser == "muon" and not torch.cuda.is_available() and not bfloat16_works():
+def check_processor(optimiser: str, precision: str) -> None:
+    """Refuse bfloat16 where its products would kill the process. The probe takes seconds; only who needs it waits."""
+    needed = optimiser == "muon" or precision == "bfloat16"
+    if not needed or torch.cuda.is_available() or bfloat16_works():
+        return
+    if optimiser == "muon":
         raise InputError("optimiser muon computes in bfloat16, which this processor cannot do; choose adamw.")
+    raise InputError("precision bfloat16 does not work on this processor; leave precision at auto.")

@@ -25,6 +25,7 @@ from isotrope.methods.frame.learner import Learner
 from isotrope.progress import bar
 from isotrope.training.checkpoints import Checkpoints
 from isotrope.training.feeds import Feed
+from isotrope.training.float32_products import fast_products
 from isotrope.training.half_precision import mixed_precision
 from isotrope.training.interruption import interruptible, stops
 from isotrope.training.loop_settings import LoopSettings
@@ -85,8 +86,9 @@ def train_loop(job: Job, resume: bool = False) -> Finished:
     length.begin(state)
     updater.set_steps(length.steps, state.step)
     fast = at_speed(speed_of(settings, length.steps - state.step, accelerator))
+    products = fast_products(job.combined, accelerator.device)
     shows = bar(job.label, length.total(), shown, show)
-    with closing(source), forgetting_graphs(), fast, shows as advance, interruptible() as interrupted:
+    with closing(source), forgetting_graphs(), fast, products, shows as advance, interruptible() as interrupted:
         while state.step < length.steps and not selection.exhausted(state) and not late:
             update = updater.update(state.step, source)
             state.step += 1

@@ -23,7 +23,7 @@ from isotrope.methods.frame.method_registry import auxiliaries, find
 from isotrope.methods.frame.own_task import OwnTask
 from isotrope.methods.frame.settings import Settings, check, resolve
 from isotrope.training.adapting import adapting_defaults
-from isotrope.training.half_precision import check_optimiser
+from isotrope.training.half_precision import check_processor
 from isotrope.training.image_opening import image_defaults
 from isotrope.training.loop_settings import LoopSettings
 from isotrope.training.run_folder import RunFolder
@@ -189,7 +189,7 @@ def check_machine(loop: LoopSettings) -> None:
         raise InputError(
             f"report_to {loop.report_to} needs the package {loop.report_to}; pip install {loop.report_to}."
         )
-    check_optimiser(loop.optimiser)
+    check_processor(loop.optimiser, loop.precision)
 
 
 def files_of(given: Files | None) -> tuple[Place, ...]:
