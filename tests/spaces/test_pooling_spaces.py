@@ -27,21 +27,24 @@ def states_by_hand(encoder: Encoder, text: str) -> tuple[np.ndarray, np.ndarray]
 
 
 def sif_by_hand(encoder: Encoder, texts: list[str], smoothing: float) -> np.ndarray:
+    """The paper's: the sum divided by the length of the text."""
     seen = [states_by_hand(encoder, text) for text in texts]
     every = np.concatenate([ids for ids, _ in seen])
     rows = []
     for ids, states in seen:
         weights = np.array([smoothing / (smoothing + (every == token).mean()) for token in ids])
-        rows.append((weights[:, None] * states[-1]).sum(axis=0) / weights.sum())
+        rows.append((weights[:, None] * states[-1]).sum(axis=0) / len(ids))
     vectors = np.array(rows)
     first = np.linalg.svd(vectors, full_matrices=False)[2][0]
     return vectors - np.outer(vectors @ first, first)
 
 
 def test_sif_by_hand(encoder: Encoder, texts: list[str]) -> None:
+    """Lengths differ by what the weighted mean divides by; directions, the removed one too, are the paper's."""
     some = [*texts[:40], "the boat", "salt"]
-    found = isotrope.fit_space("sif", encoder, some, smoothing=0.01).encode(some)
-    assert found == pytest.approx(sif_by_hand(encoder, some, 0.01), abs=1e-5)
+    found = isotrope.fit_space("sif", encoder, some, smoothing=0.01).encode(some, normalize_embeddings=True)
+    paper = sif_by_hand(encoder, some, 0.01)
+    assert found == pytest.approx(paper / np.linalg.norm(paper, axis=1, keepdims=True), abs=1e-5)
 
 
 def test_the_paper_divides_by_the_length_and_has_the_same_cosines(encoder: Encoder, texts: list[str]) -> None:
