@@ -26,6 +26,7 @@ from isotrope.methods.frame.combined import Combined
 from isotrope.methods.frame.method_registry import find
 from isotrope.towers.shuffled_keys import ShuffledMomentum
 from isotrope.training.collapse import ADVICE
+from isotrope.training.plan import make_plan
 
 TINY: dict[str, Any] = {
     "model": "conv:4",
@@ -210,6 +211,32 @@ def test_the_default_rate_goes_with_the_batch(image_file: Path, tmp_path: Path) 
         run = isotrope.train("simclr", str(image_file), output=tmp_path / str(wanted), **loop, **given)
         facts = json.loads((run.folder / "run.json").read_text(encoding="utf-8"))
         assert facts["settings"]["learning_rate"] == pytest.approx(wanted)
+
+
+def test_the_rate_of_one_optimiser_is_not_taken_for_another(image_file: Path, tmp_path: Path) -> None:
+    """2.0 is a rate for LARS; AdamW would throw every weight away with it."""
+    with pytest.raises(InputError, match="that of lars, not of adamw; give learning_rate"):
+        make_plan("simclr", str(image_file), output=tmp_path / "run", optimiser="adamw")
+    for given in ({"optimiser": "lars"}, {"optimiser": "adamw", "learning_rate": 1e-3}):
+        assert make_plan("simclr", str(image_file), output=tmp_path / "run", **given).loop.optimiser
+
+
+@pytest.mark.parametrize(
+    ("name", "wanted"),
+    [
+        ("simclr", {"optimiser": "lars", "weight_decay": 1e-4, "schedule": "cosine", "warmup_ratio": 0.1}),
+        ("moco", {"optimiser": "sgd", "weight_decay": 5e-4, "schedule": "cosine", "warmup_ratio": 0.0}),
+    ],
+)
+def test_the_plain_command_has_the_authors_schedule(name: str, wanted: dict[str, Any], image_file: Path) -> None:
+    """SimCLR's rate rises for 10 of the 100 epochs, MoCo's does not rise; neither clips."""
+    plan = make_plan(name, str(image_file))
+    loop = plan.loop
+    assert {setting: getattr(loop, setting) for setting in wanted} == wanted
+    own = {"simclr": {"temperature": 0.5}, "moco": {"temperature": 0.1, "momentum": 0.99, "norm_groups": 8}}[name]
+    assert {setting: getattr(plan.settings, setting) for setting in own} == own
+    assert plan.settings.head_layers == 2
+    assert (loop.epochs, loop.batch_size, loop.max_grad_norm, loop.sgd_momentum) == (100, 512, None, 0.9)
 
 
 def test_one_image_is_too_few(tmp_path: Path) -> None:
