@@ -13,7 +13,7 @@ import isotrope
 from image_samples import shapes
 from isotrope.data.image_corpus import open_images
 from isotrope.encoders.image_encoder import ImageEncoder, fresh_image_encoder
-from isotrope.encoders.shared_batch_norm import SharedBatchNorm, batch_norms, set_groups
+from isotrope.encoders.shared_batch_norm import SharedBatchNorm, batch_norms, even_groups, set_groups
 from isotrope.errors import InputError
 
 
@@ -147,3 +147,9 @@ class TestBatchNorm:
         ours = SharedBatchNorm(3)
         set_groups(ours, 8)
         assert torch.allclose(ours(images[:7]), nn.BatchNorm2d(3)(images[:7]), atol=1e-6)
+        found = ours(images[:6])  # three of two
+        assert torch.allclose(found[2:4], nn.BatchNorm2d(3)(images[2:4]), atol=1e-6)
+
+    def test_the_most_groups_of_equal_size_with_two_images_at_least(self) -> None:
+        found = {rows: even_groups(8, rows) for rows in (512, 50, 25, 12, 8, 7, 2, 1)}
+        assert found == {512: 8, 50: 5, 25: 5, 12: 6, 8: 4, 7: 1, 2: 1, 1: 1}

@@ -168,6 +168,18 @@ def test_one_group_undoes_the_shuffling(image_file: Path) -> None:
     assert torch.allclose(found[0], found[1], atol=1e-5)
 
 
+def test_a_batch_without_groups_is_said_to_give_the_keys_away(image_file: Path) -> None:
+    """13 images cannot be cut: queries and keys have the same statistics, and the pretext is easy."""
+    for groups, rows, said in ((8, 13, 1), (8, 12, 0), (1, 13, 0)):
+        combined, corpus = built("moco", image_file, queue=40, norm_groups=groups)
+        found = combined.represent(batch_of(combined, corpus, range(rows)))
+        remarks = combined.method.remarks(found)
+        assert len(remarks) == said
+        assert all("A batch of 13 cannot be cut" in remark and "that 8 divides" in remark for remark in remarks)
+    bank, corpus = built("moco", image_file, mechanism="memory-bank", queue=30)
+    assert not bank.method.remarks(bank.represent(batch_of(bank, corpus, range(13))))
+
+
 def test_a_text_method_on_images_and_the_reverse_are_refused(
     image_file: Path, image_folder: Path, sentences: Path, tmp_path: Path
 ) -> None:
