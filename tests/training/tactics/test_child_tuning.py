@@ -86,6 +86,27 @@ def test_masks_differ_by_step_and_are_the_same_again() -> None:
     assert not torch.equal(masked(1, 5), masked(2, 5))
 
 
+def test_gradients_are_clipped_before_they_are_thinned_out(
+    tiny: Path, sentences: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So the optimiser sees a longer one than the clip allows, by about 1/√p, as in the released code."""
+    plain, norms = ChildTuning.change_gradients, []
+
+    def norm(module: nn.Module) -> float:
+        return float(torch.stack([p.grad.norm() for p in module.parameters() if p.grad is not None]).norm())
+
+    def watched(self: ChildTuning, step: int) -> None:
+        before = norm(self.combined)
+        plain(self, step)
+        norms.append((before, norm(self.combined)))
+
+    monkeypatch.setattr(ChildTuning, "change_gradients", watched)
+    settings = {**SHORT, "child_tuning": "F", "child_p": 0.25, "max_grad_norm": 0.01}
+    isotrope.train("simcse", sentences, model=tiny, output=tmp_path / "run", max_steps=2, **settings)
+    assert [before for before, _ in norms] == pytest.approx([0.01, 0.01], rel=1e-3)
+    assert all(after > 0.012 for _, after in norms)
+
+
 @pytest.mark.parametrize("kind", ["F", "D"])
 def test_a_child_of_all_weights_is_plain_training(tiny: Path, sentences: Path, tmp_path: Path, kind: str) -> None:
     plain = isotrope.train("simcse", sentences, model=tiny, output=tmp_path / "plain", max_steps=6, **SHORT)
