@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
@@ -11,7 +13,7 @@ from isotrope.encoders.encoder import Encoder
 from isotrope.encoders.parts.layer_walk import LayerWalk, bend, layer_weights
 from isotrope.encoders.parts.stock_parts import Normalize
 from isotrope.errors import InputError
-from isotrope.spaces.sif import token_frequencies
+from isotrope.spaces.sif import SIF, token_frequencies
 from isotrope.towers.heads import tanh_head
 
 
@@ -114,6 +116,34 @@ def test_layer_weights_sum_to_one_and_do_not_see_a_rotation() -> None:
     assert torch.allclose(weights.sum(dim=1), torch.ones(5).double())
     assert torch.allclose(layer_weights(states @ turn, 2), weights)
     assert torch.allclose(bend(states @ turn), bend(states))
+
+
+def test_a_layer_against_its_neighbours_has_no_negative_weight() -> None:
+    """Its alignment is below 0: the released code would take the layer away from the others."""
+    generator = torch.Generator().manual_seed(0)
+    states = torch.randn(3, 1, 8, generator=generator) + 0.1 * torch.randn(3, 5, 8, generator=generator)
+    states[:, 2] *= -1
+    weights = layer_weights(states, 2)
+    assert (weights >= 0).all()
+    assert torch.allclose(weights.sum(dim=1), torch.ones(3))
+
+
+def test_a_third_of_the_layers_is_left_out_by_default(tiny: Path, texts: list[str]) -> None:
+    """4 of 12, as the authors do; the whole model where it has two."""
+    mapped = isotrope.fit_space("sbert-wk", isotrope.load(tiny), texts)
+    assert isinstance(mapped.pooling, LayerWalk)
+    assert (mapped.pooling.first_layer, mapped.pooling.window, mapped.pooling.drop_last) == (0, 2, True)
+    for layers, first in ((12, 4), (24, 8), (6, 2)):
+        encoder = isotrope.load(tiny)
+        encoder.backbone.config.num_hidden_layers = layers
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("isotrope.spaces.sbert_wk.vectors_of", lambda *given: None)
+            found = isotrope.fit_space("sbert-wk", encoder, texts).pooling
+        assert found.first_layer == first
+
+
+def test_the_defaults_of_sif_are_the_papers() -> None:
+    assert (SIF.Settings().smoothing, SIF.Settings().components) == (1e-3, 1)
 
 
 def test_layers_that_are_all_alike_weigh_alike() -> None:
