@@ -26,6 +26,8 @@ from isotrope.methods.frame.combined import Combined
 from isotrope.methods.frame.method_registry import find
 from isotrope.towers.shuffled_keys import ShuffledMomentum
 from isotrope.training.collapse import ADVICE
+from isotrope.training.loop_settings import LoopSettings
+from isotrope.training.optimiser import build_optimiser
 from isotrope.training.plan import make_plan
 
 TINY: dict[str, Any] = {
@@ -249,6 +251,22 @@ def test_the_plain_command_has_the_authors_schedule(name: str, wanted: dict[str,
     assert {setting: getattr(plan.settings, setting) for setting in own} == own
     assert plan.settings.head_layers == 2
     assert (loop.epochs, loop.batch_size, loop.max_grad_norm, loop.sgd_momentum) == (100, 512, None, 0.9)
+
+
+def test_lars_leaves_norms_and_biases_out(image_file: Path) -> None:
+    """Neither decay nor trust for them; both for kernels and for the matrices of the head."""
+    combined, _ = built("simclr", image_file)
+    settings = LoopSettings(optimiser="lars", learning_rate=2.0, weight_decay=1e-4)
+    names = {id(parameter): name for name, parameter in combined.named_parameters()}
+    found = {
+        names[id(parameter)]: (group["adapts"], group["weight_decay"])
+        for group in build_optimiser(combined, settings).param_groups
+        for parameter in group["params"]
+    }
+    kept = {name for name, parameter in combined.named_parameters() if parameter.dim() > 1}
+    assert len(kept) == 6  # four convolutions, two maps
+    assert found == {name: (True, 1e-4) if name in kept else (False, 0.0) for name in names.values()}
+    assert {name.rsplit(".", 1)[1] for name in names.values()} == {"weight", "bias"}
 
 
 def test_one_image_is_too_few(tmp_path: Path) -> None:
