@@ -13,7 +13,8 @@ import isotrope
 from image_samples import shapes
 from isotrope.data.image_corpus import open_images
 from isotrope.encoders.image_encoder import ImageEncoder, fresh_image_encoder
-from isotrope.encoders.shared_batch_norm import SharedBatchNorm, batch_norms, set_groups
+from isotrope.encoders.shared_batch_norm import SharedBatchNorm, batch_norms, even_groups, set_groups
+from isotrope.encoders.vision_networks import put_small_stem
 from isotrope.errors import InputError
 
 
@@ -71,6 +72,18 @@ def test_a_resnet_of_timm_has_a_small_stem_for_small_images(tmp_path: Path) -> N
     assert np.array_equal(isotrope.load(tmp_path / "model", device="cpu").encode(images), small.eval().encode(images))
     plain = timm.create_model("resnet18", num_classes=0).state_dict().keys()
     assert usual.backbone.network.state_dict().keys() == plain
+
+
+def test_the_small_stem_keeps_the_side_of_the_image() -> None:
+    """SimCLR's for CIFAR: a 3×3 convolution of stride 1, no pooling behind it."""
+    network = nn.Sequential()
+    network.conv1 = nn.Conv2d(3, 8, kernel_size=7, stride=2, padding=3, bias=False)
+    network.maxpool = nn.MaxPool2d(3, stride=2, padding=1)
+    put_small_stem(network, "a network")
+    assert network(torch.rand(2, 3, 32, 32)).shape == (2, 8, 32, 32)
+    assert network.conv1.weight.shape == (8, 3, 3, 3)
+    with pytest.raises(InputError, match="no stem that isotrope knows"):
+        put_small_stem(nn.Sequential(nn.Linear(2, 2)), "another")
 
 
 @pytest.mark.parametrize("name", ["timm", "resnet18", "conv@4", "timm:resnet18@9999"])
@@ -147,3 +160,9 @@ class TestBatchNorm:
         ours = SharedBatchNorm(3)
         set_groups(ours, 8)
         assert torch.allclose(ours(images[:7]), nn.BatchNorm2d(3)(images[:7]), atol=1e-6)
+        found = ours(images[:6])  # three of two
+        assert torch.allclose(found[2:4], nn.BatchNorm2d(3)(images[2:4]), atol=1e-6)
+
+    def test_the_most_groups_of_equal_size_with_two_images_at_least(self) -> None:
+        found = {rows: even_groups(8, rows) for rows in (512, 50, 25, 12, 8, 7, 2, 1)}
+        assert found == {512: 8, 50: 5, 25: 5, 12: 6, 8: 4, 7: 1, 2: 1, 1: 1}

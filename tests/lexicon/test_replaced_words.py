@@ -210,6 +210,15 @@ def test_the_shares(table: WordTable, pieces: TextTokenizer) -> None:
     assert (synonyms >= 0).sum() == (antonyms >= 0).sum() == 200  # one at least
 
 
+def test_synonyms_hypernyms_and_inflections_are_equally_likely(table: WordTable, pieces: TextTokenizer) -> None:
+    spelled = Spelling(table, pieces).read(sequences(pieces, ["the boat"] * 3000))
+    slots = table.slots(spelled.numbers, spelled.texts)
+    drawn = draw_synonyms(table, slots, spelled.texts, 0.4, np.random.default_rng(0))
+    found = [table.words[word] for word in drawn[drawn >= 0]]
+    shares = {word: found.count(word) / 3000 for word in set(found)}
+    assert shares == pytest.approx({"vessel": 1 / 3, "thing": 1 / 3, "boats": 1 / 3}, abs=0.04)
+
+
 def test_antonyms_come_first_and_random_words_fill_up(table: WordTable, pieces: TextTokenizer) -> None:
     spelling = Spelling(table, pieces)
     spelled = spelling.read(sequences(pieces, ["the old boat and the saw"] * 100))

@@ -17,6 +17,7 @@ from isotrope.methods.cline import CLINE
 from isotrope.methods.frame.batch import Batch
 from isotrope.methods.frame.combined import Combined
 from isotrope.methods.frame.settings import check
+from isotrope.objectives import synonym_antonym
 from isotrope.tokens.padded import Tokens
 
 Build = Callable[..., Any]
@@ -141,6 +142,22 @@ def test_a_text_without_words_to_replace_asks_nothing(built: Build, tmp_path: Pa
     Combined(method).total(terms).backward()
     assert all(torch.isfinite(p.grad).all() for p in method.parameters() if p.grad is not None)
     assert batched(method, range(1, 9))["changed"].values.tolist() == [0] * 7 + [1]
+
+
+def test_a_sentence_without_an_antonym_is_detected_in_and_not_contrasted(
+    built: Build, tmp_path: Path, batched: Batched
+) -> None:
+    """ "boat" and "house" have synonyms and no antonym: x⁻ is x, and there is nothing to prefer x⁺ to."""
+    file = tmp_path / "nouns.txt"
+    lines = [*(f"the boat of the house and {number}" for number in range(7)), "the warm boat"]
+    file.write_text("\n".join(lines), encoding="utf-8")
+    method = built("cline", file, random_words=False, synonym_share=0.9).eval()
+    batch = batched(method)
+    assert (batch["synonyms"].labels[:7] == 1).any()
+    assert batch["changed"].values.tolist() == [0] * 7 + [1]
+    found = method.represent(batch)
+    only = synonym_antonym(*(found[name][7:] for name in ("original", "synonym", "antonym")))
+    assert method.loss(found, batch.generator())["synonym_antonym"].item() == pytest.approx(only.item(), rel=1e-5)
 
 
 def test_padding_and_order_do_not_matter(method: Any, batched: Batched) -> None:

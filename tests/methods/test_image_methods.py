@@ -26,6 +26,9 @@ from isotrope.methods.frame.combined import Combined
 from isotrope.methods.frame.method_registry import find
 from isotrope.towers.shuffled_keys import ShuffledMomentum
 from isotrope.training.collapse import ADVICE
+from isotrope.training.loop_settings import LoopSettings
+from isotrope.training.optimiser import build_optimiser
+from isotrope.training.plan import make_plan
 
 TINY: dict[str, Any] = {
     "model": "conv:4",
@@ -167,6 +170,18 @@ def test_one_group_undoes_the_shuffling(image_file: Path) -> None:
     assert torch.allclose(found[0], found[1], atol=1e-5)
 
 
+def test_a_batch_without_groups_is_said_to_give_the_keys_away(image_file: Path) -> None:
+    """13 images cannot be cut: queries and keys have the same statistics, and the pretext is easy."""
+    for groups, rows, said in ((8, 13, 1), (8, 12, 0), (1, 13, 0)):
+        combined, corpus = built("moco", image_file, queue=40, norm_groups=groups)
+        found = combined.represent(batch_of(combined, corpus, range(rows)))
+        remarks = combined.method.remarks(found)
+        assert len(remarks) == said
+        assert all("A batch of 13 cannot be cut" in remark and "that 8 divides" in remark for remark in remarks)
+    bank, corpus = built("moco", image_file, mechanism="memory-bank", queue=30)
+    assert not bank.method.remarks(bank.represent(batch_of(bank, corpus, range(13))))
+
+
 def test_a_text_method_on_images_and_the_reverse_are_refused(
     image_file: Path, image_folder: Path, sentences: Path, tmp_path: Path
 ) -> None:
@@ -210,6 +225,48 @@ def test_the_default_rate_goes_with_the_batch(image_file: Path, tmp_path: Path) 
         run = isotrope.train("simclr", str(image_file), output=tmp_path / str(wanted), **loop, **given)
         facts = json.loads((run.folder / "run.json").read_text(encoding="utf-8"))
         assert facts["settings"]["learning_rate"] == pytest.approx(wanted)
+
+
+def test_the_rate_of_one_optimiser_is_not_taken_for_another(image_file: Path, tmp_path: Path) -> None:
+    """2.0 is a rate for LARS; AdamW would throw every weight away with it."""
+    with pytest.raises(InputError, match="that of lars, not of adamw; give learning_rate"):
+        make_plan("simclr", str(image_file), output=tmp_path / "run", optimiser="adamw")
+    for given in ({"optimiser": "lars"}, {"optimiser": "adamw", "learning_rate": 1e-3}):
+        assert make_plan("simclr", str(image_file), output=tmp_path / "run", **given).loop.optimiser
+
+
+@pytest.mark.parametrize(
+    ("name", "wanted"),
+    [
+        ("simclr", {"optimiser": "lars", "weight_decay": 1e-4, "schedule": "cosine", "warmup_ratio": 0.1}),
+        ("moco", {"optimiser": "sgd", "weight_decay": 5e-4, "schedule": "cosine", "warmup_ratio": 0.0}),
+    ],
+)
+def test_the_plain_command_has_the_authors_schedule(name: str, wanted: dict[str, Any], image_file: Path) -> None:
+    """SimCLR's rate rises for 10 of the 100 epochs, MoCo's does not rise; neither clips."""
+    plan = make_plan(name, str(image_file))
+    loop = plan.loop
+    assert {setting: getattr(loop, setting) for setting in wanted} == wanted
+    own = {"simclr": {"temperature": 0.5}, "moco": {"temperature": 0.1, "momentum": 0.99, "norm_groups": 8}}[name]
+    assert {setting: getattr(plan.settings, setting) for setting in own} == own
+    assert plan.settings.head_layers == 2
+    assert (loop.epochs, loop.batch_size, loop.max_grad_norm, loop.sgd_momentum) == (100, 512, None, 0.9)
+
+
+def test_lars_leaves_norms_and_biases_out(image_file: Path) -> None:
+    """Neither decay nor trust for them; both for kernels and for the matrices of the head."""
+    combined, _ = built("simclr", image_file)
+    settings = LoopSettings(optimiser="lars", learning_rate=2.0, weight_decay=1e-4)
+    names = {id(parameter): name for name, parameter in combined.named_parameters()}
+    found = {
+        names[id(parameter)]: (group["adapts"], group["weight_decay"])
+        for group in build_optimiser(combined, settings).param_groups
+        for parameter in group["params"]
+    }
+    kept = {name for name, parameter in combined.named_parameters() if parameter.dim() > 1}
+    assert len(kept) == 6  # four convolutions, two maps
+    assert found == {name: (True, 1e-4) if name in kept else (False, 0.0) for name in names.values()}
+    assert {name.rsplit(".", 1)[1] for name in names.values()} == {"weight", "bias"}
 
 
 def test_one_image_is_too_few(tmp_path: Path) -> None:

@@ -318,7 +318,11 @@ def test_end_to_end_compares_within_the_batch_and_trains_the_keys(build: Build, 
     found = method.represent(batch)
     assert found["keys"].requires_grad
     assert method.candidates(found) == 8
-    assert loss_of(method, found, batch) == pytest.approx(float(info_nce(found["queries"], found["keys"], 0.07)))
+    leaves = {name: found[name].detach().requires_grad_() for name in ("queries", "keys")}
+    value = method.loss(leaves, batch.generator())["contrastive"]
+    assert float(value.detach()) == pytest.approx(float(info_nce(found["queries"], found["keys"], 0.07).detach()))
+    value.backward()
+    assert all(float(leaf.grad.norm()) > 0 for leaf in leaves.values())  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize(("temperature", "expected"), [(0.07, 1.817223), (0.2, 1.090294), (1.0, 1.081280)])

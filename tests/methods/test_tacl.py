@@ -71,7 +71,10 @@ def test_with_documents_rows_are_two_segments_and_the_three_terms_have_equal_wei
     assert terms["next_sentence"].item() == pytest.approx(cross_entropy(scores, labels).item(), rel=1e-5)
     assert Combined(method).total(terms).item() == pytest.approx(sum(term.item() for term in terms.values()), rel=1e-5)
     assert set(terms) == {"token_contrast", "mlm", "next_sentence"}
-    assert {0, 1} == set(labels.tolist())
+    drawn = torch.cat([batched(method, range(0, 120, 2), seed=seed)["labels"].values for seed in range(10)])
+    followed = torch.tensor([row + 1 not in set(method.corpus.starts) for row in range(0, 120, 2)]).repeat(10)
+    assert drawn[~followed].tolist() == [1] * int((~followed).sum())  # the last sentence of a document
+    assert drawn[followed].float().mean() == pytest.approx(0.5, abs=0.1)  # as BERT draws them
 
 
 @pytest.mark.filterwarnings("ignore:Training did not improve")

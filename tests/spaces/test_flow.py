@@ -131,6 +131,35 @@ def test_fitting_lowers_the_bits_towards_the_entropy(coupling: str, permutation:
     assert best - 0.02 < end < best + 0.35 * (start - best)
 
 
+def test_an_epoch_has_every_text_once_in_a_new_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A text that is sorted, or a corpus of documents, would teach the flow one subject after the other."""
+    seen, plain = [], Flow.latents
+
+    def watched(self: Flow, vectors: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        seen.append(vectors[:, 0].round().long().tolist())
+        return plain(self, vectors)
+
+    monkeypatch.setattr(Flow, "latents", watched)
+    data = np.random.default_rng(0).normal(size=(64, 4))
+    data[:, 0] = np.arange(64)
+    FlowSpace(FlowSpace.Settings(batch_size=16, epochs=2, levels=1)).fitted(data)
+    setting, *batches = seen
+    assert sorted(setting) == list(range(64))  # what sets the normalisations
+    epochs = [[row for batch in batches[start : start + 4] for row in batch] for start in (0, 4)]
+    assert len(batches) == 8
+    for order in epochs:
+        assert sorted(order) == list(range(64))
+        assert order != sorted(order)
+    assert epochs[0] != epochs[1]
+
+
+def test_the_defaults_are_the_papers() -> None:
+    chosen = FlowSpace.Settings()
+    assert (chosen.levels, chosen.depth, chosen.width) == (2, 3, 32)
+    assert (chosen.permutation, chosen.coupling) == ("random", "additive")
+    assert (chosen.learning_rate, chosen.epochs, chosen.batch_size, chosen.max_grad_norm) == (1e-3, 1.0, 32, 1.0)
+
+
 def test_fitting_an_encoder(encoder: Encoder, texts: list[str]) -> None:
     """The encoder stays as it is, to its modes; the same seed gives the same flow, another seed another; latents have
     unit scale.

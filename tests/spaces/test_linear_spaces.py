@@ -111,6 +111,13 @@ def test_a_hundredth_of_the_dimensions_goes_by_default(encoder: Encoder, texts: 
     assert (values > 1e-4 * values[0]).sum() == 30  # one taken away, and one that a layer normalisation never let vary
 
 
+@pytest.mark.parametrize(("width", "removed"), [(40, 1), (384, 4), (768, 8)])
+def test_the_hundredth_is_rounded(width: int, removed: int) -> None:
+    vectors = np.random.default_rng(0).normal(size=(2 * width, width))
+    module = RemoveComponents(RemoveComponents.Settings()).fitted(vectors)
+    assert int(torch.linalg.matrix_rank(module.linear.weight)) == width - removed
+
+
 def test_standardised_dimensions() -> None:
     vectors = np.hstack([cloud(), np.full((500, 1), 4.0)])
     module = Standardise(Standardise.Settings()).fitted(vectors)

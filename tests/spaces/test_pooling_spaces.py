@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
@@ -11,7 +13,7 @@ from isotrope.encoders.encoder import Encoder
 from isotrope.encoders.parts.layer_walk import LayerWalk, bend, layer_weights
 from isotrope.encoders.parts.stock_parts import Normalize
 from isotrope.errors import InputError
-from isotrope.spaces.sif import token_frequencies
+from isotrope.spaces.sif import SIF, token_frequencies
 from isotrope.towers.heads import tanh_head
 
 
@@ -27,21 +29,24 @@ def states_by_hand(encoder: Encoder, text: str) -> tuple[np.ndarray, np.ndarray]
 
 
 def sif_by_hand(encoder: Encoder, texts: list[str], smoothing: float) -> np.ndarray:
+    """The paper's: the sum divided by the length of the text."""
     seen = [states_by_hand(encoder, text) for text in texts]
     every = np.concatenate([ids for ids, _ in seen])
     rows = []
     for ids, states in seen:
         weights = np.array([smoothing / (smoothing + (every == token).mean()) for token in ids])
-        rows.append((weights[:, None] * states[-1]).sum(axis=0) / weights.sum())
+        rows.append((weights[:, None] * states[-1]).sum(axis=0) / len(ids))
     vectors = np.array(rows)
     first = np.linalg.svd(vectors, full_matrices=False)[2][0]
     return vectors - np.outer(vectors @ first, first)
 
 
 def test_sif_by_hand(encoder: Encoder, texts: list[str]) -> None:
+    """Lengths differ by what the weighted mean divides by; directions, the removed one too, are the paper's."""
     some = [*texts[:40], "the boat", "salt"]
-    found = isotrope.fit_space("sif", encoder, some, smoothing=0.01).encode(some)
-    assert found == pytest.approx(sif_by_hand(encoder, some, 0.01), abs=1e-5)
+    found = isotrope.fit_space("sif", encoder, some, smoothing=0.01).encode(some, normalize_embeddings=True)
+    paper = sif_by_hand(encoder, some, 0.01)
+    assert found == pytest.approx(paper / np.linalg.norm(paper, axis=1, keepdims=True), abs=1e-5)
 
 
 def test_the_paper_divides_by_the_length_and_has_the_same_cosines(encoder: Encoder, texts: list[str]) -> None:
@@ -73,22 +78,29 @@ def test_sif_needs_a_mean(tiny: object, texts: list[str]) -> None:
 # sbert-wk
 
 
+def weights_by_hand(path: np.ndarray, window: int) -> np.ndarray:
+    """The authors' loop over the layers [layers, d], with the neighbours that their negative slice loses; an alignment
+    below 0.001 counts as that.
+    """
+    alignment, novelty = [], []
+    for k in range(len(path)):
+        left, right = path[max(k - window, 0) : k], path[k + 1 : k + window + 1]
+        columns = np.vstack([left, right, path[k][None]]).T
+        r = np.linalg.qr(columns)[1]
+        units = r[:-1, :-1] / np.linalg.norm(r[:-1, :-1], axis=0)
+        a = units.mean(axis=1) @ r[:-1, -1] / np.linalg.norm(r[:-1, -1])
+        alignment.append(1 / (max(a, 1e-3) * columns.shape[1] * 2))
+        novelty.append(abs(r[-1, -1]) / np.linalg.norm(r[:, -1]))
+    alpha = np.array(alignment) / sum(alignment) + np.array(novelty) / sum(novelty)
+    return alpha / alpha.sum()
+
+
 def walk_by_hand(states: np.ndarray, window: int = 2) -> np.ndarray:
-    """The authors' loops [layers, tokens, d], with the neighbours that their negative slice loses."""
+    """The authors' loops [layers, tokens, d]."""
     words, bends = [], []
     for token in range(states.shape[1]):
         path = states[:, token]
-        alignment, novelty = [], []
-        for k in range(len(path)):
-            left, right = path[max(k - window, 0) : k], path[k + 1 : k + window + 1]
-            columns = np.vstack([left, right, path[k][None]]).T
-            r = np.linalg.qr(columns)[1]
-            units = r[:-1, :-1] / np.linalg.norm(r[:-1, :-1], axis=0)
-            a = units.mean(axis=1) @ r[:-1, -1] / np.linalg.norm(r[:-1, -1])
-            alignment.append(1 / (a * columns.shape[1] * 2))
-            novelty.append(abs(r[-1, -1]) / np.linalg.norm(r[:, -1]))
-        alpha = np.array(alignment) / sum(alignment) + np.array(novelty) / sum(novelty)
-        words.append(path.T @ (alpha / alpha.sum()))
+        words.append(path.T @ weights_by_hand(path, window))
         unit = path / np.linalg.norm(path, axis=1, keepdims=True)
         bends.append(np.var((unit[:-1] * unit[1:]).sum(axis=1)))
     return np.array(words).T @ (np.array(bends) / sum(bends))
@@ -111,6 +123,34 @@ def test_layer_weights_sum_to_one_and_do_not_see_a_rotation() -> None:
     assert torch.allclose(weights.sum(dim=1), torch.ones(5).double())
     assert torch.allclose(layer_weights(states @ turn, 2), weights)
     assert torch.allclose(bend(states @ turn), bend(states))
+
+
+def test_a_layer_against_its_neighbours_has_no_negative_weight() -> None:
+    """Its alignment is −1: the released code would take the layer away from the others."""
+    generator = torch.Generator().manual_seed(0)
+    states = torch.randn(3, 1, 8, generator=generator) + 0.1 * torch.randn(3, 5, 8, generator=generator)
+    states[:, 2] *= -1
+    found = layer_weights(states.double(), 2)
+    assert (found >= 0).all()
+    assert found.numpy() == pytest.approx(np.array([weights_by_hand(path.double().numpy(), 2) for path in states]))
+
+
+def test_a_third_of_the_layers_is_left_out_by_default(tiny: Path, texts: list[str]) -> None:
+    """4 of 12, as the authors do; the whole model where it has two."""
+    mapped = isotrope.fit_space("sbert-wk", isotrope.load(tiny), texts)
+    assert isinstance(mapped.pooling, LayerWalk)
+    assert (mapped.pooling.first_layer, mapped.pooling.window, mapped.pooling.drop_last) == (0, 2, True)
+    for layers, first in ((12, 4), (24, 8), (6, 2)):
+        encoder = isotrope.load(tiny)
+        encoder.backbone.config.num_hidden_layers = layers
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("isotrope.spaces.sbert_wk.vectors_of", lambda *given: None)
+            found = isotrope.fit_space("sbert-wk", encoder, texts).pooling
+        assert found.first_layer == first
+
+
+def test_the_defaults_of_sif_are_the_papers() -> None:
+    assert (SIF.Settings().smoothing, SIF.Settings().components) == (1e-3, 1)
 
 
 def test_layers_that_are_all_alike_weigh_alike() -> None:

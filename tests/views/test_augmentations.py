@@ -10,7 +10,8 @@ import pytest
 import torch
 
 from isotrope.errors import InputError
-from isotrope.views.augmentations import PRESETS, Crop, Jitter, draw_all, parse_augmentations
+from isotrope.methods.frame.method_registry import find
+from isotrope.views.augmentations import PRESETS, Blur, Crop, Flip, Gray, Jitter, draw_all, parse_augmentations
 from isotrope.views.colours import BRIGHTNESS, CONTRAST, HUE, SATURATION, blended, grey_of, jittered, turned
 from isotrope.views.image_views import ImageView
 from isotrope.views.resampling import blur_weights, crop_weights, mixed
@@ -105,10 +106,55 @@ def test_a_view_is_decided_by_its_draws_alone(name: str) -> None:
         assert not torch.equal(made.images(), view(name, seed=4).images())
 
 
-def test_small_images_are_cropped_as_their_papers_crop_them() -> None:
-    """MoCo's notebook takes torchvision's default, as SimCLR does; SupCon's code begins at a fifth."""
-    lowest = {name: parse_augmentations(f"{name}-small")[0] for name in ("simclr", "moco-v2", "supcon")}
-    assert lowest == {"simclr": Crop(0.08), "moco-v2": Crop(0.08), "supcon": Crop(0.2)}
+# Order, strengths and probabilities of the papers' code. For CIFAR, SimCLR halves the colours and does not blur; MoCo's
+# notebook takes torchvision's default crop, as SimCLR does; SupCon's code begins at a fifth.
+SMALL_COLOURS = (Flip(0.5), Jitter(0.4, 0.4, 0.4, 0.1, 0.8), Gray(0.2))
+PUBLISHED = {
+    "simclr-large": (Crop(0.08, 1), Flip(0.5), Jitter(0.8, 0.8, 0.8, 0.2, 0.8), Gray(0.2), Blur(0.5)),
+    "simclr-small": (Crop(0.08, 1), *SMALL_COLOURS),
+    "moco-v1": (Crop(0.2, 1), Gray(0.2), Jitter(0.4, 0.4, 0.4, 0.4, 1.0), Flip(0.5)),
+    "moco-v2": (Crop(0.2, 1), Jitter(0.4, 0.4, 0.4, 0.1, 0.8), Gray(0.2), Blur(0.5), Flip(0.5)),
+    "moco-v2-small": (Crop(0.08, 1), *SMALL_COLOURS),
+    "supcon-small": (Crop(0.2, 1), *SMALL_COLOURS),
+}
+
+
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_views_are_those_of_the_papers(name: str) -> None:
+    assert parse_augmentations(name) == PUBLISHED[name]
+
+
+@pytest.mark.parametrize(
+    ("name", "views"), [("simclr", "simclr-small"), ("moco", "moco-v2-small"), ("supcon", "supcon-small")]
+)
+def test_the_plain_command_has_the_views_of_its_paper(name: str, views: str) -> None:
+    assert find(name).Settings().augmentations == views  # type: ignore[attr-defined]
+
+
+def test_draws_have_the_ranges_and_probabilities_of_the_papers() -> None:
+    rng, count = np.random.default_rng(0), 20_000
+    jitter = Jitter(0.8, 0.8, 0.8, 0.2, 0.8).draw(count, SIDE, rng)
+    factors, changed = jitter["factors"], (jitter["factors"] != [1, 1, 1, 0]).any(axis=1)
+    assert changed.mean() == pytest.approx(0.8, abs=0.01)
+    assert factors.min(axis=0) == pytest.approx([0.2, 0.2, 0.2, -0.2], abs=0.01)
+    assert factors.max(axis=0) == pytest.approx([1.8, 1.8, 1.8, 0.2], abs=0.01)
+    firsts = np.bincount(jitter["order"][:, 0].astype(int), minlength=4) / count
+    assert firsts == pytest.approx([0.25] * 4, abs=0.015)
+    deviations = Blur(0.5).draw(count, SIDE, rng)["deviation"]
+    blurred = deviations[deviations > 0]
+    assert len(blurred) / count == pytest.approx(0.5, abs=0.015)
+    assert (blurred.min(), blurred.max()) == pytest.approx((0.1, 2.0), abs=0.01)
+    for step, drawn, share in ((Flip(), "flipped", 0.5), (Gray(), "gray", 0.2)):
+        assert step.draw(count, SIDE, rng)[drawn].mean() == pytest.approx(share, abs=0.015)
+
+
+def test_a_blur_has_a_kernel_of_a_tenth_of_the_side() -> None:
+    """224 pixels: 11 to each side, as the released code of SimCLR."""
+    point = torch.zeros(1, 3, 224, 224)
+    point[..., 112, 112] = 1
+    found = Blur().apply(point, {"deviation": torch.tensor([2.0])}, 224)[0, 0]
+    rows = found.sum(dim=1).nonzero().squeeze(1)
+    assert (int(rows.min()), int(rows.max())) == (112 - 11, 112 + 11)
 
 
 @pytest.mark.parametrize("name", PRESETS)

@@ -10,7 +10,6 @@ for CIFAR does. In evaluation nothing differs from torch's.
 
 from __future__ import annotations
 
-from math import gcd
 from typing import Any
 
 import torch
@@ -26,7 +25,7 @@ class SharedBatchNorm(nn.BatchNorm2d):
     def forward(self, input: Tensor) -> Tensor:
         if not self.training:
             return super().forward(input)
-        groups = gcd(self.groups, len(input))
+        groups = even_groups(self.groups, len(input))
         if groups > 1:
             return self._grouped(input, groups) if not torch.compiler.is_compiling() else self._fused(input, groups)
         return self._global(input) if process_count() > 1 else super().forward(input)
@@ -86,6 +85,14 @@ class SharedBatchNorm(nn.BatchNorm2d):
                 self.num_batches_tracked.add_(1)
         scale = (self.weight * (variance + self.eps).rsqrt()).view(1, -1, 1, 1)
         return (centred * scale + self.bias.view(1, -1, 1, 1)).to(images.dtype)
+
+
+def even_groups(wanted: int, rows: int) -> int:
+    """The most groups of equal size, two rows at least, up to ``wanted``; 1 where a batch cannot be cut so."""
+    groups = max(min(wanted, rows // 2), 1)
+    while rows % groups:
+        groups -= 1
+    return groups
 
 
 class _Sum(torch.autograd.Function):

@@ -100,11 +100,11 @@ def _built(config: VisionConfig) -> nn.Module:
     except (RuntimeError, ValueError, TypeError, AssertionError) as error:
         raise InputError(f"timm cannot make a network '{name}' for images of side {config.size}: {error}") from error
     if config.stem == "small":
-        _put_small_stem(network, name)
+        put_small_stem(network, name)
     return network
 
 
-def _put_small_stem(network: nn.Module, name: str) -> None:
+def put_small_stem(network: nn.Module, name: str) -> None:
     first = getattr(network, "conv1", None)
     if not isinstance(first, nn.Conv2d) or not hasattr(network, "maxpool"):
         raise InputError(

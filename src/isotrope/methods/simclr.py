@@ -70,13 +70,14 @@ class SimCLR(Method[SimCLRSettings]):
         images="images",
     )
     Settings = SimCLRSettings
-    # The authors' for CIFAR-10: 512 images, rate 1.0 · batch / 256, τ 0.5
+    # The authors' for CIFAR-10: 512 images, rate 1.0 · batch / 256, τ 0.5; the rate rises for 10 epochs
     image_defaults = {
         "batch_size": 512,
         "optimiser": "lars",
         "learning_rate": 2.0,
         "weight_decay": 1e-4,
         "schedule": "cosine",
+        "warmup_ratio": 0.1,
         "max_grad_norm": None,
         "temperature": 0.5,
         "epochs": 100,

@@ -28,13 +28,13 @@ class SIFSettings(Settings):
 
 
 class SIF(Space[SIFSettings]):
-    """v_s = Σ w(t) h_t / Σ w(t),  w(t) = a / (a + p(t));  then ṽ_s = v_s − u uᵀ v_s, u the first singular vector of all
+    """v_s = 1/|s| Σ w(t) h_t,  w(t) = a / (a + p(t));  then ṽ_s = v_s − u uᵀ v_s,  u the first singular vector of all
     v_s.
 
     p(t) is the share of a token among all tokens of the texts, special ones too: [CLS] stands in every text and hardly
-    counts. The paper divides by the length of the text where we divide by Σ w; cosines are the same, and it is what
-    WordWeights of sentence-transformers does, so the model loads everywhere. The paper weighs word vectors; here they
-    are the states of the encoder.
+    counts. The model gives v_s divided by Σ w in place of |s|, which is what WordWeights of sentence-transformers does,
+    so it loads everywhere; u is that of the paper's v_s, and so the cosines are the paper's. The paper weighs word
+    vectors; here they are the states of the encoder.
     """
 
     card = space_card(
@@ -71,7 +71,8 @@ class SIF(Space[SIFSettings]):
                 f"{removed} components cannot be taken from {len(vectors):,} texts in {vectors.shape[1]} dimensions."
             )
         if removed:
-            append(encoder, LinearMap(np.zeros(vectors.shape[1]), without(top_directions(vectors, removed))).module())
+            common = top_directions(vectors * mean_weights(encoder, texts)[:, None], removed)
+            append(encoder, LinearMap(np.zeros(vectors.shape[1]), without(common)).module())
 
 
 def token_frequencies(encoder: Encoder, texts: Sequence[str], block: int = 1000) -> Floats:
@@ -81,3 +82,15 @@ def token_frequencies(encoder: Encoder, texts: Sequence[str], block: int = 1000)
         tokens = encoder.tokenize(list(texts[start : start + block]))
         counts += np.bincount(tokens.ids[tokens.mask.bool()].numpy(), minlength=len(counts))
     return counts / counts.sum()
+
+
+def mean_weights(encoder: Encoder, texts: Sequence[str], block: int = 1000) -> Floats:
+    """[texts]: Σ w / |s|, which brings a weighted mean to the paper's length; 1 where the encoder divides by |s|."""
+    if not isinstance(encoder.token_weights, TokenWeights):
+        return np.ones(len(texts))
+    weights = encoder.token_weights.weights.double().cpu()
+    means = []
+    for start in range(0, len(texts), block):
+        tokens = encoder.tokenize(list(texts[start : start + block]))
+        means.append((weights[tokens.ids] * tokens.mask).sum(dim=1) / tokens.mask.sum(dim=1).clamp(min=1))
+    return torch.cat(means).numpy()

@@ -7,6 +7,7 @@ sentence.
 from __future__ import annotations
 
 import copy
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -31,8 +32,8 @@ if TYPE_CHECKING:
 DEFAULT_NETWORK = "timm:resnet18"
 
 
-def image_defaults(method: type[Method[Any]], data: Any) -> dict[str, Any]:
-    """What a method sets for images where the user does not; empty for text."""
+def image_defaults(method: type[Method[Any]], data: Any, given: Mapping[str, Any]) -> dict[str, Any]:
+    """What a method sets for images where the user does not; empty for text. ``given``: the user's settings."""
     if not is_image_source(data):
         return {}
     if method.card.images is None:
@@ -40,7 +41,14 @@ def image_defaults(method: type[Method[Any]], data: Any) -> dict[str, Any]:
             f"{data if isinstance(data, str) else 'The data'} holds images, and {method.card.name} is about text "
             f"({method.card.needs}); `isotrope methods --needs images` lists the methods for images."
         )
-    return dict(method.image_defaults)
+    defaults = dict(method.image_defaults)
+    own, asked = defaults.get("optimiser"), given.get("optimiser")
+    if asked not in (None, own) and not {"learning_rate", "learning-rate"} & given.keys():
+        raise InputError(
+            f"The learning rate that {method.card.name} has for images is that of {own}, not of {asked}; "
+            "give learning_rate too."
+        )
+    return defaults
 
 
 def open_image_plan(

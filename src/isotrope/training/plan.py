@@ -115,7 +115,7 @@ def make_plan(
 ) -> Plan:
     """``adapts``: where ``model`` is a finished sentence encoder, the defaults are those of adapting one."""
     found = find(method)
-    pictures = image_defaults(found, data)
+    pictures = image_defaults(found, data, settings)
     named_by_user = {name.replace("-", "_") for name in settings}
     adapting = adapting_defaults(found, model, named_by_user) if adapts and not pictures else {}
     own, loop, *rest = resolve({**found.defaults, **adapting, **pictures, **settings}, *setting_classes(found))

@@ -15,6 +15,7 @@ import isotrope
 from isotrope.errors import InputError
 from isotrope.methods.frame.combined import Combined
 from isotrope.training.loop_settings import LoopSettings
+from isotrope.training.tactics import child_tuning
 from isotrope.training.tactics.child_tuning import ChildTuning, ChildTuningSettings, fisher, largest
 from isotrope.training.tactics.layer_names import BLOCK
 
@@ -83,6 +84,27 @@ def test_masks_differ_by_step_and_are_the_same_again() -> None:
     assert torch.equal(masked(1, 5), masked(1, 5))
     assert not torch.equal(masked(1, 5), masked(1, 6))
     assert not torch.equal(masked(1, 5), masked(2, 5))
+
+
+def test_gradients_are_clipped_before_they_are_thinned_out(
+    tiny: Path, sentences: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So the optimiser sees a longer one than the clip allows, by about 1/√p, as in the released code."""
+    plain, norms = ChildTuning.change_gradients, []
+
+    def norm(module: nn.Module) -> float:
+        return float(torch.stack([p.grad.norm() for p in module.parameters() if p.grad is not None]).norm())
+
+    def watched(self: ChildTuning, step: int) -> None:
+        before = norm(self.combined)
+        plain(self, step)
+        norms.append((before, norm(self.combined)))
+
+    monkeypatch.setattr(ChildTuning, "change_gradients", watched)
+    settings = {**SHORT, "child_tuning": "F", "child_p": 0.25, "max_grad_norm": 0.01}
+    isotrope.train("simcse", sentences, model=tiny, output=tmp_path / "run", max_steps=2, **settings)
+    assert [before for before, _ in norms] == pytest.approx([0.01, 0.01], rel=1e-3)
+    assert all(after > 0.012 for _, after in norms)
 
 
 @pytest.mark.parametrize("kind", ["F", "D"])
@@ -163,23 +185,71 @@ class Logistic(nn.Module):
         return terms["loss"]
 
 
-def test_fisher_of_a_logistic_regression_is_the_closed_form() -> None:
-    from accelerate import Accelerator
+POINTS = [(torch.tensor([[1.0, 2.0]]), 1.0), (torch.tensor([[-1.0, 0.5]]), -1.0), (torch.tensor([[0.0, 3.0]]), 1.0)]
 
+
+def logistic() -> Logistic:
     method = Logistic()
-    points = [(torch.tensor([[1.0, 2.0]]), 1.0), (torch.tensor([[-1.0, 0.5]]), -1.0), (torch.tensor([[0.0, 3.0]]), 1.0)]
+    method.encoder.named_parameters = lambda: iter([("backbone.layer.0.weight", method.encoder.layer[0].weight)])  # type: ignore[method-assign]
+    return method
+
+
+def batches_of(points: list[tuple[Tensor, float]]) -> list[Any]:
     batches = []
     for x, label in points:
         batch = SimpleNamespace(x=x, label=label, seed=0, generator=torch.Generator)
         batch.to = lambda device, batch=batch: batch
         batches.append(batch)
-    method.encoder.named_parameters = lambda: iter([("backbone.layer.0.weight", method.encoder.layer[0].weight)])  # type: ignore[method-assign]
-    (found,) = fisher(method, batches, Accelerator(cpu=True)).values()  # type: ignore[arg-type]
+    return batches
+
+
+def closed_form() -> Tensor:
     weight = torch.tensor([0.3, -0.2])
-    expected = torch.stack(
-        [((torch.sigmoid(label * (x[0] @ weight)) - 1) * label * x[0]) ** 2 for x, label in points]
-    ).mean(0)
-    assert torch.allclose(found[0], expected)
+    squares = [((torch.sigmoid(label * (x[0] @ weight)) - 1) * label * x[0]) ** 2 for x, label in POINTS]
+    return torch.stack(squares).mean(0)
+
+
+def test_fisher_of_a_logistic_regression_is_the_closed_form() -> None:
+    from accelerate import Accelerator
+
+    (found,) = fisher(logistic(), batches_of(POINTS), Accelerator(cpu=True)).values()  # type: ignore[arg-type]
+    assert torch.allclose(found[0], closed_form())
+
+
+def test_fisher_is_the_mean_over_records_also_where_a_process_has_more_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two processes one after the other: the second adds what the first had."""
+    from accelerate import Accelerator
+
+    sent: list[Tensor] = []
+    monkeypatch.setattr(child_tuning, "processes", lambda: 2)
+    monkeypatch.setattr(torch.distributed, "all_reduce", lambda tensor: sent.append(tensor.clone()))
+    fisher(logistic(), batches_of(POINTS[2:]), Accelerator(cpu=True))  # type: ignore[arg-type]
+    waiting = iter(sent)
+    monkeypatch.setattr(torch.distributed, "all_reduce", lambda tensor: tensor.add_(next(waiting)))
+    (found,) = fisher(logistic(), batches_of(POINTS[:2]), Accelerator(cpu=True)).values()  # type: ignore[arg-type]
+    assert torch.allclose(found[0], closed_form())
+
+
+def test_a_process_without_a_record_has_no_batches(tiny: Path, sentences: Path, tmp_path: Path) -> None:
+    """One record for two processes; what the decision for single records rests on is the same for both."""
+    from accelerate import Accelerator
+
+    from isotrope.training.building import build
+    from isotrope.training.opening import open_plan
+    from isotrope.training.plan import make_plan
+
+    settings = {**SHORT, "child_tuning": "D", "child_samples": 1, "max_steps": 2}
+    plan = make_plan("mlm", sentences, tiny, tmp_path / "run", **settings)
+    accelerator = Accelerator(cpu=True)
+    built = build(plan, open_plan(plan, accelerator), accelerator)
+    (tactic,) = built.tactics
+    shares = []
+    for process in range(2):
+        built.feed.accelerator = SimpleNamespace(
+            num_processes=2, process_index=process, device=accelerator.device, autocast=accelerator.autocast
+        )
+        shares.append(len(list(tactic._batches(built.feed))))
+    assert shares == [1, 0]
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ Both go through a head that is dropped after training. MoCo brings edits as view
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, TypeVar, cast
 
@@ -17,6 +18,7 @@ from torch import Tensor, nn
 from isotrope.data.corpus import Corpus
 from isotrope.encoders.encoder import Encoder
 from isotrope.encoders.modes import set_dropout
+from isotrope.encoders.shared_batch_norm import even_groups, process_count
 from isotrope.errors import InputError
 from isotrope.methods.frame.batch import Batch
 from isotrope.methods.frame.method import Method, Prepared
@@ -25,7 +27,7 @@ from isotrope.methods.frame.settings import ClosedShare, DropoutSetting, Tempera
 from isotrope.towers.heads import projection_head
 from isotrope.towers.keeping import Momentum, Tower, Trained
 from isotrope.towers.key_queue import KeyQueue
-from isotrope.towers.shuffled_keys import key_vectors, momentum_copy
+from isotrope.towers.shuffled_keys import ShuffledMomentum, key_vectors, momentum_copy
 
 LONGEST, SHORTEST = 65_536, 1024  # of a queue whose length is not given; the first is MoCo's
 
@@ -47,7 +49,8 @@ class QueueSettings(PairLossSettings):
     norm_groups: Annotated[
         int,
         at_least(1, most=1_024),
-        "Batch norm: groups of a batch with statistics of their own, among which keys are shuffled; 1: one group",
+        "Batch norm: groups of a batch with statistics of their own, among which keys are shuffled, fewer where the "
+        "batch cannot be cut so; 1: one group",
     ] = 8
     dropout: DropoutSetting = None
 
@@ -106,6 +109,16 @@ class QueueContrast(Method[Q]):
     def loss(self, representations: dict[str, Tensor], generator: torch.Generator) -> dict[str, Tensor]:
         pairs = self.pairs(representations, generator)
         return pair_loss(self.settings, pairs, self.settings.temperature, generator)
+
+    def remarks(self, representations: dict[str, Tensor]) -> Sequence[str]:
+        groups, rows = self.settings.norm_groups, len(representations["queries"]) // process_count()
+        shuffled = isinstance(self.tower["key"], ShuffledMomentum) if "key" in self.tower else False
+        if not shuffled or groups == 1 or even_groups(groups, rows) > 1:
+            return ()
+        return (
+            f"A batch of {rows:,} cannot be cut into groups of equal size, so a query and its key share the statistics "
+            f"of batch norm and can find each other by them; take a batch_size that {groups} divides.",
+        )
 
     def candidates(self, representations: dict[str, Tensor]) -> int:
         return 1 + len(self.tower["queue"]())

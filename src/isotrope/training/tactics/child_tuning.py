@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from itertools import chain, islice
+from itertools import islice
 from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
@@ -108,26 +108,30 @@ class ChildTuning(Tactic[ChildTuningSettings]):
         if self.settings.child_fisher == "batches" or self.combined.method.batches != "unique":
             return self._made(feed, together)
         order = np.random.default_rng([seed, FISHER]).permutation(len(feed.rows))[:samples]
-        alone = self._made(feed, (feed.rows[[row]] for row in order))
-        first = next(alone)
-        members = list(blocks(self.combined).values())
-        if any(bool(gradient.any()) for gradient in _gradients(self.combined, first, members, feed.accelerator)):
-            return chain([first], alone)
-        return self._made(feed, together)
+        alone = [feed.rows[[row]] for row in order]
+        first, members = self._batch(feed, 0, alone[0]), list(blocks(self.combined).values())
+        # Every process looks at the same record, so that all decide alike.
+        found = _gradients(self.combined, first, members, feed.accelerator)
+        return self._made(feed, alone if any(bool(gradient.any()) for gradient in found) else together)
 
     def _made(self, feed: CorpusFeed, chosen: Iterable[Rows]) -> Iterator[Batch]:
         """Each process has its own, in turn."""
         for number, rows in enumerate(chosen):
             if number % feed.accelerator.num_processes == feed.accelerator.process_index:
-                key = (self.loop.seed, FISHER, number)
-                yield make_batch(self.combined, feed.corpus, rows, key, keyed_seed(*key))
+                yield self._batch(feed, number, rows)
+
+    def _batch(self, feed: CorpusFeed, number: int, rows: Rows) -> Batch:
+        key = (self.loop.seed, FISHER, number)
+        return make_batch(self.combined, feed.corpus, rows, key, keyed_seed(*key))
 
 
 def fisher(combined: Combined, drawn: Iterable[Batch], accelerator: Accelerator) -> dict[str, Tensor]:
-    """The mean square of the loss's gradient, over batches, for every weight of the backbone's blocks."""
+    """The mean square of the loss's gradient, over the batches of all processes, for every weight of the backbone's
+    blocks.
+    """
     members = blocks(combined)
     squares = {name: torch.zeros_like(parameter) for name, parameter in members.items()}
-    count = 0
+    count = torch.zeros((), device=accelerator.device)  # processes may have one more or less
     with bar("Fisher information", None) as advance:
         for batch in drawn:
             found = _gradients(combined, batch, list(members.values()), accelerator)
@@ -135,11 +139,10 @@ def fisher(combined: Combined, drawn: Iterable[Batch], accelerator: Accelerator)
                 square.addcmul_(gradient, gradient)
             count += 1
             advance(1)
-    for square in squares.values():
-        square.div_(max(count, 1))
-        if processes() > 1:
-            distributed.all_reduce(square)
-    return squares
+    if processes() > 1:
+        for total in (count, *squares.values()):
+            distributed.all_reduce(total)
+    return {name: square / count.clamp(min=1) for name, square in squares.items()}
 
 
 def largest(values: dict[str, Tensor], share: float) -> dict[str, Tensor]:
