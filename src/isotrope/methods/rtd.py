@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, cast
 
 import numpy as np
@@ -106,7 +106,7 @@ class ReplacedTokenDetection(Auxiliary[RTDSettings], OwnTask):
         drawn = sample_tokens(scores.detach(), dice, self.settings.sample_temperature)
         original = torch.where(view.labels >= 0, view.labels, view.tokens.ids)
         corrupted = original.flatten().scatter(0, view.asked, drawn).view_as(original)
-        found = self.detect(Tokens(corrupted, mask, view.tokens.lengths), corrupted != original)
+        found = self.detect(replace(view.tokens, ids=corrupted), corrupted != original)
         return {"generator_losses": cross_entropy(scores, labels, reduction="none"), **found}
 
     def detect(self, tokens: Tokens, replaced: Tensor) -> dict[str, Tensor]:
