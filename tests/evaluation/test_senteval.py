@@ -11,12 +11,13 @@ import torch
 from torch import nn
 
 from isotrope.errors import InputError
+from isotrope.evaluation import relatedness
 from isotrope.evaluation.linear import Labelled
 from isotrope.evaluation.relatedness import predict_scores, related, soft_bins
 from isotrope.evaluation.same_batches import have_same_batches
 from isotrope.evaluation.scored_pairs import ScoredPairs
 from isotrope.evaluation.senteval_classifier import Problem, Trained, Training, train_many
-from isotrope.evaluation.senteval_folds import judge_as_senteval, senteval_order, stratified_folds
+from isotrope.evaluation.senteval_folds import _best, judge_as_senteval, senteval_order, stratified_folds
 from isotrope.evaluation.transfer_protocols import PROTOCOLS, find_protocol
 
 FOLDS = 3
@@ -28,6 +29,23 @@ def made(rows: int, classes: int, seed: int = 0, width: int = 6) -> tuple[np.nda
     vectors = rng.normal(size=(rows, width)) * np.geomspace(2, 0.2, width)
     scores = vectors @ rng.normal(size=(width, classes)) * 2 + rng.gumbel(size=(rows, classes))
     return vectors, scores.argmax(axis=1)
+
+
+def test_the_smallest_of_equal_penalties_is_taken_after_rounding_to_two_digits() -> None:
+    """In per cent: 80.001 and 80.004 are 80.00 both."""
+    assert _best(np.array([[0.80001], [0.80004], [0.8]]), (1e-5, 1e-4, 1e-3)) == 1e-5
+    assert _best(np.array([[0.80001], [0.80006], [0.8]]), (1e-5, 1e-4, 1e-3)) == 1e-4
+
+
+def test_the_regressor_stops_at_the_fourth_round_that_is_no_better(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Counted in all, not in a row; the predictions are those of the best round."""
+    rounds = iter([0.1, 0.1, 0.5, 0.4, 0.3, 0.2, 0.9, 0.9])
+    asked = []
+    monkeypatch.setattr(relatedness, "PASSES", 1)
+    monkeypatch.setattr(relatedness, "pearson", lambda *_: asked.append(next(rounds)) or asked[-1])
+    vectors = torch.randn(40, 6, generator=torch.Generator().manual_seed(0))
+    predict_scores([vectors, vectors, vectors], np.linspace(1, 5, 40), np.linspace(1, 5, 40), Training())
+    assert asked == [0.1, 0.1, 0.5, 0.4, 0.3, 0.2]
 
 
 class PlainLoop:
