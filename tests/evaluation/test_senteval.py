@@ -11,7 +11,8 @@ import torch
 from torch import nn
 
 from isotrope.errors import InputError
-from isotrope.evaluation import relatedness
+from isotrope.evaluation import relatedness, transfer_protocols
+from isotrope.evaluation.folds import Outcome
 from isotrope.evaluation.linear import Labelled
 from isotrope.evaluation.relatedness import predict_scores, related, soft_bins
 from isotrope.evaluation.same_batches import have_same_batches
@@ -219,6 +220,22 @@ def test_a_protocol_is_found_by_its_name_with_or_without_version() -> None:
     words = find_protocol("senteval").words((0,))
     assert "seed 1111" in words["folds"]
     assert "seeds 1, 2" in find_protocol("senteval").words((1, 2))["folds"]
+
+
+def test_snli_has_fewer_passes_and_no_penalty(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: dict[str, tuple[Training, Any]] = {}
+
+    def judged(features: Any, labels: Any, training: Training, penalties: Any) -> Outcome:
+        seen[str(len(seen))] = training, penalties
+        return Outcome(0.5, labels[-1], labels[-1], [0.0])
+
+    monkeypatch.setattr(transfer_protocols, "judge_as_senteval", judged)
+    part = Labelled((["a", "b"], ["c", "d"]), ["0", "1"])
+    for task in ("SNLI", "MRPC"):
+        PROTOCOLS["senteval"].outcomes(task, [part] * 3, [torch.eye(2)] * 3, (0,))
+    assert seen["0"] == (Training(epoch_size=1, max_epoch=15), (1e-9,))
+    assert seen["1"] == (Training(), (1e-5, 1e-4, 1e-3, 1e-2))
+    assert Training() == Training(0, batch=64, tenacity=5, epoch_size=4, max_epoch=200, seed=1111)
 
 
 def test_rows_are_put_in_order_of_length_then_label() -> None:
