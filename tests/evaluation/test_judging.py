@@ -302,6 +302,22 @@ def test_clustered_and_damaged_texts_are_looked_for_too(runs: Path, tmp_path: Pa
     assert all(marks["robustness", task] for task in ("changes", "ranking", "average"))
 
 
+def test_translations_are_looked_for_on_both_sides(runs: Path, tmp_path: Path, topics: list[str]) -> None:
+    """The training text holds the first two topics: once they are the English side, once the other one."""
+    rows = [f"eng\t{text}\tno boat {row} has come by night" for row, text in enumerate(topics[:20])]
+    rows += [f"deu\tkein Boot {row} kam je bei Nacht\t{text}" for row, text in enumerate(topics[:20])]
+    rows += [f"fra\taucun bateau {row} la nuit\tno boat {row} has come by night" for row in range(20)]
+    write(tmp_path / "parallel" / "tatoeba_eng.tsv", "language\tsentence\tenglish", rows)
+    found = isotrope.evaluate(runs / "group" / "seed-1", "bitext", tmp_path)
+    counts = found.leaks["tasks"]
+    assert [counts[f"bitext/{name}"]["copies"] for name in ("deu", "eng", "fra")] == [2, 2, 0]
+    assert all(counts[f"bitext/{name}"]["items"] == 40 for name in ("deu", "eng", "fra"))
+    table = found.table()
+    assert "deu †" in table
+    assert "fra †" not in table
+    assert "† bitext: test texts that stand in the training text (text.txt): deu" in table
+
+
 def test_leaks_are_counted_once_for_the_same_files(
     runs: Path, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -12,6 +12,7 @@ import torch
 import isotrope
 from isotrope.cli import main
 from isotrope.errors import InputError
+from isotrope.evaluation import frozen_classifier
 from isotrope.evaluation.frozen_classifier import predict
 from isotrope.evaluation.labelled_parts import Parts, read_parts
 from isotrope.evaluation.linear import Labelled, read_labelled
@@ -162,3 +163,18 @@ def test_what_does_not_go_together_is_refused(tmp_path: Path, topics: list[str])
     with pytest.raises(InputError, match="neighbours and temperature must be above 0"):
         evaluate_linear(isotrope.load("builtin-base"), rows, neighbours=0)
     assert len(read_labelled(split).labels) == 41
+
+
+def test_without_a_dev_part_the_penalty_is_chosen_on_texts_it_did_not_learn_from(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A tenth of the training part; the test part has no say."""
+    parts, vectors = made()
+    seen: list[tuple[torch.Tensor, ...]] = []
+    plain = frozen_classifier.by_dev
+    monkeypatch.setattr(frozen_classifier, "by_dev", lambda *given: (seen.append(given), plain(*given))[1])
+    predict("as_they_are", parts, vectors, torch.device("cpu"), 0)
+    learned, labels, chosen, wanted = seen[0][:4]
+    assert (len(learned), len(chosen)) == (144, 16)
+    assert (len(labels), len(wanted)) == (144, 16)
+    assert len(torch.cat([learned, chosen]).unique(dim=0)) == 160

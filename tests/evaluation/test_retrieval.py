@@ -212,6 +212,33 @@ def test_bm25_is_its_formula() -> None:
     assert bm25_scores(["the"], ["of"]).tolist() == [0]
 
 
+def test_bm25_takes_the_words_of_tf_idf() -> None:
+    """In Chinese a run of characters would else be one word, which no query ever is."""
+    documents = ["我喜欢检索系统", "天气很好", "red boats of a bay"]
+    assert bm25_scores(["检索"] * 3, documents)[0] > 0
+    assert bm25_scores(["检索"] * 3, documents)[1:].tolist() == [0, 0]
+    assert bm25_order(documents, ["天"], 1).tolist() == [[1]]
+
+
+def test_ties_lose_beyond_the_last_rank_too() -> None:
+    """A hundred documents count, and more are level: the order of the file does not say which of them are taken."""
+    documents = [f"text {row}" for row in range(130)]
+    for relevant, recall in ((0, 0.0), (129, 0.0)):
+        read = RetrievalSet("level", documents, ["query"], [{relevant: 1.0}], 0)
+        vectors = TextVectors([*documents, "query"], np.ones((131, 4), dtype=np.float32) / 2)
+        found = nearest(read, vectors, torch.device("cpu"))
+        assert found.rows.shape == (1, 100)
+        assert measured(found.rows, read.gains)["recall_100"][0] == recall
+    towards = np.ones((131, 4), dtype=np.float32) / 2
+    towards[:40] = [1, 0, 0, 0]  # better than the level ones, and the query's own vector
+    towards[130] = [1, 0, 0, 0]
+    read = RetrievalSet("level", documents, ["query"], [{39: 1.0, 41: 2.0, 100: 0.0}], 0)
+    found = nearest(read, TextVectors([*documents, "query"], towards), torch.device("cpu"))
+    assert sorted(found.rows[0, :40].tolist()) == list(range(40))
+    assert measured(found.rows, read.gains)["recall_100"][0] == 0.5
+    assert (np.diff(found.cosines[0]) <= 0).all()
+
+
 def test_hybrid_joins_the_encoder_with_the_documents_that_share_a_word() -> None:
     """Documents without a shared word have no place by BM25, whatever their place in the file."""
     documents, queries = ["red bread", "blue boats", "green salt", "red boats"], ["blue", "boats red", "none"]

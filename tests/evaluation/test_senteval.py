@@ -11,12 +11,14 @@ import torch
 from torch import nn
 
 from isotrope.errors import InputError
+from isotrope.evaluation import relatedness, transfer_protocols
+from isotrope.evaluation.folds import Outcome
 from isotrope.evaluation.linear import Labelled
 from isotrope.evaluation.relatedness import predict_scores, related, soft_bins
 from isotrope.evaluation.same_batches import have_same_batches
 from isotrope.evaluation.scored_pairs import ScoredPairs
 from isotrope.evaluation.senteval_classifier import Problem, Trained, Training, train_many
-from isotrope.evaluation.senteval_folds import judge_as_senteval, senteval_order, stratified_folds
+from isotrope.evaluation.senteval_folds import _best, judge_as_senteval, senteval_order, stratified_folds
 from isotrope.evaluation.transfer_protocols import PROTOCOLS, find_protocol
 
 FOLDS = 3
@@ -28,6 +30,23 @@ def made(rows: int, classes: int, seed: int = 0, width: int = 6) -> tuple[np.nda
     vectors = rng.normal(size=(rows, width)) * np.geomspace(2, 0.2, width)
     scores = vectors @ rng.normal(size=(width, classes)) * 2 + rng.gumbel(size=(rows, classes))
     return vectors, scores.argmax(axis=1)
+
+
+def test_the_smallest_of_equal_penalties_is_taken_after_rounding_to_two_digits() -> None:
+    """In per cent: 80.001 and 80.004 are 80.00 both."""
+    assert _best(np.array([[0.80001], [0.80004], [0.8]]), (1e-5, 1e-4, 1e-3)) == 1e-5
+    assert _best(np.array([[0.80001], [0.80006], [0.8]]), (1e-5, 1e-4, 1e-3)) == 1e-4
+
+
+def test_the_regressor_stops_at_the_fourth_round_that_is_no_better(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Counted in all, not in a row; the predictions are those of the best round."""
+    rounds = iter([0.1, 0.1, 0.5, 0.4, 0.3, 0.2, 0.9, 0.9])
+    asked = []
+    monkeypatch.setattr(relatedness, "PASSES", 1)
+    monkeypatch.setattr(relatedness, "pearson", lambda *_: asked.append(next(rounds)) or asked[-1])
+    vectors = torch.randn(40, 6, generator=torch.Generator().manual_seed(0))
+    predict_scores([vectors, vectors, vectors], np.linspace(1, 5, 40), np.linspace(1, 5, 40), Training())
+    assert asked == [0.1, 0.1, 0.5, 0.4, 0.3, 0.2]
 
 
 class PlainLoop:
@@ -201,6 +220,22 @@ def test_a_protocol_is_found_by_its_name_with_or_without_version() -> None:
     words = find_protocol("senteval").words((0,))
     assert "seed 1111" in words["folds"]
     assert "seeds 1, 2" in find_protocol("senteval").words((1, 2))["folds"]
+
+
+def test_snli_has_fewer_passes_and_no_penalty(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: dict[str, tuple[Training, Any]] = {}
+
+    def judged(features: Any, labels: Any, training: Training, penalties: Any) -> Outcome:
+        seen[str(len(seen))] = training, penalties
+        return Outcome(0.5, labels[-1], labels[-1], [0.0])
+
+    monkeypatch.setattr(transfer_protocols, "judge_as_senteval", judged)
+    part = Labelled((["a", "b"], ["c", "d"]), ["0", "1"])
+    for task in ("SNLI", "MRPC"):
+        PROTOCOLS["senteval"].outcomes(task, [part] * 3, [torch.eye(2)] * 3, (0,))
+    assert seen["0"] == (Training(epoch_size=1, max_epoch=15), (1e-9,))
+    assert seen["1"] == (Training(), (1e-5, 1e-4, 1e-3, 1e-2))
+    assert Training() == Training(0, batch=64, tenacity=5, epoch_size=4, max_epoch=200, seed=1111)
 
 
 def test_rows_are_put_in_order_of_length_then_label() -> None:

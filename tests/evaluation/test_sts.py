@@ -13,6 +13,7 @@ from scipy import stats
 
 import isotrope
 from isotrope.errors import InputError
+from isotrope.evaluation.scored_pairs import POSITIVE_ABOVE, ScoredPairs
 from isotrope.evaluation.sts import TASKS
 from isotrope.evaluation.sts_scores import bootstrap, correlate
 from isotrope.measures.intervals import percentile_interval
@@ -23,6 +24,11 @@ def write(folder: Path, name: str, rows: list[tuple[str, str, str, float]]) -> N
     lines = ["subset\tsentence1\tsentence2\tscore", *("\t".join(map(str, row)) for row in rows)]
     with gzip.open(folder / "sts" / f"{name}.tsv.gz", "wt", encoding="utf-8") as target:
         target.write("\n".join(lines) + "\n")
+
+
+def test_positive_pairs_score_above_four() -> None:
+    pairs = ScoredPairs(["a", "b", "c"], ["x", "y", "z"], np.array([4.0, 4.2, 3.9]), [""] * 3)
+    assert pairs.above(POSITIVE_ABOVE) == [("b", "y")]
 
 
 @pytest.fixture

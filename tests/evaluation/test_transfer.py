@@ -194,6 +194,24 @@ def test_nested_folds_are_those_of_a_slow_loop() -> None:
     assert len(found.found) == 150
 
 
+@pytest.mark.parametrize("seed", [1, 3, 5, 9])
+def test_with_a_test_part_the_penalty_is_that_of_a_slow_loop_over_stratified_folds(seed: int) -> None:
+    vectors, labels = made(120, 3, seed=seed)
+    found = by_test(vectors[:90], labels[:90], vectors[90:], labels[90:], np.random.default_rng(seed))
+    folds = torch.from_numpy(stratified(labels[:90].numpy(), np.random.default_rng(seed)))
+    shares = []
+    for strength in STRENGTHS:
+        right = []
+        for fold in range(FOLDS):
+            fit = fit_many(vectors[:90], labels[:90], (folds != fold)[:, None], torch.tensor([strength]))
+            right.append(float((fit.classes(vectors[:90])[:, 0] == labels[:90])[folds == fold].float().mean()))
+        shares.append(np.mean(right))
+    best = STRENGTHS[int(np.argmax(np.round(shares, 6)))]
+    assert found.strengths == [best]
+    whole = fit_many(vectors[:90], labels[:90], torch.ones(90, 1, dtype=torch.bool), torch.tensor([best]))
+    assert torch.equal(found.found, whole.classes(vectors[90:])[:, 0])
+
+
 def test_shuffled_labels_give_chance_and_constant_vectors_the_commonest_class() -> None:
     vectors, labels = made(400, 2)
     shuffled = labels[torch.from_numpy(np.random.default_rng(1).permutation(400))]

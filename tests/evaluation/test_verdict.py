@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pytest
 from scipy.stats import binom, spearmanr
+from scipy.stats import t as student
 
 from isotrope.errors import InputError
 from isotrope.evaluation.items import Items
@@ -32,6 +33,16 @@ def test_draws_are_those_of_a_loop_over_the_same_rows() -> None:
         for side, values in enumerate(sides):
             assert drawn[side, draw] == pytest.approx(spearmanr(values[rows], gold[rows]).statistic)
             assert means[side, draw] == pytest.approx(values[rows].mean())
+
+
+def test_several_runs_add_the_error_of_their_mean() -> None:
+    """Each item of a run is alike, so the resampled items say nothing, and the interval is Student's over the runs."""
+    scores = (0.50, 0.52, 0.57, 0.61)
+    runs = [{"task": Items(np.full(30, score))} for score in scores]
+    found = decide("made", ("a", "b"), runs, [{"task": Items(np.full(30, 0.5))}], resamples=200_000).tasks[0]
+    half = 100 * student.ppf(0.975, 3) * np.std(scores, ddof=1) / 2
+    assert found.difference == pytest.approx(5.0)
+    assert (found.low, found.high) == pytest.approx((5 - half, 5 + half), abs=0.2)
 
 
 def test_blocks_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -37,6 +37,8 @@ def test_a_mean_of_shares_varies_less_than_each() -> None:
     assert each == pytest.approx(normal_interval(0.8, 400).times(100))
     four = mean_share_interval([80.0] * 4, [400] * 4)
     assert four.high - four.low == pytest.approx((each.high - each.low) / 2)
+    assert mean_share_interval([99.0, 100.0], [5, 5]).high == 100.0
+    assert mean_share_interval([1.0, 0.0], [5, 5]).low == 0.0
 
 
 def test_students_interval_holds_the_mean_95_times_of_100() -> None:

@@ -52,7 +52,12 @@ def test_balanced_each_class_counts_the_same(built: Build, batched: Callable[...
     by_class = torch.stack([losses[found["labels"] == number].mean() for number in range(4)])
     assert float(method.loss(found, batch.generator())["emoji"]) == pytest.approx(float(by_class.mean()), abs=1e-6)
     assert method.class_weights.tolist() == pytest.approx([7 / 4, 7 / 4, 7 / 8, 7 / 12])
+    labels = method.classes[method.corpus.numbers("label")]
+    method.count(np.flatnonzero(np.arange(7) != np.flatnonzero(labels == 3)[0]))  # one of the three is held out
+    assert method.class_weights.tolist() == pytest.approx([6 / 4, 6 / 4, 6 / 8, 6 / 8])
     plain = built("deepmoji", UNEVEN, balanced=False).eval()
+    plain.count(np.arange(6))
+    assert plain.class_weights.tolist() == [1, 1, 1, 1]
     assert float(plain.loss(found, batch.generator())["emoji"]) == pytest.approx(float(losses.mean()), abs=1e-6)
 
 

@@ -69,6 +69,27 @@ def test_training_lowers_its_loss_and_keeps_the_head(tiny: Path, sentences: Path
         assert torch.equal(kept, saved), name
 
 
+@pytest.mark.parametrize(
+    ("name", "empty"),
+    [("mlm", "mlm"), ("rtd", "generator"), ("retromae", "mlm"), ("retromae", "restored"), ("infoword", "mlm")],
+)
+def test_a_batch_without_a_word_to_mask_costs_nothing_and_harms_nothing(
+    built: Build, batched: Callable[..., Batch], tmp_path: Path, name: str, empty: str
+) -> None:
+    """Texts in a script that the vocabulary does not know are unknown tokens alone; a mean over nothing is NaN."""
+    text = tmp_path / "strange.txt"
+    text.write_text("\n".join(f"{chr(0x10380 + row)} {chr(0x10390)}" for row in range(8)), encoding="utf-8")
+    method = built(name, text)
+    batch = batched(method, range(4))
+    representations = method.represent(batch)
+    terms = method.loss(representations, batch.generator())
+    assert float(terms[empty].detach()) == 0.0
+    Combined(method).total(terms).backward()
+    assert all(bool(p.grad.isfinite().all()) for p in method.parameters() if p.grad is not None)
+    with torch.no_grad():
+        assert all(bool(value.isfinite()) for value in method.measures(representations).values())
+
+
 def test_a_model_without_a_head_is_refused(tiny: Path) -> None:
     with pytest.raises(InputError, match="masked-language head"):
         MaskedLanguageModel(MLMSettings(), isotrope.load(tiny), 64)

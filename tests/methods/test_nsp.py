@@ -15,10 +15,11 @@ import isotrope
 from isotrope.data.corpus import Corpus, Records
 from isotrope.errors import InputError
 from isotrope.methods.frame.batch import Batch
-from isotrope.methods.frame.combined import Combined
+from isotrope.methods.frame.combined import Added, Combined
 from isotrope.methods.frame.method import Method
 from isotrope.methods.frame.method_registry import find
 from isotrope.methods.frame.settings import check
+from isotrope.methods.rtd import ReplacedTokenDetection, RTDSettings
 
 BOTH = ("nsp", "sop")
 SHORT = {"batch_size": 16, "learning_rate": 1e-3, "logging_steps": 1, "held_out": 40, "eval_steps": 5, "max_steps": 5}
@@ -298,3 +299,19 @@ def test_the_order_of_a_few_pairs_can_be_learned_by_heart(built: Build, document
         method.loss(found, batch.generator())["sop"].backward()
         optimiser.step()
     assert method.on_held_out(found)["sop_accuracy"].item() >= 0.95
+
+
+def test_auxiliary_losses_read_pairs_with_their_segments(
+    built: Callable[..., Any], documents: Path, batched: Callable[..., Any]
+) -> None:
+    """Detection of replaced tokens too: the encoder must see the second segment as such, as the task itself does."""
+    own = built("nsp", documents)
+    auxiliary = ReplacedTokenDetection(RTDSettings(), own.encoder, 64)
+    joined = Combined(own, [Added(auxiliary, 0.1)])
+    batch = batched(joined)
+    seen: list[Any] = []
+    plain = auxiliary.detect
+    auxiliary.detect = lambda *given: (seen.append(given[0]), plain(*given))[1]  # type: ignore[method-assign]
+    joined.represent(batch)
+    assert torch.equal(seen[0].segments, batch["pairs"].segments)
+    assert set(seen[0].segments.flatten().tolist()) == {0, 1}

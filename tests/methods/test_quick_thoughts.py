@@ -109,6 +109,9 @@ def test_two_encoders_start_alike_learn_apart_and_the_first_is_kept(build: Build
     second = method.tower["second"].module  # type: ignore[union-attr]
     moved = [not torch.equal(a, b) for a, b in zip(method.encoder.parameters(), second.parameters(), strict=True)]
     assert any(moved)
+    again = method.eval().represent(batch)  # the encoder that asks is the one that is kept
+    for name, encoder in (("first", method.export()), ("second", second)):
+        assert torch.allclose(again[name], encoder.embed(batch["sentences"])[0], atol=1e-6)
     text = "the chef bakes"
     assert np.array_equal(method.export().encode(text), method.encoder.encode(text))
     assert not np.allclose(method.export().encode(text), second.encode(text), atol=1e-6)

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import torch
 from accelerate import Accelerator
+from transformers import BertConfig, BertModel
 
 import isotrope
 from isotrope.data.corpus import Records
@@ -139,6 +140,18 @@ def test_the_generator_is_small_and_reads_the_encoders_table(tiny: Path) -> None
     assert generator.model.generator_lm_head.weight is encoder.backbone.get_input_embeddings().weight
     ids, mask = torch.tensor([[2, 30, 31, 3]]), torch.ones(1, 4, dtype=torch.int64)
     assert generator(ids, mask, torch.tensor([1, 2])).shape == (2, encoder.text_tokenizer.vocabulary)
+
+
+def test_the_generator_of_a_base_model_has_electras_shape(tiny: Path) -> None:
+    """A third of 768: width 256, heads of 64, a feed-forward four times as wide."""
+    encoder = isotrope.load(tiny, device="cpu")
+    sizes = {"hidden_size": 768, "num_hidden_layers": 1, "num_attention_heads": 12, "intermediate_size": 3072}
+    encoder.backbone = BertModel(BertConfig(vocab_size=50, **sizes))
+    generator = Generator(encoder, RTDSettings().generator_size)
+    config = generator.model.config
+    assert (generator.width, config.hidden_size, config.num_attention_heads, config.intermediate_size) == (
+        256, 256, 4, 1024,
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize("added", [False, True])

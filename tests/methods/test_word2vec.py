@@ -192,6 +192,27 @@ def test_rare_words_are_left_out_and_the_rest_moves_together(tmp_path: Path, bat
     assert "2 different words stand 5 times or more" in method.prepared.remarks[0]
 
 
+def test_held_out_text_is_not_counted(tmp_path: Path) -> None:
+    """Shares, thinning and noise are those of the rows that are trained on; what only held-out text makes frequent
+    enough is left out, and its vector is that of an unknown word."""
+    text = tmp_path / "text.txt"
+    text.write_text("red blue\n" * 6 + "red green\n" * 4 + "blue green\n" * 2, encoding="utf-8")
+    whole, part = (build(text, min_count=5, threshold=0.1) for _ in range(2))
+    part.count(np.arange(10))  # 10 red, 6 blue, 4 green
+    red, blue, green = part.encoder.tokenizer.convert_tokens_to_ids(["red", "blue", "green"])
+    assert whole.known[[red, blue, green]].tolist() == [True, True, True]
+    assert part.known[[red, blue, green]].tolist() == [True, True, False]
+    assert part.share[[red, blue, green]] == pytest.approx([0.5, 0.3, 0.2])
+    assert np.diff(part.noise_ends, prepend=0)[[red, blue, green]] == pytest.approx([10**0.75, 6**0.75, 0.0])
+    assert part.keep[[red, blue, green]] == pytest.approx([math.sqrt(0.1 * 16 / 10), math.sqrt(0.1 * 16 / 6), 0.0])
+    assert "2 different words stand 5 times or more; rarer ones, 20.0%" in part.prepared.remarks[0]
+    table = part.export().backbone.get_input_embeddings().weight.detach()
+    assert not table[green].any()
+    assert table[[red, blue]].any(dim=1).all()
+    with pytest.raises(InputError, match="One word alone stands 5 times"):
+        part.count(np.arange(6, 11))
+
+
 def test_long_texts_are_cut_at_max_length(sentences: Path, batched: Batched) -> None:
     method = build(sentences, threshold=0.0, min_count=1)
     method.max_length = 3
@@ -234,9 +255,10 @@ def test_frequent_words_weigh_less_in_the_mean(sentences: Path) -> None:
     counts = np.bincount(method.corpus.ids, minlength=len(table))  # type: ignore[union-attr]
     weights = torch.from_numpy(0.01 / (0.01 + counts / counts.sum())).float()
     exported = method.export().backbone.get_input_embeddings().weight.detach()
-    assert torch.allclose(exported, table * weights.unsqueeze(1))
+    assert torch.allclose(exported[2:], (table * weights.unsqueeze(1))[2:])
+    assert not exported[:2].any()
     plain = build(sentences, smoothing=0.0).export().backbone.get_input_embeddings().weight.detach()
-    assert torch.equal(plain, table)
+    assert torch.equal(plain[2:], table[2:])
 
 
 def test_a_table_can_be_mapped_searched_and_trained_on(run: isotrope.api.Run, tmp_path: Path) -> None:
@@ -252,7 +274,7 @@ def test_a_table_can_be_mapped_searched_and_trained_on(run: isotrope.api.Run, tm
     whitened.save(tmp_path / "white")
     assert np.allclose(isotrope.load(tmp_path / "white").encode(texts), whitened.encode(texts), atol=1e-5)
     pairs = itertools.pairwise(texts)
-    loop = {"max_steps": 2, "batch_size": 8, "held_out": 0}
+    loop = {"max_steps": 2, "batch_size": 8, "held_out": 0, "keep_start": False}
     again = isotrope.train(
         "sbert",
         [(a, b, str(row % 2)) for row, (a, b) in enumerate(pairs)],

@@ -39,6 +39,11 @@ def test_saturated_scores_stay_finite(dtype: torch.dtype) -> None:
     assert losses.tolist() == [[pytest.approx(1e4, rel=1e-2), pytest.approx(1e4, rel=1e-2)]]
 
 
+def test_a_token_without_probability_is_never_drawn() -> None:
+    scores = torch.tensor([[-torch.inf, 0.0, 0.0, -torch.inf]]).expand(2, 4)
+    assert sample_tokens(scores, torch.tensor([0.0, 0.9999999])).tolist() == [1, 2]
+
+
 def test_dice_fall_where_the_probabilities_say() -> None:
     """Probabilities 0.1, 0.2, 0.7: throws below 0.1 give the first token, below 0.3 the second."""
     dice = torch.tensor([0.0, 0.0999, 0.1001, 0.2999, 0.3001, 0.999999])

@@ -81,6 +81,9 @@ def test_splicing_the_target_restores_the_text() -> None:
 
 
 def test_there_are_never_more_spans_than_sentinels() -> None:
+    assert span_counts(10, *T5) == (2, 1)  # 1.5 is rounded, as by numpy in the released code
+    assert span_counts(57, *T5) == (9, 3)
+    assert span_counts(33, *T5) == (5, 2)  # 5 / 3 as well
     assert span_counts(500, 0.5, 1.0, 7)[1] == 7
     assert span_counts(10, 0.9, 1.0, 100) == (9, 1)  # nor more than visible tokens
 
@@ -100,6 +103,8 @@ def test_the_fragment_has_its_share_and_begins_anywhere() -> None:
     assert set(starts) == set(range(11))
     assert min(starts.values()) > 120
     assert draw_fragment(1, 0.5, 0.0, rng()) == slice(0, 1)
+    rounded = draw_fragment(11, 0.5, 0.0, rng())
+    assert rounded.stop - rounded.start == 6
     assert draw_fragment(9, 1.0, 0.0, rng()) == slice(0, 9)
     assert draw_fragment(9, 1e-9, 0.0, rng(1)).stop - draw_fragment(9, 1e-9, 0.0, rng(1)).start == 1
 

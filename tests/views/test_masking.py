@@ -152,3 +152,16 @@ def test_rows_are_masked_where_they_lie_so_many_of_each():
     assert not torch.isin(seen[~kept & ~hidden], specials).any()
     torch.manual_seed(1)
     assert torch.equal(mask_rows(ids, specials, 4, 100, 9)[0], shown)
+
+
+def test_a_row_with_too_few_ordinary_tokens_is_asked_for_those_alone():
+    """Unknown words are no words to learn; the number of places stays, and the others cost nothing."""
+    ids = torch.tensor([[2, 1, 50, 1, 1, 60, 1, 3], [2, 1, 1, 1, 1, 1, 1, 3]])
+    specials = torch.arange(5)
+    for seed in range(20):
+        torch.manual_seed(seed)
+        shown, asked, answers = mask_rows(ids, specials, 4, 100, 3)
+        assert asked.shape == answers.shape == (6,)
+        assert sorted(answers[:3].tolist()) == [-100, 50, 60]
+        assert answers[3:].tolist() == [-100] * 3
+        assert torch.equal(shown[torch.isin(ids, specials)], ids[torch.isin(ids, specials)])

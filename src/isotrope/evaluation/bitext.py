@@ -9,7 +9,7 @@ a different text as wrong. No margin or other correction for hubs, which papers 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -86,6 +86,11 @@ class BitextMatching(Suite):
         found = results.scores["bitext"]
         languages = {f"bitext_{name}": found[name]["accuracy"] for name in found if name != "average"}
         return {"bitext_average": found["average"]["accuracy"], **languages}
+
+    @classmethod
+    def judged_texts(cls, options: Options) -> Mapping[str, Sequence[str]]:
+        languages = read_bitext(_file(options.data_dir))
+        return {name: [*found.sentences, *found.english] for name, found in languages.items()}
 
 
 def evaluate_bitext(encoder: Encoder, languages: dict[str, Bitext], baselines: bool = True) -> Results:

@@ -4,9 +4,10 @@
     idf_t       = log(1 + (N − n_t + ½) / (n_t + ½))
 
 tf is how often t stands in d, |d| the number of its words, n_t the documents with t among N; k₁ = 1.2 and b = 0.75, as
-in Lucene. A word that the query repeats counts each time. Words are scikit-learn's, lower-cased, without English stop
-words, as in ``lexical``. It is the baseline for retrieval: the gain of a repeated word levels off, and long documents
-have no advantage. It is no cosine: scores of different queries do not compare, so it has no place on scored pairs.
+in Lucene. A word that the query repeats counts each time. Words are those of ``lexical``: lower-cased, without English
+stop words, a character each in scripts without blanks. It is the baseline for retrieval: the gain of a repeated word
+levels off, and long documents have no advantage. It is no cosine: scores of different queries do not compare, so it has
+no place on scored pairs.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from isotrope.evaluation.lexical import Sparse, best_rows
+from isotrope.evaluation.lexical import WORD, Sparse, best_rows
 
 TITLE = "BM25"
 K1, B = 1.2, 0.75
@@ -67,7 +68,7 @@ def _weighed(documents: Sequence[str], queries: Sequence[str]) -> tuple[Sparse, 
     """Counts of the queries [queries, words], and weights of the documents [documents, words]."""
     from sklearn.feature_extraction.text import CountVectorizer
 
-    model = CountVectorizer(stop_words="english", dtype=np.float64)
+    model = CountVectorizer(stop_words="english", token_pattern=WORD, dtype=np.float64)
     known = model.fit_transform(documents).tocsr()
     lengths = np.asarray(known.sum(axis=1)).ravel()
     with_word = np.bincount(known.indices, minlength=known.shape[1])

@@ -32,14 +32,31 @@ def nearest(found: RetrievalSet, vectors: TextVectors, device: torch.device) -> 
     that an encoder whose vectors are all alike gains nothing from the order of the file.
     """
     documents, queries = (torch.from_numpy(vectors.of(side)).to(device) for side in (found.documents, found.queries))
-    parts = [top_rows(block, documents, _depth(found)) for block in queries.split(AT_ONCE)]
+    depth = _depth(found)
+    parts = [top_rows(block, documents, depth + 1) for block in queries.split(AT_ONCE)]
     cosines, rows = (torch.cat(side).cpu().numpy() for side in zip(*parts, strict=True))
+    for number in np.flatnonzero(_level(cosines[:, depth - 1 : depth], cosines[:, depth:])):
+        every = (documents @ queries[number]).cpu().numpy()
+        own = np.zeros(len(every))
+        own[list(found.gains[number])] = list(found.gains[number].values())
+        rows[number] = np.lexsort((own, -_rounded(every)))[: depth + 1]
+        cosines[number] = every[rows[number]]
+    rows, cosines = rows[:, :depth], cosines[:, :depth]
     wanted = zip(rows.tolist(), found.gains, strict=True)
     gains = [[of_query.get(row, 0.0) for row in ranked] for ranked, of_query in wanted]
-    order = np.lexsort((np.array(gains), -np.round(cosines.astype(np.float64), DIGITS)))
+    order = np.lexsort((np.array(gains), -_rounded(cosines)))
     rows, cosines = (np.take_along_axis(side, order, axis=1) for side in (rows, cosines))
     kept = _kept(rows, found.own)
     return Nearest(_chosen(rows, kept), _chosen(cosines, kept))
+
+
+def _rounded(cosines: npt.NDArray[np.float32]) -> npt.NDArray[np.float64]:
+    return np.asarray(np.round(cosines.astype(np.float64), DIGITS))
+
+
+def _level(last: npt.NDArray[np.float32], next_one: npt.NDArray[np.float32]) -> npt.NDArray[np.bool_]:
+    """[queries]: whether the last document that counts ties with the next one; which of such are taken is then open."""
+    return (_rounded(last) == _rounded(next_one)).any(axis=1)
 
 
 def baseline_orders(found: RetrievalSet, dimension: int) -> dict[str, Rows]:

@@ -59,11 +59,11 @@ def normal_interval(share: float, count: int) -> Interval:
 
 
 def mean_share_interval(percents: Sequence[float], counts: Sequence[int]) -> Interval:
-    """Of the mean of independent shares, in per cent: mean ± 1.96 √(Σ p_i (100 − p_i) / n_i) / m."""
+    """Of the mean of independent shares, in per cent: mean ± 1.96 √(Σ p_i (100 − p_i) / n_i) / m, within [0, 100]."""
     mean = float(np.mean(percents))
     variance = sum(percent * (100 - percent) / count for percent, count in zip(percents, counts, strict=True))
     half = NORMAL * float(np.sqrt(variance)) / len(percents)
-    return Interval(mean - half, mean + half)
+    return Interval(max(mean - half, 0.0), min(mean + half, 100.0))
 
 
 def student_interval(values: Sequence[float]) -> Interval | None:

@@ -16,6 +16,7 @@ from isotrope.methods.frame.batch import Batch, View
 from isotrope.methods.frame.method import Card, Method
 from isotrope.methods.frame.own_task import OwnTask
 from isotrope.methods.frame.settings import Settings
+from isotrope.objectives.vectors import mean
 from isotrope.tokens.padded import Lengths, Tokens
 from isotrope.towers.keeping import Tower, Trained
 
@@ -69,7 +70,7 @@ class CausalLanguageModel(Method[Settings], OwnTask):
         return {"next_losses": cross_entropy(scores, tokens.ids.flatten()[places + 1], reduction="none")}
 
     def loss(self, representations: dict[str, Tensor], generator: torch.Generator) -> dict[str, Tensor]:
-        return {"clm": representations["next_losses"].mean()}
+        return {"clm": mean(representations["next_losses"])}
 
     def on_held_out(self, representations: dict[str, Tensor]) -> dict[str, Tensor]:
         return {"clm_perplexity": representations["next_losses"].mean().exp()}

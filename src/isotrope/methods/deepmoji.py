@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
+from isotrope.data.batches import Rows
 from isotrope.data.corpus import Corpus, Records
 from isotrope.encoders.classifier import Classifier, layer_of
 from isotrope.encoders.encoder import Encoder
@@ -69,9 +70,8 @@ class DeepMoji(Method[DeepMojiSettings], OwnTask, Classifying):
         self.classes = classes_of(corpus, self.settings.emoji)
         found = self.classes[corpus.numbers("label")]
         kept, empty = found >= 0, corpus.counts.empty
-        counts = torch.from_numpy(np.bincount(found[kept])).float()
-        weights = counts.sum() / (len(counts) * counts) if self.settings.balanced else torch.ones_like(counts)
-        self.register_buffer("class_weights", weights)
+        self.register_buffer("class_weights", torch.ones(int(found.max()) + 1))
+        self.count(np.flatnonzero(kept))
         fewer = (
             f"The {self.settings.emoji} most frequent of {len(self.classes):,} labels are kept; "
             f"{(~kept).sum():,} records are left out."
@@ -79,6 +79,13 @@ class DeepMoji(Method[DeepMojiSettings], OwnTask, Classifying):
         without = f"{empty:,} texts have no emoji, or nothing else, and are left out."
         said = [fewer] * (not kept.all()) + [without] * (corpus.record_type.in_text and empty > 0)
         return Prepared(kept, tuple(said))
+
+    def count(self, rows: Rows) -> None:
+        assert self.corpus is not None
+        found = self.classes[self.corpus.numbers("label")[rows]]
+        counts = torch.from_numpy(np.bincount(found, minlength=len(self.class_weights))).float()
+        if self.settings.balanced:
+            self.class_weights.copy_(counts.sum() / (len(counts) * counts.clamp(min=1)))
 
     def towers(self, encoder: Encoder) -> dict[str, Tower]:
         if self.corpus is None:

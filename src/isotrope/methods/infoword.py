@@ -17,7 +17,7 @@ from isotrope.methods.frame.masked_language import MaskedLanguage, MaskingSettin
 from isotrope.methods.frame.method import Card
 from isotrope.methods.frame.settings import Count, OneOf, Weight, above, at_least
 from isotrope.objectives import contrast
-from isotrope.objectives.vectors import unit
+from isotrope.objectives.vectors import mean, unit
 from isotrope.tokens.padded import Tokens
 from isotrope.views.ngrams import hide_ngrams
 from isotrope.views.numbers import Numbers
@@ -114,7 +114,7 @@ class InfoWord(MaskedLanguage[InfoWordSettings]):
         """Perplexity of the masked tokens, and how often a sentence finds its n-gram."""
         scores = self.similarities(representations)
         found = scores.argmax(1) == torch.arange(len(scores), device=scores.device)
-        perplexity = representations["token_losses"].mean().exp()
+        perplexity = mean(representations["token_losses"]).exp()
         return {"perplexity": perplexity, "ngram_found": found.float().mean(), **super().measures(representations)}
 
     def on_held_out(self, representations: dict[str, Tensor]) -> dict[str, Tensor]:

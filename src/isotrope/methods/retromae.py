@@ -15,6 +15,7 @@ from isotrope.methods.frame.batch import Batch, View
 from isotrope.methods.frame.masked_language import MaskedLanguage, MaskingSettings
 from isotrope.methods.frame.method import Card
 from isotrope.methods.frame.settings import OpenShare, Positive
+from isotrope.objectives.vectors import mean
 from isotrope.tokens.padded import Tokens
 from isotrope.towers.decoder import HEAD_WIDTH, SPREAD
 from isotrope.towers.keeping import Tower, Trained
@@ -123,7 +124,7 @@ class RetroMAE(MaskedLanguage[RetroMAESettings]):
         return torch.nn.functional.pad(drawn, (1, 0), value=True)
 
     def loss(self, representations: dict[str, Tensor], generator: torch.Generator) -> dict[str, Tensor]:
-        return {**super().loss(representations, generator), "restored": representations["restored_losses"].mean()}
+        return {**super().loss(representations, generator), "restored": mean(representations["restored_losses"])}
 
     def on_held_out(self, representations: dict[str, Tensor]) -> dict[str, Tensor]:
         restored = representations["restored_losses"].mean().exp()

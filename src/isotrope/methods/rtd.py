@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, cast
 
 import numpy as np
@@ -19,6 +19,7 @@ from isotrope.methods.frame.own_task import OwnTask
 from isotrope.methods.frame.settings import OpenShare, Settings, ShareAboveZero, Weight
 from isotrope.methods.frame.token_detection import detected, detection_loss, detection_measures
 from isotrope.objectives.detection import sample_tokens
+from isotrope.objectives.vectors import mean
 from isotrope.tokens.padded import Tokens
 from isotrope.towers.generator import Generator
 from isotrope.towers.keeping import Tower, Trained
@@ -105,7 +106,7 @@ class ReplacedTokenDetection(Auxiliary[RTDSettings], OwnTask):
         drawn = sample_tokens(scores.detach(), dice, self.settings.sample_temperature)
         original = torch.where(view.labels >= 0, view.labels, view.tokens.ids)
         corrupted = original.flatten().scatter(0, view.asked, drawn).view_as(original)
-        found = self.detect(Tokens(corrupted, mask, view.tokens.lengths), corrupted != original)
+        found = self.detect(replace(view.tokens, ids=corrupted), corrupted != original)
         return {"generator_losses": cross_entropy(scores, labels, reduction="none"), **found}
 
     def detect(self, tokens: Tokens, replaced: Tensor) -> dict[str, Tensor]:
@@ -114,14 +115,14 @@ class ReplacedTokenDetection(Auxiliary[RTDSettings], OwnTask):
 
     def loss(self, representations: dict[str, Tensor], generator: torch.Generator) -> dict[str, Tensor]:
         detection = detection_loss(representations)
-        return {"generator": representations["generator_losses"].mean(), "detection": detection}
+        return {"generator": mean(representations["generator_losses"]), "detection": detection}
 
     def weights(self) -> dict[str, float]:
         return {"generator": self.settings.generator_weight, "detection": self.settings.detection_weight}
 
     def measures(self, representations: dict[str, Tensor]) -> dict[str, Tensor]:
         """Perplexity of the generator, the share of tokens that are replaced, and F1 of finding them."""
-        perplexity = representations["generator_losses"].mean().exp()
+        perplexity = mean(representations["generator_losses"]).exp()
         found = detection_measures(representations)
         return {"generator_perplexity": perplexity, **found, **super().measures(representations)}
 

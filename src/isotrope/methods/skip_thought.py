@@ -13,6 +13,7 @@ from isotrope.encoders.encoder import Encoder
 from isotrope.methods.frame.batch import Batch, View
 from isotrope.methods.frame.decoding import DecoderLayers, Decoding, DecodingSettings
 from isotrope.methods.frame.method import Card, Prepared
+from isotrope.objectives.vectors import mean
 from isotrope.towers.keeping import Tower
 from isotrope.views.decoder_targets import Target, frame_targets, nothing, whole
 from isotrope.views.segments import document_sizes
@@ -79,7 +80,7 @@ class SkipThought(Decoding[SkipThoughtSettings]):
 
     def loss(self, representations: dict[str, Tensor], generator: torch.Generator) -> dict[str, Tensor]:
         # A small batch may have no sentence with a neighbour on one side.
-        return {side: representations[side].sum() / max(len(representations[side]), 1) for side in SIDES}
+        return {side: mean(representations[side]) for side in SIDES}
 
     def on_held_out(self, representations: dict[str, Tensor]) -> dict[str, Tensor]:
         both = torch.cat([representations[side] for side in SIDES])

@@ -17,6 +17,7 @@ from isotrope.methods.frame.masked_language import MaskedLanguage, MaskingSettin
 from isotrope.methods.frame.method import Card
 from isotrope.methods.frame.sentence_pairs import Pair, SentencePairs, SentencePairSettings
 from isotrope.methods.frame.settings import ShareAboveZero
+from isotrope.objectives.vectors import mean
 from isotrope.tokens.padded import Tokens
 from isotrope.towers.keeping import Tower
 from isotrope.views.masking import Masked
@@ -87,10 +88,9 @@ class StructBERT(SentencePairs[StructBERTSettings], MaskedLanguage[StructBERTSet
         }
 
     def loss(self, representations: dict[str, Tensor], generator: torch.Generator) -> dict[str, Tensor]:
-        words = representations["word_losses"]
         return {
-            "mlm": representations["token_losses"].mean(),
-            "words": words.sum() / max(len(words), 1),  # short texts may have no trigram at all
+            "mlm": mean(representations["token_losses"]),
+            "words": mean(representations["word_losses"]),  # short texts may have no trigram at all
             "sentences": cross_entropy(representations["scores"], representations["labels"]),
         }
 

@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from isotrope.data.batches import Rows
 from isotrope.data.corpus import Corpus, Records
 from isotrope.data.record_types import Record
 from isotrope.encoders.encoder import Encoder
@@ -23,7 +24,7 @@ from isotrope.methods.frame.own_task import OwnTask
 from isotrope.methods.frame.settings import Count, Draws, OneOf, Settings, Weight, Width
 from isotrope.objectives.sampling import windowed_sampling
 from isotrope.tokens.padded import Tokens
-from isotrope.tokens.word_vocabulary import SPECIALS, UNKNOWN, learn_words
+from isotrope.tokens.word_vocabulary import SPECIALS, learn_words, too_few_words
 from isotrope.towers.keeping import Tower, Trained
 from isotrope.views.numbers import Numbers
 from isotrope.views.word_stream import draw_noise, keep_rates, keep_words
@@ -92,19 +93,35 @@ class Word2Vec(Method[Word2VecSettings], FromScratch[Word2VecSettings], OwnTask)
         return Encoder(StaticVectors(vectors / settings.dimension), tokenizer)
 
     def prepare(self, corpus: Corpus) -> Prepared:
-        chosen, vocabulary = self.settings, self.encoder.text_tokenizer.vocabulary
-        counts = np.bincount(corpus.ids, minlength=vocabulary).astype(np.float64)
+        self.every = np.bincount(corpus.ids, minlength=self.encoder.text_tokenizer.vocabulary)
+        self.count(np.arange(len(corpus)))
+        return self.prepared
+
+    def count(self, rows: Rows) -> None:
+        """Of the words of the training text: shares, thinning and noise. A word of the held-out text that is too rare
+        in it is left out like any other."""
+        assert self.corpus is not None
+        stays = np.zeros(len(self.corpus), dtype=np.bool_)
+        stays[rows] = True
+        hidden = Records(self.corpus, np.flatnonzero(~stays).tolist()).tokens()
+        counts = self.every.astype(np.float64)
+        if hidden:
+            counts -= np.bincount(np.concatenate(hidden), minlength=len(counts))
+        chosen = self.settings
         self.share = counts / max(counts.sum(), 1)
-        known = np.where(np.arange(vocabulary) < len(SPECIALS), 0.0, counts)
-        rates = keep_rates(known / max(known.sum(), 1), chosen.threshold, chosen.thinning == "released")
-        self.keep = np.where(known > 0, rates, 0.0)
-        self.noise_ends = np.cumsum(np.where(known > 0, known**chosen.noise_power, 0.0))
-        unknown = self.share[self.encoder.tokenizer.convert_tokens_to_ids(UNKNOWN)]
+        self.known = (counts >= chosen.min_count) & (np.arange(len(counts)) >= len(SPECIALS))
+        found = int(self.known.sum())
+        if found < 2:
+            raise InputError(too_few_words(found, chosen.min_count))
+        known = np.where(self.known, counts, 0.0)
+        rates = keep_rates(known / known.sum(), chosen.threshold, chosen.thinning == "released")
+        self.keep = np.where(self.known, rates, 0.0)
+        self.noise_ends = np.cumsum(np.where(self.known, known**chosen.noise_power, 0.0))
         said = (
-            f"{int((self.keep > 0).sum()):,} different words stand {chosen.min_count} times or more; "
-            f"rarer ones, {unknown:.1%} of the text, are left out."
+            f"{found:,} different words stand {chosen.min_count} times or more; "
+            f"rarer ones, {self.share[~self.known].sum():.1%} of the text, are left out."
         )
-        return Prepared(remarks=(said,) if unknown else ())
+        self.prepared = Prepared(remarks=(said,) if self.share[~self.known].any() else ())
 
     def towers(self, encoder: Encoder) -> dict[str, Tower]:
         if self.corpus is None:
@@ -168,8 +185,10 @@ class Word2Vec(Method[Word2VecSettings], FromScratch[Word2VecSettings], OwnTask)
         return {"pair_loss": mean_over_pairs(representations)}
 
     def export(self) -> Encoder:
-        """The table u, each row times its weight in a sentence."""
-        backbone = StaticVectors(self.encoder.backbone.get_input_embeddings().weight.detach().clone())
+        """The table u, each row times its weight in a sentence; words that were left out are zeros, as unknown ones."""
+        known = torch.from_numpy(self.known).to(self.encoder.device)
+        table = self.encoder.backbone.get_input_embeddings().weight.detach()
+        backbone = StaticVectors(table.masked_fill(~known.unsqueeze(1), 0.0))
         if self.settings.smoothing:
             weights = self.settings.smoothing / (self.settings.smoothing + self.share)
             backbone.weigh(torch.from_numpy(weights).float().to(self.encoder.device))

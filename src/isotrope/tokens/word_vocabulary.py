@@ -37,9 +37,13 @@ def learn_words(texts: Iterable[str], min_count: int) -> Any:
     words.train_from_iterator(texts, trainer)
     found = words.get_vocab_size() - len(SPECIALS)
     if found < 2:
-        counted = "No word stands" if not found else "One word alone stands"
-        raise InputError(f"{counted} {min_count} times or more in the text; lower min_count or bring more text.")
+        raise InputError(too_few_words(found, min_count))
     return word_tokenizer(words)
+
+
+def too_few_words(found: int, min_count: int) -> str:
+    counted = "No word stands" if not found else "One word alone stands"
+    return f"{counted} {min_count} times or more in the text; lower min_count or bring more text."
 
 
 def name_tokens(names: Iterable[str]) -> Any:

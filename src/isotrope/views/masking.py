@@ -91,17 +91,20 @@ def mask_rows(
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     """(rows as the model sees them, flat places of the labels, the labels), on the device of ``ids``.
 
-    For rows without padding: exactly ``count`` ordinary tokens of each are chosen, so that every shape is known before.
-    A random token is never a special one, if these are the first of the vocabulary. Draws use torch's global generator.
+    For rows without padding: exactly ``count`` tokens of each are chosen, so that every shape is known before. Where a
+    row has fewer ordinary ones, such as one of unknown words, the rest stay as they are and their label is −100, which
+    costs nothing. A random token is never a special one, if these are the first of the vocabulary. Draws use torch's
+    global generator.
     """
     dice = torch.rand(ids.shape, device=ids.device).masked_fill(torch.isin(ids, specials), 2.0)
-    places = dice.topk(count, largest=False).indices  # [rows, count]
+    drawn_first, places = dice.topk(count, largest=False)  # [rows, count]
+    special = drawn_first > 1
     tokens = ids.gather(1, places)
     fate = torch.rand(places.shape, device=ids.device)
     drawn = torch.randint(len(specials), vocabulary, places.shape, device=ids.device)
-    shown = torch.where(fate < keep, tokens, torch.where(fate < keep + replace, drawn, mask))
+    shown = torch.where(special | (fate < keep), tokens, torch.where(fate < keep + replace, drawn, mask))
     first = torch.arange(len(ids), device=ids.device).unsqueeze(1) * ids.shape[1]
-    return ids.scatter(1, places, shown), (places + first).flatten(), tokens.flatten()
+    return ids.scatter(1, places, shown), (places + first).flatten(), tokens.masked_fill(special, -100).flatten()
 
 
 def label_tokens(tokens: Tokens, labels: Sequence[npt.NDArray[np.int64]], before: int, behind: int) -> Masked:

@@ -202,6 +202,33 @@ def test_a_stage_ends_by_patience_and_its_best_weights_are_put_back(
         assert all(torch.equal(best[name], later[name]) for name in own)
 
 
+@pytest.mark.parametrize("at", [None, 4, 5])
+def test_a_stage_that_uses_up_its_updates_ends_with_its_best_weights_too(
+    tiny: Path, sentences: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, falling: None, at: int | None
+) -> None:
+    """Four evaluations, each worse, and patience for more; resumed at the border of two stages, and behind it."""
+    settings = {**PATIENT, "pooling": "cls", "chain_thaw": "4", "stage_patience": 9}
+    seen = watched(monkeypatch)
+    if at is not None:
+        plain, taken = Combined.after_update, iter(range(1, 1000))
+
+        def interrupt(self: Combined, representations: dict[str, Tensor]) -> None:
+            plain(self, representations)
+            if next(taken) == at:
+                os.kill(os.getpid(), signal.SIGINT)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(Combined, "after_update", interrupt)
+            with pytest.raises(KeyboardInterrupt, match=f"step {at}"):
+                isotrope.train("simcse", sentences, tiny, tmp_path / "run", **settings)
+    isotrope.train("simcse", sentences, tiny, tmp_path / "run", resume=at is not None, **settings)
+    for number, part in enumerate(PARTS[:3]):
+        best, last, later = seen[4 * number + 1], seen[4 * number + 4], seen[4 * number + 5]
+        own = [name for name in best if part_of(name) == part]
+        assert any(not torch.equal(best[name], last[name]) for name in own)
+        assert all(torch.equal(best[name], later[name]) for name in own)
+
+
 def test_without_patience_a_stage_has_all_of_its_updates(
     tiny: Path, sentences: Path, tmp_path: Path, falling: None
 ) -> None:

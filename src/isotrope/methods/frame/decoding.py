@@ -23,6 +23,7 @@ from isotrope.methods.frame.batch import Batch, View
 from isotrope.methods.frame.method import Method, Prepared
 from isotrope.methods.frame.own_task import OwnTask
 from isotrope.methods.frame.settings import OneOf, Positive, Settings, at_least
+from isotrope.objectives.vectors import mean
 from isotrope.towers.decoder import Decoder, Vocabulary
 from isotrope.towers.keeping import Tower, Trained
 from isotrope.views.decoder_targets import Target, frame_targets
@@ -123,7 +124,7 @@ class Decoding(Method[D], OwnTask):
         return cross_entropy(words(states).float(), target.labels.flatten()[target.asked], reduction="none")
 
     def loss(self, representations: dict[str, Tensor], generator: torch.Generator) -> dict[str, Tensor]:
-        return {self.card.name: representations["target_losses"].mean()}
+        return {self.card.name: mean(representations["target_losses"])}
 
     def on_held_out(self, representations: dict[str, Tensor]) -> dict[str, Tensor]:
         return {f"{self.card.name.replace('-', '_')}_perplexity": representations["target_losses"].mean().exp()}

@@ -8,7 +8,7 @@
 
 What a stage freezes has no gradient, so the optimiser does not touch it, nor does weight decay: it stays the same to
 the last bit. Each stage is a training of its own, in which the rate rises and falls. A stage whose score no longer
-rises ends before its time, and its best weights are put back; what it leaves goes to the last stage.
+rises ends before its time; what it leaves goes to the last stage. The best weights of a stage are put back behind it.
 """
 
 from __future__ import annotations
@@ -123,6 +123,7 @@ class ChainThaw(Tactic[ChainThawSettings]):
     def before_update(self, step: int) -> None:
         """Freeze what the stage of this update does not train. What was frozen before the stages is in none of them."""
         stage = self.stage(step)
+        self._put_best_back(stage)
         if stage is not self.current:
             for parameter in self.stages[-1].parameters:
                 parameter.requires_grad_(False)
@@ -140,6 +141,16 @@ class ChainThaw(Tactic[ChainThawSettings]):
         if self.watch.stale >= self.settings.stage_patience:
             self.watch.put_back(stage.parameters)
             self._end_early(stage, step)
+
+    def _put_best_back(self, begun: Stage) -> None:
+        """Where the stage before ended with evaluations that were no better than its best one, take that one's weights;
+        what was trained after the best and never judged stays."""
+        seen = self.watch.stage
+        if seen in ("", begun.name):
+            return
+        if self.watch.stale:
+            self.watch.put_back(next(stage for stage in self.stages if stage.name == seen).parameters)
+        self.watch = Watch()
 
     def _end_early(self, ended: Stage, step: int) -> None:
         """Later stages begin earlier and keep their lengths; the last one has what is left."""
