@@ -189,6 +189,19 @@ def test_training_learns_the_teachers_order_leaves_the_teacher_and_drops_what_is
     assert not any("teacher" in name for name, _ in run.encoder.named_parameters())
 
 
+def test_a_teacher_that_reads_less_cuts_the_texts_itself(
+    build: Build, batched: Batched, tiny: Path, tmp_path: Path
+) -> None:
+    short = isotrope.load(tiny, device="cpu")
+    short.max_length = 10
+    short.save(tmp_path / "short")
+    method = build(tmp_path / "short")
+    found = method.represent(batched(method))["teacher"]
+    with pytest.warns(UserWarning, match="longer than the model reads"):
+        expected = short.encode(Records(method.corpus, list(range(8))).texts())
+    assert np.allclose(found, expected, atol=1e-5)
+
+
 def test_resume_equals_uninterrupted(tiny: Path, sentences: Path, foreign: Path, resume_agrees: Law) -> None:
     resume_agrees("rankcse", sentences, pooling="mean", teacher=str(tiny), second_teacher=str(foreign))
 
