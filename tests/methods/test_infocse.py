@@ -78,6 +78,22 @@ def test_restoring_reaches_the_encoder_through_the_vector_alone(build: Build, ba
     assert any(bool(gradient.any()) for gradient in gradients(tower).values())
 
 
+def test_each_row_is_restored_with_the_vector_of_its_own_view(build: Build, batched: Any, monkeypatch: Any) -> None:
+    method = build()
+    tower, shown = method.tower["reconstructor"].module, []
+    plain = tower.forward
+
+    def watched(vectors: torch.Tensor, *others: torch.Tensor) -> torch.Tensor:
+        shown.append(vectors)
+        return plain(vectors, *others)
+
+    monkeypatch.setattr(tower, "forward", watched)
+    found = method.represent(batched(method))
+    assert not torch.allclose(found["first"], found["second"], atol=1e-2)  # two dropout masks
+    assert torch.equal(shown[0][0::2], found["first"])
+    assert torch.equal(shown[0][1::2], found["second"])
+
+
 def test_the_vector_is_the_first_state_and_padding_is_not_seen(build: Build, batched: Any) -> None:
     method = build().eval()
     view = batched(method, rows=[0, 1, 150, 151])["hidden"]
