@@ -13,6 +13,7 @@ import torch
 from isotrope.data.corpus import Records
 from isotrope.errors import InputError
 from isotrope.methods.frame.combined import Combined
+from isotrope.methods.infocse import InfoCSE
 from isotrope.objectives import info_nce
 
 Build = Callable[..., Any]
@@ -41,6 +42,12 @@ def test_without_weight_it_is_the_contrast_behind_the_head(build: Build, batched
         mine, theirs = gradients(part(method)), gradients(part(plain))
         assert mine.keys() == theirs.keys()
         assert all(torch.allclose(mine[name], theirs[name], atol=1e-6) for name in mine)
+
+
+def test_defaults_are_the_papers() -> None:
+    settings: Any = InfoCSE.Settings()
+    assert (settings.temperature, settings.mask_rate, settings.reconstruction_weight) == (0.05, 0.4, 1e-5)
+    assert (settings.lower_layers, settings.auxiliary_layers) == (None, 2)
 
 
 def test_the_lower_branch_is_the_start_without_gradient(build: Build, batched: Any) -> None:

@@ -20,7 +20,7 @@ from isotrope.methods.frame.combined import Combined
 from isotrope.methods.frame.method_registry import find
 from isotrope.methods.frame.settings import check
 from isotrope.methods.rankcse import RankCSE
-from isotrope.objectives import info_nce, ranking_consistency
+from isotrope.objectives import info_nce, jensen_shannon, ranking_consistency
 
 Build = Callable[..., Any]
 Batched = Callable[..., Batch]
@@ -86,6 +86,13 @@ def test_two_teachers_are_averaged_by_their_cosines(
 ) -> None:
     method = build(second_teacher=str(foreign), teacher_share=share)
     assert torch.allclose(method.taught(golden), share * TAUGHT + (1 - share) * OTHER, atol=1e-6)
+
+
+def test_the_consistency_has_the_temperature_of_the_contrast(build: Build, golden: dict[str, Tensor]) -> None:
+    """τ₁, and not that of the student's ranking, τ₂."""
+    method = build(temperature=0.5, student_temperature=0.05)
+    expected = jensen_shannon(C / 0.5, C.T / 0.5)
+    assert float(method.loss(golden, torch.Generator())["consistency"]) == pytest.approx(float(expected), rel=1e-4)
 
 
 def test_the_teachers_similarity_with_itself_is_in_no_list(build: Build, golden: dict[str, Tensor]) -> None:
