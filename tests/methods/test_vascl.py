@@ -103,8 +103,8 @@ def test_the_perturbation_is_the_gradient_at_a_random_direction_of_full_length(b
     method = build(radius=3.0, temperature=0.5)
     head, vectors = method.tower["head"], vectors_of(8)
     neighbours = nearest_rows(vectors, 4)
-    found = method.perturbation(vectors, neighbours, torch.Generator().manual_seed(0))
-    drawn = nn.functional.normalize(torch.randn(8, 32, generator=torch.Generator().manual_seed(0)), dim=-1)
+    found = method.perturbation(vectors, neighbours, torch.Generator().manual_seed(5))
+    drawn = nn.functional.normalize(torch.randn(8, 32, generator=torch.Generator().manual_seed(5)), dim=-1)
     for row, near in enumerate(neighbours.tolist()):
         direction = drawn[row].clone().requires_grad_()
         moved = head(vectors[row] + 3.0 * direction)
