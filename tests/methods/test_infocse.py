@@ -128,6 +128,23 @@ def test_the_loss_is_the_mean_over_hidden_tokens(build: Build, batched: Any, uni
     assert method.weights() == {"restored": 1e-5}
 
 
+def test_a_batch_in_which_nothing_can_be_hidden_is_the_contrast_alone(
+    built: Build, batched: Any, tmp_path: Path
+) -> None:
+    """Texts that are unknown tokens throughout: the mean over no token is 0, not a number that ends the run."""
+    file = tmp_path / "signs.txt"
+    file.write_text("".join(f"{chr(0x1F300 + number)} {chr(0x1F340 + number)}\n" for number in range(8)))
+    method = built("infocse", file, pooling="cls")
+    batch = batched(method)
+    assert not len(batch["hidden"].asked)
+    found = method.represent(batch)
+    terms = method.loss(found, batch.generator())
+    assert float(terms["restored"].detach()) == 0.0
+    Combined(method).total(terms).backward()
+    assert all(bool(torch.isfinite(gradient).all()) for gradient in gradients(method).values())
+    assert bool(torch.isfinite(method.measures(found)["restored_perplexity"]))
+
+
 def test_forty_percent_are_hidden_and_each_view_has_masks_of_its_own(build: Build) -> None:
     method = build()
     view = method.views(Records(method.corpus, list(range(200))), np.random.default_rng(3))["hidden"]

@@ -20,6 +20,7 @@ from isotrope.methods.frame.auxiliary import Auxiliary
 from isotrope.methods.frame.batch import Batch, View
 from isotrope.methods.frame.own_task import OwnTask
 from isotrope.methods.frame.settings import ClosedShare, OpenShare, Settings
+from isotrope.objectives.vectors import mean
 from isotrope.tokens.padded import Tokens
 from isotrope.towers.keeping import Tower, Trained
 from isotrope.views.masking import Masked, mask_tokens
@@ -88,7 +89,7 @@ class MaskedLanguage(Auxiliary[M], OwnTask):
         return self.scores(states.flatten(0, 1).gather(0, places)).float()
 
     def loss(self, representations: dict[str, Tensor], generator: torch.Generator) -> dict[str, Tensor]:
-        return {"mlm": representations["token_losses"].mean()}
+        return {"mlm": mean(representations["token_losses"])}
 
     def on_held_out(self, representations: dict[str, Tensor]) -> dict[str, Tensor]:
         return {"mlm_perplexity": representations["token_losses"].mean().exp()}
