@@ -62,6 +62,9 @@ OWN: dict[str, dict[str, Any]] = {  # small enough for a tiny encoder, and with 
     "sg-opt": {"projection": 64},
     "supcon": {"cross_entropy_weight": 0.1},
     "ease": {"entity_weight": 1.0},
+    "esimcse": {"pooling": "cls", "queue": 24, "momentum": 0.9},
+    "promptbert": {"pooling": "mask"},  # with its templates
+    "sncse": {"pooling": "mask", "margin_weight": 1.0},
     "dialogue-order": {"form": "contrastive"},
     "diffcse": {"detection_weight": 1.0},  # the terms over tokens count as much as the contrast
     "infocse": {"reconstruction_weight": 1.0},

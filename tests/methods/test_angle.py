@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from isotrope.errors import InputError
-from isotrope.methods.angle import angle_score
+from isotrope.methods.angle import AnglE, angle_score
 
 Build = Callable[..., Any]
 Law = Callable[..., Any]
@@ -55,6 +55,14 @@ def drawn(count: int = 6, width: int = 8, positive: int = 1) -> dict[str, torch.
 
 def terms(method: Any, found: dict[str, torch.Tensor]) -> dict[str, float]:
     return {name: float(term) for name, term in method.loss(found, torch.Generator()).items()}
+
+
+def test_defaults_are_the_papers_weights_and_the_librarys_scales() -> None:
+    settings: Any = AnglE.Settings()
+    assert (settings.cosine_weight, settings.in_batch_weight, settings.angle_weight) == (1.0, 1.0, 1.0)
+    assert (settings.cosine_scale, settings.angle_scale, settings.temperature) == (20.0, 20.0, 0.05)
+    assert settings.positive_above == 0.5
+    assert AnglE.card.read_out == "cls"
 
 
 def test_golden_values_of_the_angle_score_which_is_not_symmetric() -> None:

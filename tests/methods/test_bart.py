@@ -31,6 +31,7 @@ def test_the_cards() -> None:
     assert find("bart").Settings().noise == "permute:1,infill:0.3"  # type: ignore[attr-defined]
     assert find("tsdae").Settings().noise == "delete:0.6"  # type: ignore[attr-defined]
     assert find("tsdae").Settings().tie_weights  # type: ignore[attr-defined]
+    assert find("tsdae").Settings().decoder_layers is None  # type: ignore[attr-defined]  # as deep as the encoder
 
 
 @pytest.mark.parametrize("name", BOTH)

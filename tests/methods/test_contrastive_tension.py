@@ -45,6 +45,20 @@ def test_the_defaults_are_the_papers() -> None:
     assert ContrastiveTension.card.read_out == "mean"
 
 
+def test_the_kept_encoder_is_the_second_of_a_pair(build: Build, batched: Callable[..., Any]) -> None:
+    method = build()
+    other = method.tower["second"].module
+    with torch.no_grad():
+        for parameter in other.backbone.parameters():
+            parameter.mul_(1.1)
+    batch = batched(method)
+    found = method.represent(batch)
+    assert method.export() is method.encoder
+    assert torch.allclose(found["second"], method.encoder(batch["sentences"]), atol=1e-5)
+    assert torch.allclose(found["first"], other(batch["sentences"]), atol=1e-5)
+    assert not torch.allclose(found["first"], found["second"], atol=1e-2)
+
+
 def test_golden_value(build: Build) -> None:
     """Orthogonal vectors of length 2: a sentence scores 4 with itself, 0 with any other."""
     found = {"first": 2 * torch.eye(9), "second": 2 * torch.eye(9)}

@@ -123,7 +123,7 @@ def test_without_noise_and_threshold_it_is_simcse_and_asks_for_no_complement(bui
     assert method.candidates(found) == 8
 
 
-@pytest.mark.parametrize(("noise", "expected"), [(0.0, 0), (0.3, 2), (1.0, 8), (2.5, 20)])
+@pytest.mark.parametrize(("noise", "expected"), [(0.0, 0), (0.35, 2), (1.0, 8), (2.5, 20)])
 def test_noise_is_counted_by_records_and_cut_to_a_whole_number(
     build: Build, batched: Batched, noise: float, expected: int
 ) -> None:
@@ -156,6 +156,15 @@ def test_each_step_has_the_given_length_and_climbs(build: Build) -> None:
     assert anchors.grad is None
 
 
+@pytest.mark.parametrize("temperature", [0.05, 0.5])
+def test_a_step_follows_the_gradient_of_the_density_at_the_temperature(build: Build, temperature: float) -> None:
+    anchors = torch.randn(8, 32, generator=torch.Generator().manual_seed(0))
+    noise = torch.randn(12, 32, generator=torch.Generator().manual_seed(1)).requires_grad_()
+    (gradient,) = torch.autograd.grad(density(noise, anchors, temperature), noise)
+    method = build(ascent_steps=1, ascent_rate=0.1, temperature=temperature)
+    assert torch.allclose(method.climb(noise.detach(), anchors), noise + 0.1 * normalize(gradient, dim=1), atol=1e-6)
+
+
 def test_the_complement_reads_its_own_tokens_and_never_drops_out(
     build: Build, batched: Batched, tiny: Path, foreign: Path
 ) -> None:
@@ -170,6 +179,20 @@ def test_the_complement_reads_its_own_tokens_and_never_drops_out(
     own = build(tiny, complement_pooling="cls")
     expected = isotrope.load(tiny, pooling="cls", device="cpu").encode(Records(own.corpus, list(range(8))).texts())
     assert np.allclose(own.represent(batched(own))["complement"], expected, atol=1e-5)
+
+
+def test_a_complement_that_reads_less_cuts_the_texts_itself(
+    build: Build, batched: Batched, tiny: Path, tmp_path: Path
+) -> None:
+    """The same tokens, of which it knows the first ten alone: its vectors are those that its ``encode`` gives."""
+    short = isotrope.load(tiny, device="cpu")
+    short.max_length = 10
+    short.save(tmp_path / "short")
+    method = build(tmp_path / "short")
+    found = method.represent(batched(method))["complement"]
+    with pytest.warns(UserWarning, match="longer than the model reads"):
+        expected = short.encode(Records(method.corpus, list(range(8))).texts())
+    assert np.allclose(found, expected, atol=1e-5)
 
 
 @pytest.mark.filterwarnings("ignore:Training did not improve")

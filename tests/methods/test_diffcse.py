@@ -14,9 +14,12 @@ from torch.nn.functional import cross_entropy
 import isotrope
 from isotrope.data.corpus import Records
 from isotrope.encoders.fresh import fresh_encoder
+from isotrope.encoders.loading import load
 from isotrope.errors import InputError
 from isotrope.methods.frame.combined import Combined
+from isotrope.methods.frame.method_registry import find
 from isotrope.objectives import info_nce
+from isotrope.towers.conditioned_detector import ConditionedDetector
 
 Build = Callable[..., Any]
 Law = Callable[..., Any]
@@ -143,6 +146,9 @@ def test_the_loss_is_the_cross_entropy_of_two_classes_without_padding(build: Bui
     detector = method.tower["detector"].module
     embedded = detector.backbone.embeddings(input_ids=edited.ids).clone()
     embedded[:, 0] = vectors
+    with torch.no_grad():
+        detector.classifier.bias.copy_(torch.tensor([0.0, 2.0]))  # the classes must not be alike
+    found = method.represent(batch)
     valid = edited.mask > 0
     blocked = torch.zeros(valid.shape).masked_fill(~valid, torch.finfo(torch.float32).min)[:, None, None, :]
     states = embedded
@@ -151,9 +157,30 @@ def test_the_loss_is_the_cross_entropy_of_two_classes_without_padding(build: Bui
         states = states[0] if isinstance(states, tuple) else states
     expected = cross_entropy(detector.classifier(states)[valid], replaced[valid].long())
     terms = method.loss(found, batch.generator())
-    assert terms["detection"].item() == pytest.approx(expected.item(), rel=1e-4)
+    assert terms["detection"].item() == pytest.approx(expected.item(), rel=1e-5)
     assert method.weights() == {"detection": 0.005}
     assert int(found["detection_counts"][..., 0].sum()) == int(valid.sum())
+
+
+def test_each_row_is_detected_with_the_vector_of_its_own_view(build: Build, batched: Any, monkeypatch: Any) -> None:
+    method = build()
+    detector, shown = method.tower["detector"].module, []
+
+    def watched(ids: torch.Tensor, mask: torch.Tensor, vectors: torch.Tensor) -> torch.Tensor:
+        shown.append(vectors)
+        return torch.zeros(ids.shape)
+
+    monkeypatch.setattr(detector, "forward", watched)
+    found = method.represent(batched(method))
+    assert not torch.allclose(found["first"], found["second"], atol=1e-2)  # two dropout masks
+    assert torch.equal(shown[0][0::2], found["first"])
+    assert torch.equal(shown[0][1::2], found["second"])
+
+
+def test_defaults_are_the_papers() -> None:
+    settings = find("diffcse").Settings()
+    assert (settings.temperature, settings.mask_rate, settings.sample_temperature) == (0.05, 0.3, 1.0)
+    assert settings.overwritten == "masked"
 
 
 def test_detection_reaches_the_encoder_through_the_vector_alone(build: Build, batched: Any) -> None:
@@ -185,6 +212,23 @@ def test_padding_changes_nothing(build: Build, batched: Any) -> None:
     wider = [torch.nn.functional.pad(part, (0, 5)) for part in (edited.ids, edited.mask)]
     width = edited.ids.shape[1]
     assert torch.allclose(detector(*wider, vectors)[:, :width], detector(edited.ids, edited.mask, vectors), atol=1e-5)
+
+
+@pytest.mark.parametrize("family", ["albert", "electra", "distilbert"])
+def test_the_vector_stands_where_the_layers_read_whatever_the_width_of_the_embeddings(
+    model_folders: dict[str, Path], family: str
+) -> None:
+    """ALBERT and ELECTRA have embeddings of 16 dimensions and layers of 32."""
+    encoder = load(model_folders[family], "cls", "cpu")
+    detector = ConditionedDetector(encoder).eval()
+    ids, mask = torch.tensor([[2, 7, 8, 9, 3]]), torch.ones(1, 5, dtype=torch.int64)
+    vectors = torch.randn(1, 32, requires_grad=True)
+    found = detector(ids, mask, vectors)
+    (gradient,) = torch.autograd.grad(found[0, 3], vectors)
+    assert float(gradient.abs().max()) > 1e-6
+    other = ids.clone()
+    other[:, 0] = 5  # what stood there before is not read
+    assert torch.equal(detector(other, mask, vectors), found)
 
 
 def test_a_named_generator_must_have_the_vocabulary_and_a_head(

@@ -72,6 +72,25 @@ def hard_of(batch: Batch) -> list[int]:
 # ---- the loss
 
 
+def test_defaults_are_the_papers() -> None:
+    settings: Any = EASE.Settings()
+    assert (settings.entity_weight, settings.hard_negative_weight, settings.entity_map) == (0.01, 1.0, "linear")
+    assert (settings.temperature, settings.entity_temperature) == (0.05, 0.05)
+    assert EASE.card.read_out == "cls"
+
+
+def test_the_entity_is_compared_with_the_first_view_alone(built: Built, batched: Batched, linked: Any) -> None:
+    method = built("ease", linked)  # under dropout, or both views would be equal
+    batch = batched(method)
+    found = method.represent(batch)
+    assert not torch.allclose(found["first"], found["second"], atol=1e-4)
+    entity, other = (
+        float(method.loss({**found, "second": found[name]}, batch.generator())["entity"].detach())
+        for name in ("second", "first")
+    )
+    assert entity == other
+
+
 @pytest.mark.parametrize(("weight", "expected"), [(1.0, 1.066328), (math.e, 1.516450)])
 def test_golden_values_through_the_method(built: Built, linked: Any, weight: float, expected: float) -> None:
     method = built("ease", linked, entity_temperature=0.5, hard_negative_weight=weight)

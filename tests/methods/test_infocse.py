@@ -13,6 +13,7 @@ import torch
 from isotrope.data.corpus import Records
 from isotrope.errors import InputError
 from isotrope.methods.frame.combined import Combined
+from isotrope.methods.infocse import InfoCSE
 from isotrope.objectives import info_nce
 
 Build = Callable[..., Any]
@@ -41,6 +42,12 @@ def test_without_weight_it_is_the_contrast_behind_the_head(build: Build, batched
         mine, theirs = gradients(part(method)), gradients(part(plain))
         assert mine.keys() == theirs.keys()
         assert all(torch.allclose(mine[name], theirs[name], atol=1e-6) for name in mine)
+
+
+def test_defaults_are_the_papers() -> None:
+    settings: Any = InfoCSE.Settings()
+    assert (settings.temperature, settings.mask_rate, settings.reconstruction_weight) == (0.05, 0.4, 1e-5)
+    assert (settings.lower_layers, settings.auxiliary_layers) == (None, 2)
 
 
 def test_the_lower_branch_is_the_start_without_gradient(build: Build, batched: Any) -> None:
@@ -78,6 +85,22 @@ def test_restoring_reaches_the_encoder_through_the_vector_alone(build: Build, ba
     assert any(bool(gradient.any()) for gradient in gradients(tower).values())
 
 
+def test_each_row_is_restored_with_the_vector_of_its_own_view(build: Build, batched: Any, monkeypatch: Any) -> None:
+    method = build()
+    tower, shown = method.tower["reconstructor"].module, []
+    plain = tower.forward
+
+    def watched(vectors: torch.Tensor, *others: torch.Tensor) -> torch.Tensor:
+        shown.append(vectors)
+        return plain(vectors, *others)
+
+    monkeypatch.setattr(tower, "forward", watched)
+    found = method.represent(batched(method))
+    assert not torch.allclose(found["first"], found["second"], atol=1e-2)  # two dropout masks
+    assert torch.equal(shown[0][0::2], found["first"])
+    assert torch.equal(shown[0][1::2], found["second"])
+
+
 def test_the_vector_is_the_first_state_and_padding_is_not_seen(build: Build, batched: Any) -> None:
     method = build().eval()
     view = batched(method, rows=[0, 1, 150, 151])["hidden"]
@@ -103,6 +126,23 @@ def test_the_loss_is_the_mean_over_hidden_tokens(build: Build, batched: Any, uni
     terms = method.loss(method.represent(batch), batch.generator())
     assert terms["restored"].item() == pytest.approx(np.log(300), rel=1e-5)
     assert method.weights() == {"restored": 1e-5}
+
+
+def test_a_batch_in_which_nothing_can_be_hidden_is_the_contrast_alone(
+    built: Build, batched: Any, tmp_path: Path
+) -> None:
+    """Texts that are unknown tokens throughout: the mean over no token is 0, not a number that ends the run."""
+    file = tmp_path / "signs.txt"
+    file.write_text("".join(f"{chr(0x1F300 + number)} {chr(0x1F340 + number)}\n" for number in range(8)))
+    method = built("infocse", file, pooling="cls")
+    batch = batched(method)
+    assert not len(batch["hidden"].asked)
+    found = method.represent(batch)
+    terms = method.loss(found, batch.generator())
+    assert float(terms["restored"].detach()) == 0.0
+    Combined(method).total(terms).backward()
+    assert all(bool(torch.isfinite(gradient).all()) for gradient in gradients(method).values())
+    assert bool(torch.isfinite(method.measures(found)["restored_perplexity"]))
 
 
 def test_forty_percent_are_hidden_and_each_view_has_masks_of_its_own(build: Build) -> None:

@@ -47,6 +47,20 @@ def test_added_to_simcse_it_adds_its_weighted_term_and_leaves_the_other_alone(
     assert set(map(id, joined.parameters())) >= set(map(id, own.parameters()))
 
 
+def test_a_batch_without_a_masked_token_adds_nothing(
+    built: Callable[..., Any], batched: Callable[..., Any], with_mlm: Callable[..., Combined], tmp_path: Path
+) -> None:
+    """Texts that are unknown tokens throughout: the mean over no token is 0, not a number that ends the run."""
+    file = tmp_path / "signs.txt"
+    file.write_text("".join(f"{chr(0x1F300 + number)} {chr(0x1F340 + number)}\n" for number in range(8)))
+    combined = with_mlm(built("simcse", file, language_head=True), 0.1)
+    batch = batched(combined)
+    terms = combined.loss(combined.represent(batch), batch.generator())
+    assert float(terms["mlm"].detach()) == 0.0
+    combined.total(terms).backward()
+    assert all(bool(torch.isfinite(p.grad).all()) for p in combined.parameters() if p.grad is not None)
+
+
 def test_training_lowers_its_loss_and_keeps_the_head(tiny: Path, sentences: Path, tmp_path: Path) -> None:
     run = isotrope.train(
         "mlm",

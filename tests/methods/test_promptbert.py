@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from transformers import RobertaConfig, RobertaModel
 
 import isotrope
 from isotrope.encoders.loading import load
@@ -17,6 +18,7 @@ from isotrope.errors import InputError
 from isotrope.methods.frame.combined import Combined
 from isotrope.methods.promptbert import PromptBERT, bare_rows
 from isotrope.objectives import info_nce
+from isotrope.tokens.text_tokenizer import TextTokenizer
 
 Build = Callable[..., Any]
 Law = Callable[..., Any]
@@ -44,7 +46,34 @@ def test_each_row_has_one_mask_and_the_two_templates_differ(build: Build, batche
     batch = batched(method)
     mask = method.encoder.text_tokenizer.mask
     assert all(bool(((batch[name].ids == mask).sum(dim=1) == 1).all()) for name in ("first", "second"))
-    assert method.encoder.text_tokenizer.start != method.second.start
+    tokenizer, second = method.encoder.text_tokenizer, method.second
+    assert tokenizer.start != second.start
+    sequences = [method.corpus.tokens(row) for row in range(8)]
+    for name, frame in (("first", tokenizer), ("second", second)):
+        assert torch.equal(batch[name].ids, frame.frame(sequences, method.max_length).ids), name
+
+
+def test_the_templates_of_word_pieces_and_byte_pairs_are_the_papers(
+    build: Build, byte_tokenizer: TextTokenizer, tmp_path: Path
+) -> None:
+    config = RobertaConfig(
+        vocab_size=byte_tokenizer.vocabulary,
+        hidden_size=32,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        intermediate_size=64,
+        max_position_embeddings=66,
+        pad_token_id=1,
+    )
+    RobertaModel(config).save_pretrained(tmp_path / "pairs")
+    byte_tokenizer.tokenizer.save_pretrained(tmp_path / "pairs")
+    pairs = PromptBERT(PromptBERT.Settings(), load(tmp_path / "pairs", "mask", "cpu"), 32)
+    for method, written in (
+        (build(), ('This sentence : "', 'This sentence of "')),
+        (pairs, ("This sentence : '", "The sentence : '")),
+    ):
+        first, second = method.encoder.text_tokenizer, method.second
+        assert [frame.start[1:] for frame in (first, second)] == [first.parsed(text) for text in written]
 
 
 def test_equal_templates_without_dropout_give_equal_views(build: Build, batched: Build) -> None:
@@ -75,17 +104,18 @@ def test_what_the_template_says_depends_on_the_length_alone(build: Build, batche
 def test_the_template_is_subtracted_before_the_head(build: Build, batched: Build) -> None:
     method = build(dropout=0.0)
     batch = batched(method)
-    found = method.represent(batch)["first"]
-    alone, which = bare_rows(method.encoder.text_tokenizer, batch["first"])
-    expected = method.tower["head"](method.encoder(batch["first"]) - method.encoder(alone)[which])
-    assert torch.allclose(found, expected, atol=1e-5)
+    found = method.represent(batch)
+    for name, frame in (("first", method.encoder.text_tokenizer), ("second", method.second)):
+        alone, which = bare_rows(frame, batch[name])
+        left = method.encoder(batch[name]) - method.encoder(alone)[which]
+        assert torch.allclose(found[name], method.tower["head"](left), atol=1e-5), name
 
 
 def test_the_gradient_goes_through_the_template_unless_it_is_frozen(build: Build, batched: Build) -> None:
     """The same loss, another gradient; without denoising another loss."""
     gradients, losses = {}, {}
     for denoising in ("trained", "frozen", "none"):
-        method = build(dropout=0.0, denoising=denoising)
+        method = build(dropout=0.0, denoising=denoising).double()  # in float32 rounding alone would tell them apart
         batch = batched(method)
         total = Combined(method).total(method.loss(method.represent(batch), batch.generator()))
         total.backward()
@@ -93,7 +123,8 @@ def test_the_gradient_goes_through_the_template_unless_it_is_frozen(build: Build
         gradients[denoising] = method.encoder.backbone.embeddings.position_embeddings.weight.grad
     assert losses["trained"] == pytest.approx(losses["frozen"], abs=1e-6)
     assert losses["none"] != pytest.approx(losses["trained"], abs=1e-4)
-    assert not torch.allclose(gradients["trained"], gradients["frozen"], atol=1e-5)
+    change = (gradients["trained"] - gradients["frozen"]).norm() / gradients["trained"].norm()
+    assert float(change) > 0.01
 
 
 def test_the_loss_is_one_way_info_nce(build: Build, batched: Build) -> None:
@@ -177,7 +208,7 @@ def test_chunks_give_the_same_gradient(build: Build, chunks_agree: Law, chunks_e
 
 
 def test_a_resumed_run_gives_the_same_weights(resume_agrees: Law, sentences: Path) -> None:
-    resume_agrees("promptbert", sentences)
+    resume_agrees("promptbert", sentences, pooling="mask")
 
 
 def test_mlm_can_be_added(build: Build, with_mlm: Law, batched: Build) -> None:

@@ -20,7 +20,7 @@ from isotrope.methods.frame.combined import Combined
 from isotrope.methods.frame.method_registry import find
 from isotrope.methods.frame.settings import check
 from isotrope.methods.rankcse import RankCSE
-from isotrope.objectives import info_nce, ranking_consistency
+from isotrope.objectives import info_nce, jensen_shannon, ranking_consistency
 
 Build = Callable[..., Any]
 Batched = Callable[..., Batch]
@@ -86,6 +86,13 @@ def test_two_teachers_are_averaged_by_their_cosines(
 ) -> None:
     method = build(second_teacher=str(foreign), teacher_share=share)
     assert torch.allclose(method.taught(golden), share * TAUGHT + (1 - share) * OTHER, atol=1e-6)
+
+
+def test_the_consistency_has_the_temperature_of_the_contrast(build: Build, golden: dict[str, Tensor]) -> None:
+    """τ₁, and not that of the student's ranking, τ₂."""
+    method = build(temperature=0.5, student_temperature=0.05)
+    expected = jensen_shannon(C / 0.5, C.T / 0.5)
+    assert float(method.loss(golden, torch.Generator())["consistency"]) == pytest.approx(float(expected), rel=1e-4)
 
 
 def test_the_teachers_similarity_with_itself_is_in_no_list(build: Build, golden: dict[str, Tensor]) -> None:
@@ -187,6 +194,19 @@ def test_training_learns_the_teachers_order_leaves_the_teacher_and_drops_what_is
     assert len(run.encoder.parts) == 0
     assert run.encoder.dimension == 32
     assert not any("teacher" in name for name, _ in run.encoder.named_parameters())
+
+
+def test_a_teacher_that_reads_less_cuts_the_texts_itself(
+    build: Build, batched: Batched, tiny: Path, tmp_path: Path
+) -> None:
+    short = isotrope.load(tiny, device="cpu")
+    short.max_length = 10
+    short.save(tmp_path / "short")
+    method = build(tmp_path / "short")
+    found = method.represent(batched(method))["teacher"]
+    with pytest.warns(UserWarning, match="longer than the model reads"):
+        expected = short.encode(Records(method.corpus, list(range(8))).texts())
+    assert np.allclose(found, expected, atol=1e-5)
 
 
 def test_resume_equals_uninterrupted(tiny: Path, sentences: Path, foreign: Path, resume_agrees: Law) -> None:

@@ -100,6 +100,20 @@ def test_head_policy(build: Build, pooling: str, head: str, expected: int) -> No
     assert len(build("simcse", pooling, head=head).export().parts) == expected
 
 
+def test_the_head_is_a_linear_map_and_tanh_drawn_as_bert_draws_its_weights(build: Build, tiny: Path) -> None:
+    linear = build("simcse").tower["head"].module.linear
+    assert float(linear.weight.std()) == pytest.approx(0.02, rel=0.1)
+    assert not linear.bias.any()
+    vectors = torch.randn(4, 32)
+    with torch.no_grad():
+        linear.bias.add_(torch.randn(32))
+        head = build("simcse").tower["head"]
+        head.module.linear.load_state_dict(linear.state_dict())
+        assert torch.allclose(head(50 * vectors), torch.tanh(50 * vectors @ linear.weight.T + linear.bias), atol=1e-5)
+    finished = isotrope.load(tiny, "cls", "cpu").with_parts([Dense(32)])
+    assert "head" not in SimCSE(SimCSE.Settings(), finished).tower  # a module stands behind its pooling already
+
+
 def test_hard_negatives_are_candidates_of_every_row_and_alpha_weighs_the_own_one(
     build: Build, batched: Batched, triples: Path
 ) -> None:
@@ -167,6 +181,15 @@ def test_only_the_second_view_is_edited(batched: Batched, build: Build) -> None:
     assert torch.equal(plain["first"].ids, edited["first"].ids)
     assert torch.equal(plain["second"].ids, plain["first"].ids)
     assert edited["second"].lengths.sum() < edited["first"].lengths.sum()
+
+
+def test_each_vector_is_that_of_its_own_view(batched: Batched, build: Build) -> None:
+    method = build("simcse", second_edits="crop:0.5", dropout=0.0)
+    batch = batched(method)
+    found = method.represent(batch)
+    for name, vectors in found.items():
+        assert torch.allclose(vectors, method.read(method.encoder(batch[name])), atol=1e-5), name
+    assert not torch.allclose(found["first"], found["second"], atol=1e-3)
 
 
 @pytest.mark.parametrize(

@@ -98,6 +98,21 @@ def test_the_perturbation_has_the_length_of_the_radius_and_is_constant(
     assert not torch.equal(found, other)
 
 
+def test_the_perturbation_is_the_gradient_at_a_random_direction_of_full_length(build: Build) -> None:
+    """Against a loop over the sentences: the moved copy is the anchor, its own vector and the neighbours candidates."""
+    method = build(radius=3.0, temperature=0.5)
+    head, vectors = method.tower["head"], vectors_of(8)
+    neighbours = nearest_rows(vectors, 4)
+    found = method.perturbation(vectors, neighbours, torch.Generator().manual_seed(5))
+    drawn = nn.functional.normalize(torch.randn(8, 32, generator=torch.Generator().manual_seed(5)), dim=-1)
+    for row, near in enumerate(neighbours.tolist()):
+        direction = drawn[row].clone().requires_grad_()
+        moved = head(vectors[row] + 3.0 * direction)
+        scores = torch.cosine_similarity(moved.unsqueeze(0), head(vectors[[row, *near]])) / 0.5
+        (gradient,) = torch.autograd.grad(-scores.log_softmax(dim=0)[0], direction)
+        assert torch.allclose(found[row], 3.0 * gradient / gradient.norm(), atol=1e-4)
+
+
 def test_the_perturbed_copy_is_more_like_the_neighbours(build: Build) -> None:
     method = build(radius=0.5)
     head, vectors = method.tower["head"], vectors_of(8)

@@ -50,3 +50,8 @@ def test_excluded_tensors_are_those_of_sgd_with_momentum() -> None:
 def test_the_cosine_falls_to_zero_behind_its_warm_up() -> None:
     found = [rise_and_fall(step, 100, 0.1, "cosine") for step in (9, 10, 55, 100)]
     assert found == pytest.approx([10 / 11, 1.0, 0.5, 0.0])
+
+
+def test_a_constant_rate_stays_behind_its_warm_up() -> None:
+    found = [rise_and_fall(step, 100, 0.1, "constant") for step in (4, 9, 10, 55, 99, 100)]
+    assert found == pytest.approx([5 / 11, 10 / 11, 1.0, 1.0, 1.0, 1.0])

@@ -14,7 +14,7 @@ from isotrope.data.corpus import Records
 from isotrope.encoders.encoder import Encoder
 from isotrope.methods.frame.batch import Batch, View
 from isotrope.methods.frame.method import Card
-from isotrope.methods.frame.needed_run import AUTO, NeededRun, NeedsRun, open_needed
+from isotrope.methods.frame.needed_run import AUTO, NeededRun, NeedsRun, open_needed, reads_rows_of
 from isotrope.methods.frame.settings import Positive, Weight, above, at_least
 from isotrope.methods.frame.temperature import temperature_of
 from isotrope.methods.simcse import DropoutPair, SimCSESettings
@@ -86,7 +86,7 @@ class DCLR(DropoutPair[DCLRSettings], NeedsRun[DCLRSettings]):
         if self.settings.threshold is None:
             return towers
         complement = open_needed("complement", self.settings.complement, self.settings.complement_pooling, encoder)
-        self.shares_tokens = complement.text_tokenizer.fingerprint() == encoder.text_tokenizer.fingerprint()
+        self.shares_rows = reads_rows_of(encoder, complement, self.max_length)
         return {**towers, "complement": Frozen(complement)}
 
     @property
@@ -97,7 +97,7 @@ class DCLR(DropoutPair[DCLRSettings], NeedsRun[DCLRSettings]):
         views = super().views(records, rng)
         if "complement" not in self.tower:
             return views
-        other = views["first"] if self.shares_tokens else self.complement.tokenize(records.texts(), self.max_length)
+        other = views["first"] if self.shares_rows else self.complement.tokenize(records.texts(), self.max_length)
         return {**views, "complement": other}
 
     def represent(self, batch: Batch) -> dict[str, Tensor]:

@@ -17,6 +17,7 @@ from isotrope.methods.frame.method import Card
 from isotrope.methods.frame.normed_pair import NormedPair, NormedPairSettings, in_turn
 from isotrope.methods.frame.settings import Layers, OpenShare, Weight, at_least
 from isotrope.objectives import info_nce
+from isotrope.objectives.vectors import mean
 from isotrope.tokens.padded import Tokens
 from isotrope.towers.keeping import Frozen, Tower, Trained
 from isotrope.towers.reconstructor import LowerLayers, Reconstructor
@@ -91,11 +92,11 @@ class InfoCSE(NormedPair[InfoCSESettings]):
         # The head stands here, where the batch is whole: its statistics know nothing of chunks.
         pair = self.read(representations["first"], representations["second"])
         contrast = info_nce(*pair, self.settings.temperature)
-        return {"contrastive": contrast, "restored": representations["restored_losses"].mean()}
+        return {"contrastive": contrast, "restored": mean(representations["restored_losses"])}
 
     def weights(self) -> dict[str, float]:
         return {"restored": self.settings.reconstruction_weight}
 
     def measures(self, representations: dict[str, Tensor]) -> dict[str, Tensor]:
-        perplexity = representations["restored_losses"].mean().exp()
+        perplexity = mean(representations["restored_losses"]).exp()
         return {"restored_perplexity": perplexity, **super().measures(representations)}

@@ -14,7 +14,7 @@ from isotrope.encoders.encoder import Encoder
 from isotrope.errors import InputError
 from isotrope.methods.frame.batch import Batch, View
 from isotrope.methods.frame.method import Card
-from isotrope.methods.frame.needed_run import AUTO, NeededRun, NeedsRun, open_needed
+from isotrope.methods.frame.needed_run import AUTO, NeededRun, NeedsRun, open_needed, reads_rows_of
 from isotrope.methods.frame.settings import ClosedShare, OneOf, Positive, Weight, above, at_least
 from isotrope.methods.frame.temperature import temperature_of
 from isotrope.methods.simcse import DropoutPair, SimCSESettings
@@ -103,20 +103,15 @@ class RankCSE(DropoutPair[RankCSESettings], NeedsRun[RankCSESettings]):
     def towers(self, encoder: Encoder) -> dict[str, Tower]:
         asked = self.settings.asked().items()
         self.teachers = {name: open_needed(name, model, pooling, encoder) for name, (model, pooling) in asked}
+        self.sharing = [name for name, one in self.teachers.items() if reads_rows_of(encoder, one, self.max_length)]
         return {**super().towers(encoder), **{name: Frozen(teacher) for name, teacher in self.teachers.items()}}
 
     def views(self, records: Records, rng: np.random.Generator) -> dict[str, View]:
         views = super().views(records, rng)
         for name, teacher in self.teachers.items():
-            views[name] = (
-                views["first"] if self._shares(teacher) else teacher.tokenize(records.texts(), self.max_length)
-            )
+            shared = name in self.sharing
+            views[name] = views["first"] if shared else teacher.tokenize(records.texts(), self.max_length)
         return views
-
-    def _shares(self, teacher: Encoder) -> bool:
-        """Whether the teacher reads the student's tokens as they are."""
-        same = teacher.text_tokenizer.fingerprint() == self.encoder.text_tokenizer.fingerprint()
-        return same and (self.max_length or self.encoder.max_length) <= teacher.max_length
 
     def represent(self, batch: Batch) -> dict[str, Tensor]:
         with torch.no_grad():

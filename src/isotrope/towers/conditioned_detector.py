@@ -28,7 +28,7 @@ class ConditionedDetector(nn.Module):
 
     def __init__(self, encoder: Encoder) -> None:
         super().__init__()
-        if not isinstance(getattr(encoder.backbone, "embeddings", None), nn.Module):
+        if _entrance(encoder.backbone) is None:
             raise InputError(
                 "The detector puts the sentence vector among the embeddings of BERT and its kin (RoBERTa, DistilBERT, "
                 f"ALBERT, ELECTRA); a {type(encoder.backbone).__name__} keeps them otherwise."
@@ -49,8 +49,17 @@ class ConditionedDetector(nn.Module):
             first = vectors.to(embedded.dtype).unsqueeze(1)
             return torch.cat([first, embedded[:, 1:]], dim=1)
 
-        handle = self.backbone.embeddings.register_forward_hook(replace_first)
+        entrance = _entrance(self.backbone)
+        assert entrance is not None
+        handle = entrance.register_forward_hook(replace_first)
         try:
             yield
         finally:
             handle.remove()
+
+
+def _entrance(backbone: nn.Module) -> nn.Module | None:
+    """What the first layer reads: the embeddings, or the map behind narrow ones (ELECTRA, ALBERT)."""
+    modules = dict(backbone.named_modules())
+    places = ("embeddings_project", "encoder.embedding_hidden_mapping_in", "embeddings")
+    return next((modules[place] for place in places if place in modules), None)

@@ -11,7 +11,7 @@ from isotrope.methods.frame.settings import Count, Draws, OneOf, Positive, Setti
 PRECISIONS = ("auto", "float32", "bfloat16", "float16")
 OPTIMISERS = ("adamw", "muon", "adagrad", "sgd", "lars", "rmsprop")
 COMPILED = ("auto", "always", "never")
-SCHEDULES = ("linear", "cosine")
+SCHEDULES = ("linear", "cosine", "constant")
 TRACKERS = ("none", "tensorboard", "wandb", "mlflow")
 Seed = Annotated[int, at_least(0, below=1 << 32), "Random seed of the run"]
 Beta = Annotated[float, at_least(0, below=1)]
@@ -44,7 +44,9 @@ class LoopSettings(Settings):
         OneOf(*OPTIMISERS),
         "Muon takes the weight matrices of layers and leaves the rest to AdamW; lars scales each tensor's step",
     ] = "adamw"
-    schedule: Annotated[str, OneOf(*SCHEDULES), "How the learning rate falls to zero behind its warm-up"] = "linear"
+    schedule: Annotated[
+        str, OneOf(*SCHEDULES), "How the learning rate falls to zero behind its warm-up; constant: it stays"
+    ] = "linear"
     adam_beta1: Annotated[Beta, "Decay of AdamW's first moment"] = 0.9
     adam_beta2: Annotated[Beta, "Decay of AdamW's second moment"] = 0.999
     sgd_momentum: Annotated[Beta, "Momentum of sgd and lars; 0: plain gradient descent"] = 0.9

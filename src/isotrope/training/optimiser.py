@@ -116,10 +116,15 @@ def build_schedule(optimiser: Optimizer, share: Callable[[int], float]) -> Lambd
 
 
 def rise_and_fall(step: int, steps: int, warmup_ratio: float, schedule: str = "linear") -> float:
-    """The share of the rate at a step: up in a straight line, then down to zero, in one too or by half a cosine."""
+    """The share of the rate at a step: up in a straight line, then down to zero, in one too or by half a cosine.
+
+    "constant" stays up, as papers without a schedule do.
+    """
     warmup = int(steps * warmup_ratio)
     if step < warmup:
         return (step + 1) / (warmup + 1)
+    if schedule == "constant":
+        return 1.0
     left = max(steps - step, 0) / max(steps - warmup, 1)
     return left if schedule == "linear" else 0.5 * (1 - math.cos(math.pi * left))
 

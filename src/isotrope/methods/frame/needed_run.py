@@ -33,6 +33,12 @@ def open_needed(setting: str, model: str, pooling: str | None, encoder: Encoder)
     return load(model, pooling, encoder.device)
 
 
+def reads_rows_of(encoder: Encoder, other: Encoder, max_length: int | None) -> bool:
+    """Whether ``other`` reads rows that are framed for ``encoder`` as they are; else it tokenizes the texts itself."""
+    same = other.text_tokenizer.fingerprint() == encoder.text_tokenizer.fingerprint()
+    return same and min(max_length or encoder.max_length, encoder.max_length) <= other.max_length
+
+
 class NeedsRun(Generic[S]):
     """Inherit it next to ``Method``, with the same settings.
 
