@@ -122,3 +122,13 @@ def test_a_student_learns_from_the_queue(tiny: Path, wide: Path, sentences: Path
     teacher, before = isotrope.load(wide), isotrope.load(tiny)
     run = isotrope.train("distil", sentences, tiny, tmp_path / "run", teacher=str(wide), queue=64, **SHORT)
     assert agreement(run.encoder, teacher, texts) > agreement(before, teacher, texts) + 0.03
+
+
+def test_a_teacher_that_reads_less_cuts_the_texts_itself(
+    built: Callable[..., Any], batched: Callable[..., Any], tiny: Path, sentences: Path, tmp_path: Path
+) -> None:
+    short = isotrope.load(tiny, device="cpu")
+    short.max_length = 10
+    short.save(tmp_path / "short")
+    batch = batched(built("distil", sentences, teacher=str(tmp_path / "short")), range(8))
+    assert batch["teacher_0"].ids.shape[1] == 10 < batch["student"].ids.shape[1]

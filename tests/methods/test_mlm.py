@@ -85,7 +85,14 @@ def test_training_lowers_its_loss_and_keeps_the_head(tiny: Path, sentences: Path
 
 @pytest.mark.parametrize(
     ("name", "empty"),
-    [("mlm", "mlm"), ("rtd", "generator"), ("retromae", "mlm"), ("retromae", "restored"), ("infoword", "mlm")],
+    [
+        ("mlm", "mlm"),
+        ("rtd", "generator"),
+        ("retromae", "mlm"),
+        ("retromae", "restored"),
+        ("infoword", "mlm"),
+        ("tacl", "token_contrast"),
+    ],
 )
 def test_a_batch_without_a_word_to_mask_costs_nothing_and_harms_nothing(
     built: Build, batched: Callable[..., Batch], tmp_path: Path, name: str, empty: str

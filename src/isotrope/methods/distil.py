@@ -17,6 +17,7 @@ from isotrope.errors import InputError
 from isotrope.measures.principal import principal_axes
 from isotrope.methods.frame.batch import Batch, View
 from isotrope.methods.frame.method import Card, Method, Prepared
+from isotrope.methods.frame.needed_run import reads_rows_of
 from isotrope.methods.frame.settings import DropoutSetting, Positive, Settings, at_least
 from isotrope.objectives import contrast, imitation
 from isotrope.objectives.vectors import unit
@@ -84,9 +85,8 @@ class Distil(Method[DistilSettings]):
         if self.settings.dropout is not None:
             set_dropout(encoder.backbone, self.settings.dropout)
         self.teachers = [load(name, device=encoder.device) for name in self.settings.names()]
-        own = encoder.text_tokenizer.fingerprint()
-        self.shares_tokens = [
-            teacher.text_tokenizer.fingerprint() == own and not teacher.prompt for teacher in self.teachers
+        self.shares_rows = [
+            reads_rows_of(encoder, teacher, self.max_length) and not teacher.prompt for teacher in self.teachers
         ]
         towers: dict[str, Tower] = {
             f"teacher_{number}": Frozen(teacher) for number, teacher in enumerate(self.teachers)
@@ -119,7 +119,7 @@ class Distil(Method[DistilSettings]):
         student = self.frame(records.tokens())
         views: dict[str, View] = {"student": student}
         for number, teacher in enumerate(self.teachers):
-            views[f"teacher_{number}"] = student if self.shares_tokens[number] else teacher.tokenize(records.texts())
+            views[f"teacher_{number}"] = student if self.shares_rows[number] else teacher.tokenize(records.texts())
         return views
 
     def represent(self, batch: Batch) -> dict[str, Tensor]:

@@ -18,6 +18,7 @@ from isotrope.methods.frame.method import Card, Prepared
 from isotrope.methods.frame.sentence_pairs import Pair, SentencePairs, SentencePairSettings
 from isotrope.methods.frame.settings import TemperatureSetting, Weight
 from isotrope.objectives import token_contrast
+from isotrope.objectives.vectors import mean
 from isotrope.tokens.padded import Tokens
 from isotrope.towers.keeping import Frozen, Tower
 from isotrope.views.masking import Masked
@@ -114,7 +115,7 @@ class TaCL(SentencePairs[TaCLSettings], MaskedLanguage[TaCLSettings]):
     def loss(self, representations: dict[str, Tensor], generator: torch.Generator) -> dict[str, Tensor]:
         following = SentencePairs.loss(self, representations, generator) if self.paired else {}
         return {
-            "token_contrast": representations["contrast_losses"].mean(),
+            "token_contrast": mean(representations["contrast_losses"]),
             **MaskedLanguage.loss(self, representations, generator),
             **following,
         }
@@ -124,8 +125,8 @@ class TaCL(SentencePairs[TaCLSettings], MaskedLanguage[TaCLSettings]):
 
     def measures(self, representations: dict[str, Tensor]) -> dict[str, Tensor]:
         """Perplexity of the hidden tokens, and the share of them that give their clean self most of the probability."""
-        found = (representations["contrast_losses"] < math.log(2)).float().mean()
-        perplexity = representations["token_losses"].mean().exp()
+        found = mean((representations["contrast_losses"] < math.log(2)).float())
+        perplexity = mean(representations["token_losses"]).exp()
         return {"perplexity": perplexity, "found": found, **super().measures(representations)}
 
     def on_held_out(self, representations: dict[str, Tensor]) -> dict[str, Tensor]:
