@@ -89,6 +89,7 @@ def search(
     truncate_dim: int | None = None,
     stale: bool = False,
     rerank: int = 0,
+    passages: int | None = None,
 ) -> list[Hit] | list[list[Hit]]:
     """The ``top`` rows that answer a query: ``search(index, query)``, or ``search(model, file, query)``.
 
@@ -96,9 +97,9 @@ def search(
     that has changed is indexed again, and only its new lines are encoded. A list of queries, or several, give a list of
     hits for each. ``mode`` is hybrid, dense or lexical; ``where`` filters by kept columns, such as "year > 2020".
     ``rerank`` (at least ``top``; 30 is a good start) orders so many of the first rows anew by their tokens: each of
-    them is read by the model once more. ``columns`` and ``truncate_dim`` belong to the second form; ``stale`` to the
-    first: search it although its text has changed. Images are searched by the file of one, with a model that reads
-    images.
+    them is read by the model once more. ``columns``, ``truncate_dim`` and ``passages`` (as in ``index``) belong to the
+    second form; ``stale`` to the first: search it although its text has changed. Images are searched by the file of
+    one, with a model that reads images.
     """
     if len(words) == 2 and isinstance(words[0], str | os.PathLike) and holds_images(words[0]):
         from isotrope.data.image_sources import check_images
@@ -118,6 +119,7 @@ def search(
         truncate_dim=truncate_dim,
         stale=stale,
         rerank=rerank,
+        passages=passages,
     )
 
 

@@ -14,6 +14,7 @@ from isotrope.terminal import console, show, visible
 
 if TYPE_CHECKING:
     from isotrope.search.hits import Hit
+    from isotrope.search.passages import Passage
 
 SHOWN = 240  # characters of a long text that are shown: those with the most words of the query
 
@@ -82,6 +83,10 @@ def search(
     rerank: Annotated[
         int, typer.Option(help="Order so many of the first texts anew by their tokens, such as 30; 0: none.")
     ] = 0,
+    passages: Annotated[
+        int | None,
+        typer.Option(help="Of a file of text: search its passages of at most so many words, such as 80."),
+    ] = None,
     columns: Columns = None,
     truncate_dim: TruncateDim = None,
     stale: Annotated[bool, typer.Option("--stale", help="Search an index although its text has changed.")] = False,
@@ -101,6 +106,7 @@ def search(
         truncate_dim=truncate_dim,
         stale=stale,
         rerank=rerank,
+        passages=passages,
     )
     queries = words if is_index(encoder) else words[1:]
     groups: list[list[Hit]] = [found] if len(queries) == 1 else found
@@ -125,11 +131,13 @@ def _print_hits(hits: list[Hit]) -> None:
     here = console()
     names = list(hits[0].columns)
     several, named = len({hit.file for hit in hits}) > 1, any(hit.id is not None for hit in hits)
-    head = ["score", *(["file"] if several else []), "line", *(["id"] if named else []), "text", *names]
+    split = any(hit.passage is not None and hit.passage.of > 1 for hit in hits)
+    shown = {"file": several, "line": True, "passage": split, "id": named}
+    head = ["score", *(name for name, is_shown in shown.items() if is_shown), "text", *names]
     table = Table(*map(visible, head))
     for hit in hits:
-        before = [f"{hit.score:.4f}", *([hit.file] if several else []), str(hit.line)]
-        cells: list[Any] = [visible(cell) for cell in [*before, *([hit.id or ""] if named else [])]]
+        facts = {"file": hit.file, "line": str(hit.line), "passage": _which(hit.passage), "id": hit.id or ""}
+        cells = [f"{hit.score:.4f}", *(visible(facts[name]) for name, is_shown in shown.items() if is_shown)]
         after = ["" if hit.columns[name] is None else hit.columns[name] for name in names]
         table.add_row(*cells, _marked(hit, here.is_terminal), *(visible(_short(str(cell))) for cell in after))
     console(width=here.width if here.is_terminal else 200).print(table)
@@ -150,6 +158,10 @@ def _marked(hit: Hit, styled: bool) -> Any:
             place = end
     shown.append(visible(hit.text[place:last]))
     return shown.append("…" if last < len(hit.text) else "")
+
+
+def _which(passage: Passage | None) -> str:
+    return "" if passage is None else f"{passage.number} of {passage.of}"
 
 
 def _short(text: str, most: int = 40) -> str:

@@ -163,12 +163,13 @@ class FolderEngine:
         return self.words.scores_of(query, places).tolist()
 
     def fetch(self, rows: Sequence[int]) -> list[dict[str, Any]]:
-        """Text, line, file, id and kept columns of some rows."""
+        """Text, line, file, id, passage and kept columns of some rows."""
         found = []
         for row in rows:
             stored = self.rows.row(row)
             columns = {name: stored.get(f"{PREFIX}{name}") for name in self.manifest.kinds}
-            found.append({**{name: stored[name] for name in ("text", "line", "file", "id")}, "columns": columns})
+            known = {name: stored[name] for name in ("text", "line", "file", "id")}
+            found.append({**known, "passage": stored.get("passage"), "columns": columns})
         return found
 
     def close(self) -> None:

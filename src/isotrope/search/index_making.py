@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from isotrope.encoders.cut_texts import CutTexts, counting_cut
 from isotrope.encoders.precision import check_precision
-from isotrope.errors import InputError, check_between
+from isotrope.errors import InputError
 from isotrope.progress import say
 from isotrope.search.folder_building import build_folder, delete_rows
 from isotrope.search.folder_upkeep import check_free
@@ -20,12 +20,12 @@ from isotrope.search.index_report import Indexed, peak_memory
 from isotrope.search.index_request import Changed, Wanted
 from isotrope.search.index_rows import Reading, scan
 from isotrope.search.milvus_schema import check_kept
+from isotrope.search.passages import check_passages
 
 if TYPE_CHECKING:
     from isotrope.encoders.encoder import Encoder
 
 Place = str | os.PathLike[str]
-PASSAGE_WORDS = (5, 10_000)  # the least and the most
 
 
 def make_index(
@@ -47,8 +47,7 @@ def make_index(
     begun = time.perf_counter()
     place = parse_place(output)
     check_precision(precision)
-    if passages is not None:
-        check_between("passages", passages, *PASSAGE_WORDS)
+    check_passages(passages)
     if place.engine != "folder":
         check_kept(place, precision)
     if update and add:

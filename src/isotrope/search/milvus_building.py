@@ -41,7 +41,7 @@ from isotrope.search.row_blocks import key_of
 from isotrope.search.row_filter import ColumnTest, read_filter
 
 ROWS = 1000  # in a batch
-CUT = "cut"
+CUT, PASSAGE = "cut", "passage"
 Floats = npt.NDArray[np.float32]
 
 
@@ -116,6 +116,8 @@ class _Build:
         done = _count(self.client, self.place, f"row >= {first}")
         if done:
             say(f"{self.place}: going on after {done:,} rows that are there already.")
+        if self.wanted.scanned.reading.passages is not None:
+            say(f"{self.place}: Milvus weighs the words of each passage alone; a folder those of the whole text.")
         changed = Changed(self._manifest(first), reused=done)
         exact = self._encode(first, done, changed)
         self._finish(first, changed)
@@ -173,6 +175,8 @@ class _Build:
             entity["file"] = row.file + self.base_sources
             if CUT in self.stored:
                 entity.update(plain=plain_words(row.text), cut=bool(cut))
+            if PASSAGE in self.stored:
+                entity[PASSAGE] = None if row.passage is None else list(row.passage)
             for name, field in self.fields.items():
                 value = row.values.get(name)
                 entity[field] = float(value) if self.kinds[name] == "number" and value is not None else value

@@ -81,7 +81,7 @@ def properties_of(client: Any, place: IndexPlace) -> dict[str, str] | None:
 
 
 def field_names(client: Any, place: IndexPlace) -> frozenset[str]:
-    """Of the collection; older ones have no ``plain`` and no ``cut``."""
+    """Of the collection; older ones have no ``plain``, ``cut`` or ``passage``."""
     with milvus_errors(place):
         return frozenset(str(field["name"]) for field in client.describe_collection(place.collection)["fields"])
 

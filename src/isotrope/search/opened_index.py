@@ -29,6 +29,7 @@ from isotrope.search.hits import Hit
 from isotrope.search.index_manifest import Manifest
 from isotrope.search.index_place import parse_place
 from isotrope.search.part_sums import check_parts
+from isotrope.search.passages import Passage
 from isotrope.search.query_words import marks_of, words_of
 from isotrope.search.row_filter import Filter, read_filter
 
@@ -187,6 +188,7 @@ class SearchIndex:
             marks=marks_of(stored["text"], words),
             cosine=cosine,
             bm25=bm25,
+            passage=Passage(*stored["passage"]) if stored["passage"] else None,
         )
 
     def _encoded(self, queries: list[str]) -> npt.NDArray[np.float32]:

@@ -1,7 +1,7 @@
 """The rows of an index on disk, in blocks of a few thousand: each a folder that is whole or absent.
 
     vectors.npy     float32 [rows, d], unit vectors, memory-mapped
-    rows.arrow      text, line, file, id, key, cut, and the kept columns as "c:NAME", memory-mapped
+    rows.arrow      text, line, file, id, key, cut, passage, and the kept columns as "c:NAME", memory-mapped
     probe.npz       where fewer dimensions or bits are measured: the best rows of the probes in this block
 
 A build that is killed leaves whole blocks behind, and goes on after them.
@@ -56,6 +56,8 @@ def write_block(
     }
     if cut is not None:
         arrays["cut"] = pyarrow.array(cut)
+    if any(row.passage is not None for row in rows):
+        arrays["passage"] = pyarrow.array([row.passage for row in rows], pyarrow.list_(pyarrow.int32(), 4))
     for name, kind in kinds.items():
         values = [row.values.get(name) for row in rows]
         whole = all(value is None or isinstance(value, int) for value in values)
