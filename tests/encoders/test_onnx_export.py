@@ -167,6 +167,17 @@ def test_what_an_export_cannot_do_is_said(exported: Path, tmp_path: Path) -> Non
     assert not any(tmp_path.iterdir())
 
 
+def test_an_export_searches_and_does_not_rerank(exported: Path, topics: list[str], tmp_path: Path) -> None:
+    (tmp_path / "texts.txt").write_text("\n".join(topics[:20]) + "\n", encoding="utf-8")
+    isotrope.index(exported, tmp_path / "texts.txt", tmp_path / "index")
+    encoder = isotrope.load(exported)
+    with isotrope.open_index(tmp_path / "index", encoder) as index:
+        assert len(index.search("the chef", 3)[0]) == 3
+        assert index.info()["rerank"] is False
+        with pytest.raises(InputError, match="rerank compares tokens, and an exported model"):
+            index.search("the chef", 3, rerank=5)
+
+
 def test_a_folder_that_holds_something_is_refused(tmp_path: Path) -> None:
     (tmp_path / "mine.txt").write_text("mine")
     with pytest.raises(InputError, match=r"mine\.txt"):

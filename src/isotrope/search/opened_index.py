@@ -103,6 +103,7 @@ class SearchIndex:
             "columns": self.columns,
             "id_column": manifest.reading.id_column,
             "modes": list(MODES),
+            "rerank": self._can_rerank(),
             "sources": [source.path for source in manifest.sources],
         }
 
@@ -201,6 +202,13 @@ class SearchIndex:
         with self._lock:
             self._reranker = self._reranker or Reranker(self._ready().encoder)
             return self._reranker.reordered(queries, hits)
+
+    def _can_rerank(self) -> bool:
+        if self._maker is None:  # a model that is not loaded yet will say it
+            return True
+        from isotrope.search.token_reranking import has_tokens
+
+        return has_tokens(self._maker.encoder)
 
     def _ready(self) -> VectorMaker:
         if self._maker is None:

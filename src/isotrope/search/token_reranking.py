@@ -25,6 +25,7 @@ import numpy.typing as npt
 
 from isotrope.encoders.encoder_uses import DOCUMENT_NAMES, QUERY_NAMES
 from isotrope.encoders.token_states import TokenStates, token_states, word_states
+from isotrope.errors import InputError
 from isotrope.measures.late_interaction import best_matches, rarity
 from isotrope.measures.score_fusion import standardised
 
@@ -37,10 +38,21 @@ KEPT = 256 << 20  # bytes of token states
 Floats = npt.NDArray[np.float64]
 
 
+def has_tokens(encoder: Encoder) -> bool:
+    """Whether the model says something of each token; an exported graph ends with the vector of the text."""
+    return hasattr(encoder.network, "get_input_embeddings")
+
+
 class Reranker:
     """An encoder that orders hits anew."""
 
     def __init__(self, encoder: Encoder) -> None:
+        if not has_tokens(encoder):
+            raise InputError(
+                "rerank compares tokens, and an exported model gives vectors of whole texts only; leave it out, or "
+                "index with the model that was exported.",
+                "rerank",
+            )
         self._query, self._document = (encoder.prompted(names) for names in (QUERY_NAMES, DOCUMENT_NAMES))
         self._kept: OrderedDict[str, TokenStates] = OrderedDict()
         self._size = 0
