@@ -153,6 +153,39 @@ def test_rows_are_added_replaced_and_deleted(built: Path, tiny: Path, tmp_path: 
         isotrope.index(tiny, output=built, delete="year > 0")
 
 
+def test_documents_are_updated_by_adding_the_same_file_again(built: Path, tiny: Path, tmp_path: Path) -> None:
+    """The last state of a file counts: what was added before is no change of it."""
+    more = tmp_path / "more.tsv"
+    for text in ("a new line about bread", "a newer line about bread"):
+        more.write_text(f"doc\ttext\tyear\tlang\nd5\t{text}\t2050\tfr\n", encoding="utf-8")
+        assert isotrope.index(tiny, more, built, id_column="doc", add=True).replaced == 1
+        (hit,) = isotrope.search(built, text, where="lang = 'fr'")
+        assert (hit.id, hit.text) == ("d5", text)
+    more.write_text("doc\ttext\tyear\tlang\n", encoding="utf-8")
+    with pytest.raises(InputError, match=r"more\.tsv has changed since it was indexed"):
+        isotrope.search(built, "bread")
+
+
+def test_a_column_without_a_value_fits_any_column(built: Path, tiny: Path, tmp_path: Path) -> None:
+    more = tmp_path / "more.tsv"
+    more.write_text("doc\ttext\tyear\tlang\nn1\ta new line\t\t\n", encoding="utf-8")
+    isotrope.index(tiny, more, built, id_column="doc", add=True)
+    (hit,) = isotrope.search(built, "new line", where="year is null")
+    assert (hit.id, hit.columns["year"], hit.columns["lang"]) == ("n1", None, None)
+    more.write_text("doc\ttext\tyear\tlang\nn2\ta new line\tsoon\ten\n", encoding="utf-8")
+    with pytest.raises(InputError, match="the column 'year' holds text values here and number values in the index"):
+        isotrope.index(tiny, more, built, id_column="doc", add=True)
+
+
+def test_many_queries_are_answered_in_parts(built: Path, topics: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    with isotrope.open_index(built) as index:
+        expected = [index.search(query, 3, rerank=5)[0] for query in topics[:7]]
+        monkeypatch.setattr(opened_index, "AT_ONCE", 3)
+        found = index.search(topics[:7], 3, rerank=5)
+        assert index.search([], 3) == []
+    assert [ids(hits) for hits in found] == [ids(hits) for hits in expected]
+
+
 def test_an_update_is_the_index_of_the_new_text_and_encodes_only_that(built: Path, tiny: Path, table: Path) -> None:
     lines = table.read_text(encoding="utf-8").splitlines()
     table.write_text("\n".join([lines[0], "first\tall new\t1\tit", *lines[100:]]) + "\n", encoding="utf-8")
@@ -352,6 +385,35 @@ def test_the_commands(run: Run, tiny: Path, table: Path, tmp_path: Path) -> None
     assert "no index is here" in err
     code, out, _ = run("search", tiny, table, "rocket number 33", "--where", "year > 2020", "--json")
     assert all(hit["columns"]["year"] > 2020 for hit in json.loads(out))
+
+
+def test_a_file_of_queries_and_an_id_that_is_shown_once(run: Run, built: Path, tmp_path: Path) -> None:
+    asked = tmp_path / "queries.txt"
+    asked.write_text("the pilot plays\n\nthe chef bakes the bread\n", encoding="utf-8")
+    code, out, _ = run("search", built, "--queries", asked, "--top", 2, "--json")
+    found = json.loads(out)
+    assert (code, [one["query"] for one in found]) == (0, ["the pilot plays", "the chef bakes the bread"])
+    assert [[hit["id"] for hit in one["hits"]] for one in found] == [
+        ids(hits) for hits in isotrope.search(built, queries=asked, top=2)
+    ]
+    asked.write_text("the pilot plays\n", encoding="utf-8")
+    assert len(json.loads(run("search", built, "--queries", asked, "--json")[1])) == 1  # the form of several queries
+    asked.write_text("\n", encoding="utf-8")
+    for words, said in (
+        ((built, "--queries", asked), "no query is in the file"),
+        ((built, "bread", "--queries", asked), "'bread' is a query too"),
+        ((built,), "search needs a query"),
+    ):
+        code, _, problem = run("search", *words)
+        assert (code, said in problem) == (2, True), problem
+    code, out, _ = run("search", built, "bread", "--top", 1)
+    assert "id" in out.splitlines()[1]
+    assert "doc" not in out.splitlines()[1]
+
+
+def test_a_deletion_of_nothing_is_said(run: Run, built: Path, tiny: Path) -> None:
+    code, _, said = run("index", tiny, "--output", built, "--delete", "year > 3000")
+    assert (code, "no row passes the filter; nothing was deleted" in said) == (0, True)
 
 
 def test_milvus_says_what_it_needs(tiny: Path, table: Path, tmp_path: Path) -> None:

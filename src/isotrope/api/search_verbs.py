@@ -90,17 +90,23 @@ def search(
     stale: bool = False,
     rerank: int = 0,
     passages: int | None = None,
+    queries: Place | None = None,
 ) -> list[Hit] | list[list[Hit]]:
     """The ``top`` rows that answer a query: ``search(index, query)``, or ``search(model, file, query)``.
 
     The first is an index that ``index`` made. The second keeps an index next to the file, one for each model; a file
     that has changed is indexed again, and only its new lines are encoded. A list of queries, or several, give a list of
-    hits for each. ``mode`` is hybrid, dense or lexical; ``where`` filters by kept columns, such as "year > 2020".
+    hits for each, and so does a file of ``queries``, one a line. ``mode`` is hybrid, dense or lexical; ``where``
+    filters by kept columns, such as "year > 2020".
     ``rerank`` (at least ``top``; 30 is a good start) orders so many of the first rows anew by their tokens: each of
     them is read by the model once more. ``columns``, ``truncate_dim`` and ``passages`` (as in ``index``) belong to the
     second form; ``stale`` to the first: search it although its text has changed. Images are searched by the file of
     one, with a model that reads images.
     """
+    if queries is not None:
+        from isotrope.search.querying import read_queries
+
+        words = (*words, read_queries(queries))
     if len(words) == 2 and isinstance(words[0], str | os.PathLike) and holds_images(words[0]):
         from isotrope.data.image_sources import check_images
         from isotrope.search.picture_search import search_images

@@ -10,6 +10,7 @@ import typer
 from isotrope.cli.answer_output import print_rows
 from isotrope.cli.application import Columns, Command, Json, Model, TruncateDim, app
 from isotrope.cli.options import split_names
+from isotrope.errors import InputError
 from isotrope.terminal import console, show, visible
 
 if TYPE_CHECKING:
@@ -74,7 +75,8 @@ def index(
 @app.command(cls=Command)
 def search(
     encoder: Annotated[str, typer.Argument(metavar="PLACE", help="An index; or a model, and then a file of text.")],
-    words: Annotated[list[str], typer.Argument(metavar="QUERY...", help="What to look for.")],
+    words: Annotated[list[str] | None, typer.Argument(metavar="QUERY...", help="What to look for.")] = None,
+    queries: Annotated[Path | None, typer.Option(help="A file of queries, one a line, in place of QUERY.")] = None,
     top: Annotated[int, typer.Option(help="How many are shown.")] = 10,
     mode: Annotated[
         str, typer.Option(help="hybrid (vectors and words), dense (vectors) or lexical (words).")
@@ -95,10 +97,17 @@ def search(
     """Find the texts that answer a query: search PLACE QUERY…, or search MODEL TEXT QUERY."""
     import isotrope
     from isotrope.search.index_place import is_index
+    from isotrope.search.querying import read_queries
 
+    before = list(words or ())[: 0 if is_index(encoder) else 1]
+    asked = list(words or ())[len(before) :]
+    if queries is not None and asked:
+        raise InputError(f"queries names a file, and '{asked[0]}' is a query too; give one of them.", "queries")
+    listed = None if queries is None else read_queries(queries)
     found: Any = isotrope.search(
         encoder,
-        *words,
+        *before,
+        *(asked if listed is None else [listed]),
         top=top,
         mode=mode,
         where=where,
@@ -108,15 +117,15 @@ def search(
         rerank=rerank,
         passages=passages,
     )
-    queries = words if is_index(encoder) else words[1:]
-    groups: list[list[Hit]] = [found] if len(queries) == 1 else found
+    alone = listed is None and len(asked) == 1
+    groups: list[list[Hit]] = [found] if alone else found
     if as_json:
         shown = [[hit.to_dict() for hit in hits] for hits in groups]
-        pairs = [{"query": query, "hits": hits} for query, hits in zip(queries, shown, strict=True)]
-        print_rows(shown[0] if len(queries) == 1 else pairs, [], as_json)
+        pairs = [{"query": query, "hits": hits} for query, hits in zip(listed or asked, shown, strict=True)]
+        print_rows(shown[0] if alone else pairs, [], as_json)
         return
-    for query, hits in zip(queries, groups, strict=True):
-        if len(queries) > 1:
+    for query, hits in zip(listed or asked, groups, strict=True):
+        if not alone:
             show(query)
         _print_hits(hits)
 
@@ -131,6 +140,7 @@ def _print_hits(hits: list[Hit]) -> None:
     here = console()
     names = list(hits[0].columns)
     several, named = len({hit.file for hit in hits}) > 1, any(hit.id is not None for hit in hits)
+    names = [name for name in names if not named or any(str(hit.columns[name]) != hit.id for hit in hits)]  # the id
     split = any(hit.passage is not None and hit.passage.of > 1 for hit in hits)
     shown = {"file": several, "line": True, "passage": split, "id": named}
     head = ["score", *(name for name, is_shown in shown.items() if is_shown), "text", *names]

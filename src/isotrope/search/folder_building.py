@@ -61,7 +61,9 @@ class _Build:
         self.base_rows = sum(rows for _, rows in self.base)
         self.base_sources = old.sources if kept and old is not None else ()
         scanned = wanted.scanned
-        self.kinds = agreed(old.kinds, scanned.kinds, str(folder)) if kept and old is not None else scanned.kinds
+        self.kinds = scanned.kinds
+        if kept and old is not None:
+            self.kinds = agreed(old.kinds, scanned.kinds, scanned.empty_columns, str(folder))
         self.first = self._first_block(discard)
 
     def run(self) -> Changed:
@@ -220,6 +222,7 @@ def delete_rows(folder: Path, where: str) -> Changed:
         engine = FolderEngine(folder, manifest)
         found = engine.allowed(read_filter(where, manifest.kinds))
         if not found.any():
+            say(f"{folder}: no row passes the filter; nothing was deleted.")
             return Changed(manifest)
         if int(found.sum()) == int(engine.live.sum()):
             raise InputError(f"{folder}: the filter takes out every row; remove the folder instead.", "delete")

@@ -68,13 +68,16 @@ class Manifest:
 
     def check_text(self, where: str) -> None:
         """Refuse an index whose files are there and not what was indexed."""
-        for source in self.sources:
-            if source.changed():
-                raise InputError(
-                    f"{where}: {source.path} has changed since it was indexed; bring the index up to date with "
-                    "`isotrope index … --update` (only new texts are encoded), or search it as it is with stale.",
-                    "stale",
-                )
+        for source in self.changed_sources():
+            raise InputError(
+                f"{where}: {source.path} has changed since it was indexed; bring the index up to date with "
+                "`isotrope index … --update` (only new texts are encoded), or search it as it is with stale.",
+                "stale",
+            )
+
+    def changed_sources(self) -> list[Source]:
+        """Of a file that was added again, as documents are updated, the last state counts."""
+        return [source for source in {source.path: source for source in self.sources}.values() if source.changed()]
 
 
 def manifest_of(found: Any, where: str) -> Manifest:

@@ -79,12 +79,14 @@ class Reading:
 
 @dataclass(frozen=True)
 class Scanned:
-    """Files that were looked at from beginning to end; ``kinds`` are those of the kept columns."""
+    """Files that were looked at from beginning to end; ``kinds`` are those of the kept columns, of which
+    ``empty_columns`` have no value in any row."""
 
     reading: Reading
     sources: tuple[Source, ...]
     kinds: dict[str, str]
     empty: int
+    empty_columns: frozenset[str] = frozenset()
 
     def __len__(self) -> int:
         return sum(source.rows for source in self.sources)
@@ -133,7 +135,7 @@ def scan(files: Sequence[Place], reading: Reading) -> Scanned:
         for column in reading.keep:
             if column not in found:
                 raise InputError(f"keep names an unknown column '{column}'{nearest(column, found)}", "keep")
-    return Scanned(reading, tuple(sources), found, empty)
+    return Scanned(reading, tuple(sources), found, empty, frozenset(name for name, some in kinds.items() if not some))
 
 
 def _check_id(name: str | None, seen: set[str], where: str, column: str) -> None:

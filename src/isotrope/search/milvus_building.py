@@ -65,6 +65,8 @@ def delete_entities(place: IndexPlace, where: str) -> Changed:
             client.delete(place.collection, filter=expression(read_filter(where, manifest.kinds), engine.fields))
             cut = _cut(client, place, field_names(client, place))
             left = manifest.changed(rows=_count(client, place, ""), cut=cut)
+        if left.rows == manifest.rows:
+            say(f"{place}: no row passes the filter; nothing was deleted.")
         alter(client, place, manifest=left.to_dict())
         return Changed(left, deleted=manifest.rows - left.rows)
     finally:
@@ -79,7 +81,9 @@ class _Build:
         check_change(str(place), self.old, wanted)
         old, scanned = self.old, wanted.scanned
         self.adds = wanted.action == "add"
-        self.kinds = agreed(old.kinds, scanned.kinds, str(place)) if old is not None else scanned.kinds
+        self.kinds = scanned.kinds
+        if old is not None:
+            self.kinds = agreed(old.kinds, scanned.kinds, scanned.empty_columns, str(place))
         self.fields = (
             dict(old.parts[FIELDS])
             if old is not None

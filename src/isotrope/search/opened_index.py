@@ -43,6 +43,7 @@ DEPTH = SCALED_BY  # rows of each ranking that are joined, at least
 LONGEST = 100_000  # characters of a query
 MOST = 10_000  # hits
 MOST_RERANKED = 1_000
+AT_ONCE = 256  # queries whose rankings are in memory
 
 
 class Engine(Protocol):
@@ -122,10 +123,12 @@ class SearchIndex:
         asked = [queries] if isinstance(queries, str) else list(queries)
         check_query(asked, top, mode, rerank)
         chosen = None if where is None else read_filter(where, self.manifest.kinds)
-        if not asked:
-            return []
-        hits = self._first(asked, rerank or top, mode, chosen)
-        return [some[:top] for some in self._reordered(asked, hits)] if rerank else hits
+        found: list[list[Hit]] = []
+        for start in range(0, len(asked), AT_ONCE):
+            some = asked[start : start + AT_ONCE]
+            hits = self._first(some, rerank or top, mode, chosen)
+            found += [one[:top] for one in self._reordered(some, hits)] if rerank else hits
+        return found
 
     def _first(self, asked: list[str], top: int, mode: str, chosen: Filter | None) -> list[list[Hit]]:
         depth = min(max(DEPTH, 4 * top), max(len(self), 1))

@@ -8,6 +8,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from isotrope.data.readers import read
+from isotrope.data.record_types import record_type_named
 from isotrope.data.tables import check_file
 from isotrope.encoders.cut_texts import counting_cut
 from isotrope.errors import InputError
@@ -63,6 +65,15 @@ def answer(
         ask = partial(SearchIndex.search, queries=queries, top=top, mode=mode, where=where, rerank=rerank)
         found = _of_file(subject, check_file(words[0]), ask, columns, truncate_dim, passages)
     return found[0] if alone else found
+
+
+def read_queries(file: Place) -> list[str]:
+    """The queries of a file, one a line or row; empty ones are left out."""
+    source = check_file(file)
+    found = [record.texts[0] for record in read(source, record_type_named("sentences")) if record.texts[0]]
+    if not found:
+        raise InputError(f"{source}: no query is in the file.", "queries")
+    return found
 
 
 def _of_file(

@@ -140,7 +140,7 @@ class BlockedRows:
     def __getitem__(self, rows: npt.NDArray[np.int64]) -> Floats:
         """Vectors of some rows, read from the disk."""
         found = [self.place(int(row)) for row in rows]
-        return np.stack([block.vectors[local] for block, local in found])
+        return np.stack([np.asarray(block.vectors)[local] for block, local in found])  # a slice of a memmap is slow
 
     def column(self, name: str) -> list[Any]:
         """A whole column, in order."""
