@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow
 import pyarrow.parquet
 import pytest
+import torch
 
 import isotrope
 from isotrope.errors import InputError
@@ -76,7 +77,7 @@ def test_a_hybrid_hit_has_both_scores_whichever_ranking_found_it(
     with isotrope.open_index(tmp_path / "index", encoder) as index:
         (words,) = index.search(QUERY, 300, "lexical", "lang = 'en'")
         (hits,) = index.search(QUERY, 1, where="lang = 'en'")
-        found = index._found([QUERY], 5, "hybrid", read_filter("lang = 'en'", index.manifest.kinds))[0]
+        found = index._found(index.engine, [QUERY], 5, "hybrid", read_filter("lang = 'en'", index.manifest.kinds))[0]
         rows = index.engine.fetch([row for row, *_ in found])
     assert len(found) > 5
     weights = {hit.id: hit.bm25 for hit in words}
@@ -164,6 +165,45 @@ def test_documents_are_updated_by_adding_the_same_file_again(built: Path, tiny: 
     more.write_text("doc\ttext\tyear\tlang\n", encoding="utf-8")
     with pytest.raises(InputError, match=r"more\.tsv has changed since it was indexed"):
         isotrope.search(built, "bread")
+
+
+def test_an_open_index_follows_what_is_changed(built: Path, tiny: Path, table: Path, tmp_path: Path) -> None:
+    """A server has the index open while rows come and go; an update takes the files away that it had opened."""
+    encoder, lines = isotrope.load(tiny), table.read_text(encoding="utf-8").splitlines()
+    more = tmp_path / "more.tsv"
+    more.write_text(f"{lines[0]}\nnew\tzebra crossing\t2050\tfr\n", encoding="utf-8")
+    with isotrope.open_index(built, encoder) as index:
+        assert (len(index), ids(index.search("zebra crossing", mode="lexical")[0])) == (300, [])
+        isotrope.index(encoder, more, built, id_column="doc", add=True)
+        assert (ids(index.search("zebra crossing", mode="lexical")[0]), len(index)) == (["new"], 301)
+        isotrope.index(encoder, output=built, delete="lang = 'fr'")
+        assert (ids(index.search("zebra crossing", mode="lexical")[0]), len(index)) == ([], 300)
+        table.write_text("\n".join(lines[:100]) + "\n", encoding="utf-8")
+        isotrope.index(encoder, table, built, id_column="doc", update=True)
+        assert len(index.search(QUERY, 300, "dense")[0]) == 99
+        other = isotrope.load(tiny)
+        with torch.no_grad():
+            next(other.parameters()).add_(1)
+        shutil.rmtree(built)
+        assert index.info()["rows"] == 99
+        isotrope.index(other, table, built, id_column="doc")
+        with pytest.raises(InputError, match="the index was built again with other vectors; open it again"):
+            index.search(QUERY)
+
+
+def test_a_change_in_the_middle_of_a_search_is_no_error(built: Path, tiny: Path, table: Path) -> None:
+    encoder, lines = isotrope.load(tiny), table.read_text(encoding="utf-8").splitlines()
+    with isotrope.open_index(built, encoder) as index:
+        asked, changes = index.engine.dense, []
+
+        def changing(*given: Any) -> Any:
+            table.write_text("\n".join(lines[:50]) + "\n", encoding="utf-8")
+            changes.append(isotrope.index(encoder, table, built, id_column="doc", update=True))
+            return asked(*given)
+
+        index.engine.dense = changing  # type: ignore[method-assign]
+        assert len(index.search(QUERY, 300, "dense")[0]) == 49
+        assert len(changes) == 1
 
 
 def test_a_column_without_a_value_fits_any_column(built: Path, tiny: Path, tmp_path: Path) -> None:

@@ -216,6 +216,7 @@ BAD: list[tuple[str, Any, int, str]] = [
     ("/search", {"query": "a", "top": 100_000}, 422, "from 1 to 1,000"),
     ("/search", {"query": "a", "where": 3}, 422, "'where' is a filter"),
     ("/search", {"query": "a", "rerank": 1000}, 422, "from 0 to 100"),
+    ("/search", {"query": "a", "queries": ["b"]}, 422, "exclude each other"),
     ("/predict", {"model": "labelled", "inputs": [["a", "b"]]}, 422, "lists of 1 texts"),
     ("/map", {"lines": ["one"]}, 422, "2 to 500 lines"),
     ("/compare", {"first": "a", "second": 3}, 422, "'second' is one text"),

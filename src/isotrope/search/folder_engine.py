@@ -20,6 +20,8 @@ import numpy.typing as npt
 from isotrope.errors import InputError
 from isotrope.search.filter_masks import Mask, mask_of
 from isotrope.search.index_manifest import Manifest, read_manifest
+from isotrope.search.index_place import MANIFEST
+from isotrope.search.part_sums import check_parts
 from isotrope.search.quantized import QuantizedIndex
 from isotrope.search.row_blocks import PREFIX, BlockedRows, RowBlock
 from isotrope.search.row_filter import Filter
@@ -36,13 +38,24 @@ class FolderEngine:
     name = "folder"
 
     def __init__(self, folder: Path, manifest: Manifest | None = None) -> None:
-        self.folder = folder
+        self.folder, self._stamp = folder, stamp_of(folder / MANIFEST)
         self.manifest = manifest or read_manifest(folder)
         try:
             listed = [(str(name), int(rows)) for name, rows in self.manifest.parts[BLOCKS]]
         except (KeyError, TypeError, ValueError) as error:
             raise InputError(f"{folder}: the manifest names no blocks; build the index again.") from error
         self.rows = BlockedRows([RowBlock(folder / BLOCKS / name, rows) for name, rows in listed])
+
+    def current(self) -> FolderEngine:
+        """The index as it is now: itself where nothing has changed, or where the index is gone."""
+        if stamp_of(self.folder / MANIFEST) in (None, self._stamp):
+            return self
+        found = FolderEngine(self.folder)
+        check_parts(self.folder, found.manifest.sums)
+        old, new = ((each.model.fingerprint, each.dimension) for each in (self.manifest, found.manifest))
+        if old != new:
+            raise InputError(f"{self.folder}: the index was built again with other vectors; open it again.")
+        return found
 
     @cached_property
     def live(self) -> Mask:
@@ -174,6 +187,15 @@ class FolderEngine:
 
     def close(self) -> None:
         """Nothing is held but memory maps, which go with the object."""
+
+
+def stamp_of(file: Path) -> tuple[int, int, int] | None:
+    """What differs when a file was written again; None where there is none."""
+    try:
+        found = file.stat()
+    except OSError:
+        return None
+    return found.st_ino, found.st_size, found.st_mtime_ns
 
 
 def _merged(
