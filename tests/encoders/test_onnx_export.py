@@ -197,7 +197,7 @@ def test_an_export_searches_and_does_not_rerank(exported: Path, topics: list[str
     with isotrope.open_index(tmp_path / "index", encoder) as index:
         assert len(index.search("the chef", 3)[0]) == 3
         assert index.info()["rerank"] is False
-        with pytest.raises(InputError, match="rerank compares tokens, and an exported model"):
+        with pytest.raises(InputError, match="rerank needs vectors of tokens, and an exported model"):
             index.search("the chef", 3, rerank=5)
 
 

@@ -42,6 +42,9 @@ def index(
         int | None,
         typer.Option(help="Split texts into passages of at most so many words, such as 80; default: whole texts."),
     ] = None,
+    tokens: Annotated[
+        bool, typer.Option("--tokens", help="Keep token states for search --rerank: fast, and a large index.")
+    ] = False,
     update: Annotated[
         bool, typer.Option("--update", help="Make the index one of exactly this text; only new texts are encoded.")
     ] = False,
@@ -62,6 +65,7 @@ def index(
         precision=precision,
         dimensions=dimensions,
         passages=passages,
+        tokens=tokens,
         update=update,
         add=add,
         delete=delete,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +16,9 @@ from isotrope.search.index_manifest import Manifest
 from isotrope.search.passages import Passage
 from isotrope.search.query_words import marks_of, words_of
 from isotrope.search.row_filter import Filter
+
+if TYPE_CHECKING:
+    from isotrope.encoders.token_states import TokenStates
 
 FoundRow = tuple[int, float, float | None, float | None]  # row, score, cosine, BM25
 
@@ -32,6 +35,7 @@ class Engine(Protocol):
     def cosines_of(self, query: npt.NDArray[np.float32], rows: Sequence[int]) -> Sequence[float]: ...
     def weights_of(self, query: Sequence[str], rows: Sequence[int]) -> Sequence[float]: ...
     def fetch(self, rows: Sequence[int]) -> list[dict[str, Any]]: ...
+    def tokens_of(self, row: int) -> TokenStates | None: ...
     def close(self) -> None: ...
 
 
@@ -45,7 +49,7 @@ def best_hits(engine: Engine, query: str, found: Sequence[FoundRow], top: int) -
     for start in range(0, len(found), top):
         some = found[start : start + top]
         rows = engine.fetch([row for row, *_ in some])
-        for stored, (_, *scores) in zip(rows, some, strict=True):
+        for stored, (row, *scores) in zip(rows, some, strict=True):
             if len(hits) == top:
                 return hits
             known = {stored["text"]} if alone else set()
@@ -53,11 +57,11 @@ def best_hits(engine: Engine, query: str, found: Sequence[FoundRow], top: int) -
             if known & seen:
                 continue
             seen |= known
-            hits.append(_hit(engine.manifest, stored, scores, words))
+            hits.append(_hit(engine.manifest, row, stored, scores, words))
     return hits
 
 
-def _hit(manifest: Manifest, stored: dict[str, Any], scores: Sequence[Any], words: set[str]) -> Hit:
+def _hit(manifest: Manifest, row: int, stored: dict[str, Any], scores: Sequence[Any], words: set[str]) -> Hit:
     kinds, sources = manifest.kinds, manifest.sources
     score, cosine, bm25 = scores
     return Hit(
@@ -71,4 +75,5 @@ def _hit(manifest: Manifest, stored: dict[str, Any], scores: Sequence[Any], word
         cosine=cosine,
         bm25=bm25,
         passage=Passage(*stored["passage"]) if stored["passage"] else None,
+        row=row,
     )

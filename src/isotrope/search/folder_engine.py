@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -26,6 +26,9 @@ from isotrope.search.quantized import QuantizedIndex
 from isotrope.search.row_blocks import PREFIX, BlockedRows, RowBlock
 from isotrope.search.row_filter import Filter
 from isotrope.search.word_index import WordIndex, open_words
+
+if TYPE_CHECKING:
+    from isotrope.encoders.token_states import TokenStates
 
 Floats = npt.NDArray[np.float32]
 Ranking = list[tuple[int, float]]  # (row, score), the best first
@@ -184,6 +187,11 @@ class FolderEngine:
             known = {name: stored[name] for name in ("text", "line", "file", "id")}
             found.append({**known, "passage": stored.get("passage"), "columns": columns})
         return found
+
+    def tokens_of(self, row: int) -> TokenStates | None:
+        """The token states of a row, in an index that keeps them."""
+        block, local = self.rows.place(row)
+        return None if block.tokens is None else block.tokens.row(local)
 
     def close(self) -> None:
         """Nothing is held but memory maps, which go with the object."""

@@ -31,6 +31,7 @@ class Hit:
     cosine: float | None = None
     bm25: float | None = None
     passage: Passage | None = None
+    row: int = field(default=-1, repr=False, compare=False)  # its number in the index
 
     def to_dict(self) -> dict[str, Any]:
         """JSON values; what this hit does not have is left out."""

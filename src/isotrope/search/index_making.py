@@ -39,6 +39,7 @@ def make_index(
     precision: str = "float32",
     dimensions: int | None = None,
     passages: int | None = None,
+    tokens: bool = False,
     update: bool = False,
     add: bool = False,
     delete: str | None = None,
@@ -49,7 +50,7 @@ def make_index(
     check_precision(precision)
     check_passages(passages)
     if place.engine != "folder":
-        check_kept(place, precision)
+        check_kept(place, precision, tokens)
     if update and add:
         raise InputError("update and add exclude each other: update leaves only the given rows.", "update")
     changed, cut, empty = None, CutTexts(), 0
@@ -73,7 +74,7 @@ def make_index(
                 "trained with matryoshka, or whose directions are sorted by strength; the table says what it costs."
             )
         action = "update" if update else "add" if add or delete is not None else "new"
-        wanted = Wanted(maker, scanned, precision, action)
+        wanted = Wanted(maker, scanned, precision, action, tokens)
         with counting_cut() as cut:
             made = _built(place, wanted)
         cut.say()

@@ -34,7 +34,8 @@ class ModelFacts:
 @dataclass(frozen=True)
 class Manifest:
     """``dimension`` is that of the kept vectors; ``parts`` are engine-specific names; ``measured`` what was printed;
-    ``cut`` how many texts are longer than the model reads, None in an index that did not count them.
+    ``cut`` how many texts are longer than the model reads, None in an index that did not count them; ``tokens``
+    whether token states are kept.
 
     ``sums`` are those of the files of a folder (part_sums.py).
     """
@@ -49,6 +50,7 @@ class Manifest:
     parts: Mapping[str, Any] = field(default_factory=dict)
     measured: Mapping[str, Any] = field(default_factory=dict)
     cut: int | None = None
+    tokens: bool = False
     sums: Mapping[str, list[int]] = field(default_factory=dict)
     format: int = FORMAT
 
@@ -103,6 +105,7 @@ def manifest_of(found: Any, where: str) -> Manifest:
             parts=dict(found["parts"]),
             measured=dict(found["measured"]),
             cut=None if found.get("cut") is None else int(found["cut"]),
+            tokens=bool(found.get("tokens", False)),
             sums={str(name): [int(one) for one in sums] for name, sums in found.get("sums", {}).items()},
         )
     except (KeyError, TypeError, ValueError, AttributeError) as error:

@@ -144,6 +144,9 @@ class MilvusEngine:
         columns = {name: _whole(row.get(field)) for name, field in self.fields.items()}
         return {**{name: row.get(name) for name in ("text", "line", "file", "id", "passage")}, "columns": columns}
 
+    def tokens_of(self, row: int) -> None:
+        """Milvus keeps none."""
+
     def close(self) -> None:
         self.client.close()
 

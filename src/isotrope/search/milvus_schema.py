@@ -20,8 +20,10 @@ LONGEST = 65_535  # bytes of a text
 GRAPH = {"M": 16, "efConstruction": 200}  # of HNSW
 
 
-def check_kept(place: IndexPlace, precision: str) -> None:
+def check_kept(place: IndexPlace, precision: str, tokens: bool = False) -> None:
     """Refuse what Milvus does not keep next to float vectors."""
+    if tokens:
+        raise InputError(f"{place}: token states are kept in a folder, not in Milvus; leave tokens out.", "tokens")
     if precision not in ("float32", "int8"):
         engine = "a Milvus server" if place.target.startswith(SERVERS) else "Milvus Lite"
         raise InputError(

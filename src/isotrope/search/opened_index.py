@@ -98,6 +98,7 @@ class SearchIndex:
             "id_column": manifest.reading.id_column,
             "modes": list(MODES),
             "rerank": self._can_rerank(),
+            "tokens": manifest.tokens,
             "sources": [source.path for source in manifest.sources],
         }
 
@@ -118,16 +119,16 @@ class SearchIndex:
         found: list[list[Hit]] = []
         for start in range(0, len(asked), AT_ONCE):
             some = asked[start : start + AT_ONCE]
-            hits = self._first(some, rerank or top, mode, where)
-            found += [one[:top] for one in self._reordered(some, hits)] if rerank else hits
+            found += [hits[:top] for hits in self._first(some, max(rerank, top), mode, where, rerank > 0)]
         return found
 
-    def _first(self, asked: list[str], top: int, mode: str, where: str | None) -> list[list[Hit]]:
+    def _first(self, asked: list[str], top: int, mode: str, where: str | None, again: bool) -> list[list[Hit]]:
         """Of the index as it is now. One that is changed meanwhile is asked again: its old files may be gone."""
         while True:
             engine = self._current()
             try:
-                return self._of(engine, asked, top, mode, where)
+                hits = self._of(engine, asked, top, mode, where)
+                return self._reordered(engine, asked, hits) if again else hits
             except InputError:
                 if engine.current() is engine:
                     raise
@@ -172,12 +173,12 @@ class SearchIndex:
         with self._lock:  # a forward pass switches the model's mode for a moment
             return self._ready().queries(queries)
 
-    def _reordered(self, queries: list[str], hits: list[list[Hit]]) -> list[list[Hit]]:
+    def _reordered(self, engine: Engine, queries: list[str], hits: list[list[Hit]]) -> list[list[Hit]]:
         from isotrope.search.token_reranking import Reranker
 
         with self._lock:
             self._reranker = self._reranker or Reranker(self._ready().encoder)
-            return self._reranker.reordered(queries, hits)
+            return self._reranker.reordered(queries, hits, engine.tokens_of)
 
     def _can_rerank(self) -> bool:
         if self._maker is None:  # a model that is not loaded yet will say it
