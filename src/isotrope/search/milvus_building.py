@@ -30,6 +30,7 @@ from isotrope.search.milvus_client import (
     alter,
     connect,
     field_names,
+    load_collection,
     manifest_in,
     milvus_errors,
     properties_of,
@@ -79,6 +80,8 @@ class _Build:
         self.properties = properties_of(client, place)
         self.old = manifest_in(self.properties, place)
         check_change(str(place), self.old, wanted)
+        if self.properties is not None:
+            load_collection(client, place)
         old, scanned = self.old, wanted.scanned
         self.adds = wanted.action == "add"
         self.kinds = scanned.kinds

@@ -18,7 +18,14 @@ from isotrope.errors import InputError
 from isotrope.search.folder_engine import Ranking
 from isotrope.search.index_manifest import Manifest
 from isotrope.search.index_place import IndexPlace
-from isotrope.search.milvus_client import connect, field_names, manifest_in, milvus_errors, properties_of
+from isotrope.search.milvus_client import (
+    connect,
+    field_names,
+    load_collection,
+    manifest_in,
+    milvus_errors,
+    properties_of,
+)
 from isotrope.search.quantized import RESCORE
 from isotrope.search.row_filter import ColumnTest, Filter, Joined
 
@@ -43,6 +50,7 @@ class MilvusEngine:
                 f"--output {place}` builds one, or goes on with one that was stopped."
             )
         self.manifest: Manifest = found
+        load_collection(self.client, place)
         stored = field_names(self.client, place) if found.reading.passages else frozenset[str]()
         self._passage = sorted({"passage"} & stored)
 
