@@ -91,7 +91,7 @@ def search(
     ] = 0,
     passages: Annotated[
         int | None,
-        typer.Option(help="Of a file of text: search its passages of at most so many words, such as 80."),
+        typer.Option(help="Split a file of text into passages of at most so many words, such as 80."),
     ] = None,
     columns: Columns = None,
     truncate_dim: TruncateDim = None,
