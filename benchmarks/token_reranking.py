@@ -2,6 +2,7 @@
 
     python benchmarks/token_reranking.py DATA [--model builtin] [--queries 150]     shares and depths
     python benchmarks/token_reranking.py DATA --reported                            what search --rerank gives
+    python benchmarks/token_reranking.py DATA --stored cranfield                    what index --tokens saves
 
 nDCG@10 × 100 of the first ten hits. Each set is indexed by `isotrope.index` and searched by hybrid; then the first N
 hits are ordered anew (search/token_reranking.py). The development sets are those of benchmarks/fusion.py: none is
@@ -36,10 +37,13 @@ def main() -> None:
     options.add_argument("--model", default="builtin")
     options.add_argument("--queries", type=int, default=150, help="of each development set")
     options.add_argument("--reported", action="store_true")
+    options.add_argument("--stored", metavar="SET", help="a reported set: texts read again against stored tokens")
     chosen = options.parse_args()
     warnings.simplefilter("ignore")  # that a text is longer than the model reads
     encoder = isotrope.load(chosen.model)
-    if chosen.reported:
+    if chosen.stored:
+        stored(first(reported(chosen.data)[chosen.stored], chosen.queries), encoder)
+    elif chosen.reported:
         report(reported(chosen.data), encoder)
     else:
         choose({name: first(found, chosen.queries) for name, found in development(chosen.data).items()}, encoder)
@@ -99,6 +103,36 @@ def report(sets: dict[str, Found], encoder: isotrope.Encoder) -> None:
         cells += [apart([scores[reranked] - scores[other]]) for other in (hybrid, better)]
         cells += [f"{spent[way]:.0f}" for way in (hybrid, reranked)]
         print(f"| {name} | " + " | ".join(cells) + " |", flush=True)
+
+
+def stored(found: Found, encoder: isotrope.Encoder) -> None:
+    """Both ways over one index, query by query in turns; what was read stays in memory for later queries."""
+    with indexed(found, encoder, tokens=True) as (index, made):
+        index.search(found.queries[:1], FIRST, rerank=DEPTH)  # opens what is opened once
+        ways = {"read": lambda row: None, "stored": index.engine.tokens_of}
+        hits: dict[str, list[Any]] = {way: [] for way in ways}
+        spent = dict.fromkeys(ways, 0.0)
+        rerankers = {way: Reranker(encoder) for way in ways}
+        for query in found.queries:
+            before = index.search(query, DEPTH)
+            for way, tokens in ways.items():
+                begun = time.perf_counter()
+                hits[way] += rerankers[way].reordered([query], before, tokens)
+                spent[way] += 1000 * (time.perf_counter() - begun) / len(found.queries)
+    changes = [
+        abs(hit.score - other[hit.line])
+        for hits_read, hits_stored in zip(hits["read"], hits["stored"], strict=True)
+        for other in [{hit.line: hit.score for hit in hits_stored}]
+        for hit in hits_read
+    ]
+    print("| tokens | nDCG@10 | ms a query |")
+    for way, some in hits.items():
+        score = quality((rows_of(one[:FIRST]) for one in some), found).mean()
+        print(f"| {way} | {score:.1f} | {spent[way]:.0f} |")
+    print(
+        f"ratio {spent['read'] / spent['stored']:.1f}; scores differ by {np.mean(changes):.4f}, at most "
+        f"{max(changes):.3f}; {(made.size or 0) / 1e6 / len(found.documents) * 1000:.1f} kB a text"
+    )
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import logging
 import shutil
@@ -88,8 +89,9 @@ def test_int8_is_close_and_smaller_and_its_drift_is_stored(
 
 
 def test_onnxruntime_and_the_tokenizer_are_enough(original: Encoder, exported: Path) -> None:
-    text = "the chef bakes bread"
-    np.testing.assert_allclose(_by_onnxruntime(exported, text), original.encode(text), atol=1e-5)
+    """A text that is longer than the model reads is cut by the tokenizer, as the guide has it."""
+    for text in ("the chef bakes bread", "the chef bakes bread " * 200):
+        np.testing.assert_allclose(_by_onnxruntime(exported, text), original.encode(text), atol=1e-5)
 
 
 def _by_onnxruntime(folder: Path, text: str) -> np.ndarray:
@@ -97,7 +99,9 @@ def _by_onnxruntime(folder: Path, text: str) -> np.ndarray:
     from tokenizers import Tokenizer
 
     session = onnxruntime.InferenceSession(folder / FLOAT32)
-    row = Tokenizer.from_file(str(folder / "tokenizer.json")).encode(text)
+    tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
+    tokenizer.enable_truncation(json.loads((folder / "isotrope.json").read_text("utf-8"))["onnx"]["max_length"])
+    row = tokenizer.encode(text)
     fed = {"input_ids": np.array([row.ids]), "attention_mask": np.array([row.attention_mask])}
     (vectors,) = session.run(["sentence_embedding"], fed)
     return vectors[0]
@@ -165,6 +169,36 @@ def test_what_an_export_cannot_do_is_said(exported: Path, tmp_path: Path) -> Non
     with pytest.raises(InputError, match="pooling inside"):
         isotrope.load(exported, pooling="cls")
     assert not any(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("int8", [False, True])
+def test_an_export_predicts_what_its_model_predicts(tiny: Path, topics: list[str], tmp_path: Path, int8: bool) -> None:
+    rows = [(text, "even" if number % 2 else "odd") for number, text in enumerate(topics[:40])]
+    run = isotrope.train("head", rows, model=tiny, output=tmp_path / "run")
+    isotrope.export(run.encoder, tmp_path / "exported", int8=int8)
+    found, texts = isotrope.load(tmp_path / "exported"), topics[40:60]
+    assert np.abs(found.predict_proba(texts) - run.encoder.predict_proba(texts)).max() < 0.05
+    assert [one.label for one in isotrope.predict(tmp_path / "exported", "the chef bakes").predictions]
+
+
+def test_a_classifier_of_pairs_is_not_exported(tiny: Path, topics: list[str], tmp_path: Path) -> None:
+    encoder = isotrope.load(tiny)
+    rows = [(text, "even" if number % 2 else "odd") for number, text in enumerate(topics[:40])]
+    kept = isotrope.train("head", rows, model=tiny, output=tmp_path / "run").encoder.classifier
+    encoder.classifier = dataclasses.replace(kept, inputs=2)
+    isotrope.export(encoder, tmp_path / "exported")
+    assert isotrope.load(tmp_path / "exported").classifier is None
+
+
+def test_an_export_searches_and_does_not_rerank(exported: Path, topics: list[str], tmp_path: Path) -> None:
+    (tmp_path / "texts.txt").write_text("\n".join(topics[:20]) + "\n", encoding="utf-8")
+    isotrope.index(exported, tmp_path / "texts.txt", tmp_path / "index")
+    encoder = isotrope.load(exported)
+    with isotrope.open_index(tmp_path / "index", encoder) as index:
+        assert len(index.search("the chef", 3)[0]) == 3
+        assert index.info()["rerank"] is False
+        with pytest.raises(InputError, match="rerank needs vectors of tokens, and an exported model"):
+            index.search("the chef", 3, rerank=5)
 
 
 def test_a_folder_that_holds_something_is_refused(tmp_path: Path) -> None:

@@ -215,6 +215,7 @@ def test_the_command_prints_label_and_probability(
     assert len(table) == 4
     assert "cooking" in said(capsys, 0, "predict", model, topics[0])[0]
     assert "no such file" in said(capsys, 2, "predict", model, "missing.txt")[1].lower()
+    assert "The text is empty" in said(capsys, 2, "predict", model, " ")[1]
     assert "keeps no classifier" in said(capsys, 2, "predict", "builtin-static", text)[1]
     assert ".tsv or .jsonl" in said(capsys, 2, "predict", model, text, "--output", tmp_path / "p.xlsx")[1]
 

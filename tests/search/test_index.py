@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow
 import pyarrow.parquet
 import pytest
+import torch
 
 import isotrope
 from isotrope.errors import InputError
@@ -76,7 +77,7 @@ def test_a_hybrid_hit_has_both_scores_whichever_ranking_found_it(
     with isotrope.open_index(tmp_path / "index", encoder) as index:
         (words,) = index.search(QUERY, 300, "lexical", "lang = 'en'")
         (hits,) = index.search(QUERY, 1, where="lang = 'en'")
-        found = index._found([QUERY], 5, "hybrid", read_filter("lang = 'en'", index.manifest.kinds))[0]
+        found = index._found(index.engine, [QUERY], 5, "hybrid", read_filter("lang = 'en'", index.manifest.kinds))[0]
         rows = index.engine.fetch([row for row, *_ in found])
     assert len(found) > 5
     weights = {hit.id: hit.bm25 for hit in words}
@@ -151,6 +152,78 @@ def test_rows_are_added_replaced_and_deleted(built: Path, tiny: Path, tmp_path: 
     assert isotrope.index(tiny, output=built, delete="year > 3000").deleted == 0
     with pytest.raises(InputError, match="every row"):
         isotrope.index(tiny, output=built, delete="year > 0")
+
+
+def test_documents_are_updated_by_adding_the_same_file_again(built: Path, tiny: Path, tmp_path: Path) -> None:
+    """The last state of a file counts: what was added before is no change of it."""
+    more = tmp_path / "more.tsv"
+    for text in ("a new line about bread", "a newer line about bread"):
+        more.write_text(f"doc\ttext\tyear\tlang\nd5\t{text}\t2050\tfr\n", encoding="utf-8")
+        assert isotrope.index(tiny, more, built, id_column="doc", add=True).replaced == 1
+        (hit,) = isotrope.search(built, text, where="lang = 'fr'")
+        assert (hit.id, hit.text) == ("d5", text)
+    more.write_text("doc\ttext\tyear\tlang\n", encoding="utf-8")
+    with pytest.raises(InputError, match=r"more\.tsv has changed since it was indexed"):
+        isotrope.search(built, "bread")
+
+
+def test_an_open_index_follows_what_is_changed(built: Path, tiny: Path, table: Path, tmp_path: Path) -> None:
+    """A server has the index open while rows come and go; an update takes the files away that it had opened."""
+    encoder, lines = isotrope.load(tiny), table.read_text(encoding="utf-8").splitlines()
+    more = tmp_path / "more.tsv"
+    more.write_text(f"{lines[0]}\nnew\tzebra crossing\t2050\tfr\n", encoding="utf-8")
+    with isotrope.open_index(built, encoder) as index:
+        assert (len(index), ids(index.search("zebra crossing", mode="lexical")[0])) == (300, [])
+        isotrope.index(encoder, more, built, id_column="doc", add=True)
+        assert (ids(index.search("zebra crossing", mode="lexical")[0]), len(index)) == (["new"], 301)
+        isotrope.index(encoder, output=built, delete="lang = 'fr'")
+        assert (ids(index.search("zebra crossing", mode="lexical")[0]), len(index)) == ([], 300)
+        table.write_text("\n".join(lines[:100]) + "\n", encoding="utf-8")
+        isotrope.index(encoder, table, built, id_column="doc", update=True)
+        assert len(index.search(QUERY, 300, "dense")[0]) == 99
+        other = isotrope.load(tiny)
+        with torch.no_grad():
+            next(other.parameters()).add_(1)
+        shutil.rmtree(built)
+        assert index.info()["rows"] == 99
+        isotrope.index(other, table, built, id_column="doc")
+        with pytest.raises(InputError, match="the index was built again with other vectors; open it again"):
+            index.search(QUERY)
+
+
+def test_a_change_in_the_middle_of_a_search_is_no_error(built: Path, tiny: Path, table: Path) -> None:
+    encoder, lines = isotrope.load(tiny), table.read_text(encoding="utf-8").splitlines()
+    with isotrope.open_index(built, encoder) as index:
+        asked, changes = index.engine.dense, []
+
+        def changing(*given: Any) -> Any:
+            table.write_text("\n".join(lines[:50]) + "\n", encoding="utf-8")
+            changes.append(isotrope.index(encoder, table, built, id_column="doc", update=True))
+            return asked(*given)
+
+        index.engine.dense = changing  # type: ignore[method-assign]
+        assert len(index.search(QUERY, 300, "dense")[0]) == 49
+        assert len(changes) == 1
+
+
+def test_a_column_without_a_value_fits_any_column(built: Path, tiny: Path, tmp_path: Path) -> None:
+    more = tmp_path / "more.tsv"
+    more.write_text("doc\ttext\tyear\tlang\nn1\ta new line\t\t\n", encoding="utf-8")
+    isotrope.index(tiny, more, built, id_column="doc", add=True)
+    (hit,) = isotrope.search(built, "new line", where="year is null")
+    assert (hit.id, hit.columns["year"], hit.columns["lang"]) == ("n1", None, None)
+    more.write_text("doc\ttext\tyear\tlang\nn2\ta new line\tsoon\ten\n", encoding="utf-8")
+    with pytest.raises(InputError, match="the column 'year' holds text values here and number values in the index"):
+        isotrope.index(tiny, more, built, id_column="doc", add=True)
+
+
+def test_many_queries_are_answered_in_parts(built: Path, topics: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    with isotrope.open_index(built) as index:
+        expected = [index.search(query, 3, rerank=5)[0] for query in topics[:7]]
+        monkeypatch.setattr(opened_index, "AT_ONCE", 3)
+        found = index.search(topics[:7], 3, rerank=5)
+        assert index.search([], 3) == []
+    assert [ids(hits) for hits in found] == [ids(hits) for hits in expected]
 
 
 def test_an_update_is_the_index_of_the_new_text_and_encodes_only_that(built: Path, tiny: Path, table: Path) -> None:
@@ -352,6 +425,35 @@ def test_the_commands(run: Run, tiny: Path, table: Path, tmp_path: Path) -> None
     assert "no index is here" in err
     code, out, _ = run("search", tiny, table, "rocket number 33", "--where", "year > 2020", "--json")
     assert all(hit["columns"]["year"] > 2020 for hit in json.loads(out))
+
+
+def test_a_file_of_queries_and_an_id_that_is_shown_once(run: Run, built: Path, tmp_path: Path) -> None:
+    asked = tmp_path / "queries.txt"
+    asked.write_text("the pilot plays\n\nthe chef bakes the bread\n", encoding="utf-8")
+    code, out, _ = run("search", built, "--queries", asked, "--top", 2, "--json")
+    found = json.loads(out)
+    assert (code, [one["query"] for one in found]) == (0, ["the pilot plays", "the chef bakes the bread"])
+    assert [[hit["id"] for hit in one["hits"]] for one in found] == [
+        ids(hits) for hits in isotrope.search(built, queries=asked, top=2)
+    ]
+    asked.write_text("the pilot plays\n", encoding="utf-8")
+    assert len(json.loads(run("search", built, "--queries", asked, "--json")[1])) == 1  # the form of several queries
+    asked.write_text("\n", encoding="utf-8")
+    for words, said in (
+        ((built, "--queries", asked), "no query is in the file"),
+        ((built, "bread", "--queries", asked), "'bread' is a query too"),
+        ((built,), "search needs a query"),
+    ):
+        code, _, problem = run("search", *words)
+        assert (code, said in problem) == (2, True), problem
+    code, out, _ = run("search", built, "bread", "--top", 1)
+    assert "id" in out.splitlines()[1]
+    assert "doc" not in out.splitlines()[1]
+
+
+def test_a_deletion_of_nothing_is_said(run: Run, built: Path, tiny: Path) -> None:
+    code, _, said = run("index", tiny, "--output", built, "--delete", "year > 3000")
+    assert (code, "no row passes the filter; nothing was deleted" in said) == (0, True)
 
 
 def test_milvus_says_what_it_needs(tiny: Path, table: Path, tmp_path: Path) -> None:

@@ -162,3 +162,25 @@ def test_a_build_that_was_stopped_goes_on(tiny: Path, table: Path, place: str, m
     made = isotrope.index(encoder, table, place)
     assert (made.rows, made.encoded, made.reused) == (200, 80, 120)
     assert made.costs[0].recall > 0.9
+
+
+def test_a_collection_that_is_not_loaded_is_loaded(tiny: Path, table: Path, tmp_path: Path, place: str) -> None:
+    """As a file of Milvus Lite is in a new process."""
+    from isotrope.search.index_place import parse_place
+    from isotrope.search.milvus_client import connect
+
+    def release() -> None:
+        found = parse_place(place)
+        client = connect(found)
+        client.release_collection(found.collection)
+        client.close()
+
+    isotrope.index(tiny, table, place, id_column="doc")
+    release()
+    assert isotrope.search(place, "the sonata number 44", mode="lexical", top=1)[0].id == "d44"
+    release()
+    assert isotrope.index(tiny, output=place, delete="year = 2001").deleted == 7
+    release()
+    more = tmp_path / "more.tsv"
+    more.write_text(f"{HEAD}\nd44\tzebra crossing\t2050\tde\n", encoding="utf-8")
+    assert isotrope.index(tiny, more, place, id_column="doc", add=True).replaced == 1

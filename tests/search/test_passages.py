@@ -9,11 +9,13 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from typer.testing import CliRunner
 
 import isotrope
+from isotrope.cli import app
 from isotrope.errors import InputError
 from isotrope.search.folder_engine import FolderEngine
-from isotrope.search.passages import joined_passages, passages_of
+from isotrope.search.passages import Passage, joined_passages, passages_of, placed
 from isotrope.search.query_words import words_of
 
 SENTENCES = [
@@ -42,6 +44,17 @@ def test_nothing_but_white_space_is_lost_and_none_is_too_long(text: str, most: i
     found = passages_of(text, most)
     assert "".join("".join(found).split()) == "".join(text.split())
     assert all(len(words_of(passage)) <= most for passage in found)
+
+
+@given(st.text(alphabet="ab .!?\n厨师é-", max_size=300), st.integers(1, 12))
+def test_a_passage_stands_where_its_place_says(text: str, most: int) -> None:
+    found = passages_of(text, most)
+    places = placed(found, text)
+    assert [place.number for place in places] == list(range(1, len(found) + 1))
+    for passage, place in zip(found, places, strict=True):
+        assert place.of == len(found)
+        assert text[place.start : place.end].strip() == text[place.start : place.end]
+        assert "".join(text[place.start : place.end].split()) == "".join(passage.split())
 
 
 @pytest.fixture
@@ -75,11 +88,62 @@ def test_the_best_passage_of_each_text_is_found(tiny: Path, articles: Path, tmp_
             assert len({hit.id for hit in hits}) == len(hits)
             if mode != "dense":
                 assert (hits[0].id, hits[0].text) == ("town", f"The town {SENTENCES[2]}")
+                assert hits[0].passage[:2] == (3, 4)
+                start, end = hits[0].passage[2:]
+                assert " ".join(SENTENCES)[start:end] == SENTENCES[2]  # of the column that was split
         assert len(index.search("bread", 6, "dense")[0]) == 3
         assert {hit.text for hit in index.search("bread", 6, "dense", "year > 2001")[0]} == {
             "Bread Salt and soup.",
             "A title without a body",
         }
+
+
+def test_a_hit_says_which_passage_it_is_and_where_it_stands(tiny: Path, tmp_path: Path) -> None:
+    """The places are those of the text as the file has it, white space and all; the short form takes passages too."""
+    body = f"  {SENTENCES[0]}\n\n{SENTENCES[1]}\t {SENTENCES[2]}"
+    file = tmp_path / "texts.jsonl"
+    file.write_text(json.dumps({"text": body}) + "\n" + json.dumps({"text": "Soup."}) + "\n", "utf-8")
+    asked = ["search", str(tiny), str(file), "rocket crater", "--passages", "9", "--mode", "lexical"]
+    (hit,) = json.loads(CliRunner().invoke(app, [*asked, "--json"]).stdout)
+    assert (hit["text"], hit["passage"]["number"], hit["passage"]["of"]) == (SENTENCES[2], 3, 3)
+    assert body[hit["passage"]["start"] : hit["passage"]["end"]] == SENTENCES[2]
+    shown = CliRunner().invoke(app, asked).stdout
+    assert "passage" in shown
+    assert "3 of 3" in shown
+    (whole,) = isotrope.search(tiny, file, "rocket crater", mode="lexical")
+    assert (whole.text, whole.passage) == (" ".join(SENTENCES[:3]), None)
+    assert "passage" not in whole.to_dict()
+    (soup,) = isotrope.search(tiny, file, "soup", mode="lexical", passages=9)
+    assert soup.passage == Passage(1, 1, 0, 5)
+
+
+def test_a_line_has_its_places_too(tiny: Path, tmp_path: Path) -> None:
+    line = f"  {SENTENCES[0]}   {SENTENCES[1]}"
+    (tmp_path / "texts.txt").write_text(f"Soup.\n{line}\n", "utf-8")
+    (hit,) = isotrope.search(tiny, tmp_path / "texts.txt", "sailor", mode="lexical", passages=9)
+    assert hit.passage is not None
+    assert (hit.line, line[hit.passage.start : hit.passage.end]) == (2, SENTENCES[1])
+
+
+def test_an_older_index_has_hits_without_places(tiny: Path, articles: Path, tmp_path: Path, monkeypatch: Any) -> None:
+    from isotrope.search import folder_building
+
+    write = folder_building.write_block
+
+    def before(folder: Path, rows: Any, *others: Any) -> None:
+        write(folder, [row._replace(passage=None) for row in rows], *others)
+
+    monkeypatch.setattr(folder_building, "write_block", before)
+    built(tiny, articles, tmp_path / "index")
+    assert [hit.passage for hit in isotrope.search(tmp_path / "index", "rocket", mode="lexical")] == [None]
+
+
+def test_passages_of_an_index_are_fixed(tiny: Path, articles: Path, tmp_path: Path) -> None:
+    built(tiny, articles, tmp_path / "index")
+    with pytest.raises(InputError, match="passages is fixed in an index"):
+        isotrope.search(tmp_path / "index", "rocket", passages=20)
+    with pytest.raises(InputError, match="passages must be at least 5"):
+        isotrope.search("no such model", articles, "rocket", passages=2)
 
 
 def test_a_text_that_is_added_again_replaces_all_its_passages(tiny: Path, articles: Path, tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from isotrope.encoders.token_states import token_states, word_states
 from isotrope.errors import InputError
 from isotrope.measures.late_interaction import best_matches, rarity
 from isotrope.search import token_reranking
+from isotrope.search.folder_engine import FolderEngine
 from isotrope.search.hits import Hit
 from isotrope.search.token_reranking import Reranker
 
@@ -119,3 +120,77 @@ def test_the_command_orders_as_the_function_does(tiny: Path, text: Path) -> None
     answer = CliRunner().invoke(app, ["search", str(tiny), str(text), QUERY, "--top", "3", "--rerank", "9", "--json"])
     expected = [hit.to_dict() for hit in isotrope.search(tiny, text, QUERY, top=3, rerank=9)]
     assert json.loads(answer.stdout) == expected
+
+
+@pytest.fixture
+def kept(tiny: Path, text: Path, tmp_path: Path) -> Path:
+    isotrope.index(tiny, text, tmp_path / "kept", tokens=True)
+    return tmp_path / "kept"
+
+
+def test_stored_tokens_give_the_same_order_and_no_text_is_read(
+    tiny: Path, text: Path, kept: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """int8 states: scores to a hundredth; a build in small blocks, an update and an added row have theirs too."""
+    encoder = isotrope.load(tiny)
+    isotrope.index(encoder, text, tmp_path / "plain")
+    queries = [QUERY, "the chef bakes the bread"]
+    with isotrope.open_index(tmp_path / "plain", encoder) as index:
+        expected = index.search(queries, 20, rerank=20)
+        assert index.info()["tokens"] is False
+    read: list[int] = []
+
+    def counted(encoder: isotrope.Encoder, texts: Any) -> Any:
+        read.append(len(texts))
+        return token_states(encoder, texts)
+
+    monkeypatch.setattr(token_reranking, "token_states", counted)
+    with isotrope.open_index(kept, encoder) as index:
+        found = index.search(queries, 20, rerank=20)
+        assert index.info()["tokens"] is True
+    assert read == [2, 0, 0]  # the queries; no text
+    for hits, others in zip(found, expected, strict=True):
+        scores = {hit.line: hit.score for hit in hits}
+        assert scores == pytest.approx({hit.line: hit.score for hit in others}, abs=0.01)
+
+
+def test_stored_tokens_go_with_their_rows(
+    tiny: Path, text: Path, kept: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from isotrope.encoders import token_states as module
+    from isotrope.search import folder_building
+
+    monkeypatch.setattr(folder_building, "ROWS", 64)
+    encoder, made = isotrope.load(tiny), []
+
+    def counted(encoder: isotrope.Encoder, texts: Any) -> Any:
+        made.extend(texts)
+        return token_states(encoder, texts)
+
+    monkeypatch.setattr(module, "token_states", counted)
+    before = [FolderEngine(kept).tokens_of(row).states for row in range(5, 200)]
+    lines = text.read_text(encoding="utf-8").splitlines()
+    text.write_text("\n".join([*lines[5:], "a new line"]) + "\n", encoding="utf-8")
+    isotrope.index(encoder, text, kept, update=True)  # tokens need not be asked for again
+    assert made == ["a new line"]
+    engine = FolderEngine(kept)
+    assert all(np.array_equal(engine.tokens_of(row).states, one) for row, one in enumerate(before))
+    more = tmp_path / "more.txt"
+    more.write_text("one more line\n", encoding="utf-8")
+    isotrope.index(encoder, more, kept, add=True)
+    (states,) = token_states(encoder, ["one more line"])
+    found = FolderEngine(kept).tokens_of(196)
+    assert found.ids.tolist() == states.ids.tolist()
+    assert (found.states.astype(np.float32) * states.states.astype(np.float32)).sum(axis=1).min() > 0.9995
+
+
+def test_tokens_that_cannot_be_kept_are_refused(tiny: Path, text: Path, kept: Path, tmp_path: Path) -> None:
+    isotrope.index(tiny, text, tmp_path / "plain")
+    with pytest.raises(InputError, match="the index was built without tokens"):
+        isotrope.index(tiny, text, tmp_path / "plain", update=True, tokens=True)
+    with pytest.raises(InputError, match="token states are kept in a folder, not in Milvus"):
+        isotrope.index(tiny, text, f"milvus:{tmp_path / 'docs.db'}", tokens=True)
+    (block,) = (kept / "blocks").iterdir()
+    (block / "token_states.bin").write_bytes((block / "token_states.bin").read_bytes()[:-7])
+    with pytest.raises(InputError, match=r"token_states\.bin: the file is missing or not as it was written"):
+        isotrope.open_index(kept)

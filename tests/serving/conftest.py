@@ -94,20 +94,21 @@ class FakeHit:
     file: str = "texts.txt"
     columns: dict[str, Any] = field(default_factory=dict)
     marks: tuple[tuple[int, int], ...] = ()
+    passage: dict[str, int] = field(default_factory=lambda: {"number": 2, "of": 3, "start": 10, "end": 30})
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
 
 
 class FakeIndex:
-    """Texts by how many words of the query they hold."""
+    """Texts by how many words of the query they hold; re-ranked, the last one first."""
 
     def search(
         self, queries: list[str], top: int = 10, mode: str = "hybrid", where: str | None = None, rerank: int = 0
     ) -> list[list[FakeHit]]:
         if where is not None and where != "line > 1":
             raise InputError(f"where {where!r} is no filter.", setting="where")
-        return [self._hits(query, top, where) for query in queries]
+        return [self._hits(query, top, where)[:: -1 if rerank else 1] for query in queries]
 
     def _hits(self, query: str, top: int, where: str | None) -> list[FakeHit]:
         found = []
@@ -124,6 +125,7 @@ class FakeIndex:
             "engine": "folder",
             "rows": len(TEXTS),
             "modes": ["hybrid", "dense", "lexical"],
+            "rerank": True,
         }
 
 

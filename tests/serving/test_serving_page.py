@@ -47,10 +47,13 @@ def test_typing_searches_and_marks_words(shown: Page) -> None:
     shown.type_text("bread")
     shown.wait_for("document.querySelectorAll('#hits li').length === 1")
     assert text(shown, "#hits mark") == "bread"
-    assert "texts.txt, line 1 · year 2001" in text(shown, "#hits .from")
+    assert "texts.txt, line 1 · passage 2 of 3 · year 2001" in text(shown, "#hits .from")
     assert text(shown, "#search-status") == "1 result."
     shown.type_text(" the")
     shown.wait_for("document.querySelectorAll('#hits li').length === 3")
+    first = text(shown, "#hits li")
+    shown.value("document.getElementById('rerank').click()")
+    shown.wait_for(f"document.querySelector('#hits li').textContent !== {first!r}")
     assert shown.complaints() == []
 
 

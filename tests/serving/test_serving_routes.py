@@ -117,7 +117,7 @@ def test_models_info_and_metrics(server: Any, encoder: Encoder) -> None:
     info = server.ask("/info").body
     assert (info["model_id"], info["max_input_length"]) == ("tiny", encoder.max_length)
     assert info["model_sha"] == encoder.fingerprint()
-    assert info["index"]["rows"] == 4
+    assert (info["index"]["rows"], info["index"]["rerank"]) == (4, True)
     assert "/secret/place" not in json.dumps(info)
     assert server.ask("/health").status == 200
     server.vectors(["counted"])
@@ -162,6 +162,21 @@ def test_search_orders_hits_anew_by_their_tokens(
     assert (refused.status, refused.body["error"]) == (422, "rerank must be at least 4, not 2.")
 
 
+def test_search_says_which_passage_was_found(
+    tmp_path: Path, encoder: Encoder, running_service: Callable[..., Any]
+) -> None:
+    body = "The chef bakes the bread. The sailor steers the boat. The pilot lands the rocket."
+    (tmp_path / "texts.txt").write_text(f"{body}\n", encoding="utf-8")
+    isotrope.index(encoder, tmp_path / "texts.txt", tmp_path / "index", passages=6)
+    index = isotrope.open_index(tmp_path / "index", encoder)
+    with index, running_service(Service([ServedModel("tiny", encoder)], Limits(), index)) as found:
+        (hit,) = found.ask("/search", {"query": "rocket", "mode": "lexical"}).body["hits"]
+        facts = found.ask("/info").body["index"]
+    assert (hit["passage"]["number"], hit["passage"]["of"]) == (3, 3)
+    assert body[hit["passage"]["start"] : hit["passage"]["end"]] == hit["text"]
+    assert (facts["passages"], facts["rows"], facts["rerank"]) == (6, 3, True)
+
+
 def test_without_an_index_search_says_how_to_get_one(
     make_service: Callable[..., Service], running_service: Callable[..., Any]
 ) -> None:
@@ -201,6 +216,7 @@ BAD: list[tuple[str, Any, int, str]] = [
     ("/search", {"query": "a", "top": 100_000}, 422, "from 1 to 1,000"),
     ("/search", {"query": "a", "where": 3}, 422, "'where' is a filter"),
     ("/search", {"query": "a", "rerank": 1000}, 422, "from 0 to 100"),
+    ("/search", {"query": "a", "queries": ["b"]}, 422, "exclude each other"),
     ("/predict", {"model": "labelled", "inputs": [["a", "b"]]}, 422, "lists of 1 texts"),
     ("/map", {"lines": ["one"]}, 422, "2 to 500 lines"),
     ("/compare", {"first": "a", "second": 3}, 422, "'second' is one text"),

@@ -30,6 +30,7 @@ def index(
     precision: str = "float32",
     dimensions: int | None = None,
     passages: int | None = None,
+    tokens: bool = False,
     update: bool = False,
     add: bool = False,
     delete: str | None = None,
@@ -41,10 +42,11 @@ def index(
     or those that ``keep`` names. ``precision`` int8 or binary searches by codes and re-scores the best by the float
     vectors; ``dimensions`` keeps the leading ones; the answer says what either costs. ``passages`` splits texts into
     passages of at most so many words (80 suits `builtin`), of which a search finds the best one of each text; of
-    several ``columns`` the last is split, and the others stand before each. A build that was stopped goes on by the
-    same call. Over an index that is there: ``update`` makes it one of exactly this text and encodes only what
-    is new, ``add`` adds rows (one whose ``id_column`` is known replaces it), ``delete`` takes out the rows of a filter
-    such as "year < 2000", and then ``text`` may be empty.
+    several ``columns`` the last is split, and the others stand before each. ``tokens`` keeps the states of all tokens
+    in a folder, so that ``rerank`` need not read the texts. A build that was stopped goes on by the same call. Over an
+    index that is there: ``update`` makes it one of exactly this text and encodes only what is new, ``add`` adds rows
+    (one whose ``id_column`` is known replaces it), ``delete`` takes out the rows of a filter such as "year < 2000", and
+    then ``text`` may be empty.
     """
     if output is None:
         raise InputError("index needs a place to write to: a folder, milvus:FILE or http://HOST:PORT.", "output")
@@ -63,6 +65,7 @@ def index(
         precision=precision,
         dimensions=dimensions,
         passages=passages,
+        tokens=tokens,
         update=update,
         add=add,
         delete=delete,
@@ -89,17 +92,24 @@ def search(
     truncate_dim: int | None = None,
     stale: bool = False,
     rerank: int = 0,
+    passages: int | None = None,
+    queries: Place | None = None,
 ) -> list[Hit] | list[list[Hit]]:
     """The ``top`` rows that answer a query: ``search(index, query)``, or ``search(model, file, query)``.
 
     The first is an index that ``index`` made. The second keeps an index next to the file, one for each model; a file
     that has changed is indexed again, and only its new lines are encoded. A list of queries, or several, give a list of
-    hits for each. ``mode`` is hybrid, dense or lexical; ``where`` filters by kept columns, such as "year > 2020".
+    hits for each, and so does a file of ``queries``, one a line. ``mode`` is hybrid, dense or lexical; ``where``
+    filters by kept columns, such as "year > 2020".
     ``rerank`` (at least ``top``; 30 is a good start) orders so many of the first rows anew by their tokens: each of
-    them is read by the model once more. ``columns`` and ``truncate_dim`` belong to the second form; ``stale`` to the
-    first: search it although its text has changed. Images are searched by the file of one, with a model that reads
-    images.
+    them is read by the model once more. ``columns``, ``truncate_dim`` and ``passages`` (as in ``index``) belong to the
+    second form; ``stale`` to the first: search it although its text has changed. Images are searched by the file of
+    one, with a model that reads images.
     """
+    if queries is not None:
+        from isotrope.search.querying import read_queries
+
+        words = (*words, read_queries(queries))
     if len(words) == 2 and isinstance(words[0], str | os.PathLike) and holds_images(words[0]):
         from isotrope.data.image_sources import check_images
         from isotrope.search.picture_search import search_images
@@ -118,6 +128,7 @@ def search(
         truncate_dim=truncate_dim,
         stale=stale,
         rerank=rerank,
+        passages=passages,
     )
 
 

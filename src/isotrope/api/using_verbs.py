@@ -174,6 +174,8 @@ def predict(
     A ``text`` of several words that is no file is classified itself. ``top`` classes of each text are named. All
     predictions are written to ``output``, a .tsv or .jsonl file. For texts in memory use ``Encoder.predict``.
     """
+    if isinstance(text, str) and not text.strip():
+        raise InputError("The text is empty; give a file, or a text of several words.", setting="text")
     alone = isinstance(text, str) and " " in text.strip() and not _exists(text)
     if not alone:
         check_file(text)

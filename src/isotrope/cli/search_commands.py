@@ -10,10 +10,12 @@ import typer
 from isotrope.cli.answer_output import print_rows
 from isotrope.cli.application import Columns, Command, Json, Model, TruncateDim, app
 from isotrope.cli.options import split_names
+from isotrope.errors import InputError
 from isotrope.terminal import console, show, visible
 
 if TYPE_CHECKING:
     from isotrope.search.hits import Hit
+    from isotrope.search.passages import Passage
 
 SHOWN = 240  # characters of a long text that are shown: those with the most words of the query
 
@@ -40,6 +42,9 @@ def index(
         int | None,
         typer.Option(help="Split texts into passages of at most so many words, such as 80; default: whole texts."),
     ] = None,
+    tokens: Annotated[
+        bool, typer.Option("--tokens", help="Keep token states for search --rerank: fast, and a large index.")
+    ] = False,
     update: Annotated[
         bool, typer.Option("--update", help="Make the index one of exactly this text; only new texts are encoded.")
     ] = False,
@@ -60,6 +65,7 @@ def index(
         precision=precision,
         dimensions=dimensions,
         passages=passages,
+        tokens=tokens,
         update=update,
         add=add,
         delete=delete,
@@ -73,7 +79,8 @@ def index(
 @app.command(cls=Command)
 def search(
     encoder: Annotated[str, typer.Argument(metavar="PLACE", help="An index; or a model, and then a file of text.")],
-    words: Annotated[list[str], typer.Argument(metavar="QUERY...", help="What to look for.")],
+    words: Annotated[list[str] | None, typer.Argument(metavar="QUERY...", help="What to look for.")] = None,
+    queries: Annotated[Path | None, typer.Option(help="A file of queries, one a line, in place of QUERY.")] = None,
     top: Annotated[int, typer.Option(help="How many are shown.")] = 10,
     mode: Annotated[
         str, typer.Option(help="hybrid (vectors and words), dense (vectors) or lexical (words).")
@@ -82,6 +89,10 @@ def search(
     rerank: Annotated[
         int, typer.Option(help="Order so many of the first texts anew by their tokens, such as 30; 0: none.")
     ] = 0,
+    passages: Annotated[
+        int | None,
+        typer.Option(help="Split a file of text into passages of at most so many words, such as 80."),
+    ] = None,
     columns: Columns = None,
     truncate_dim: TruncateDim = None,
     stale: Annotated[bool, typer.Option("--stale", help="Search an index although its text has changed.")] = False,
@@ -90,10 +101,17 @@ def search(
     """Find the texts that answer a query: search PLACE QUERY…, or search MODEL TEXT QUERY."""
     import isotrope
     from isotrope.search.index_place import is_index
+    from isotrope.search.querying import read_queries
 
+    before = list(words or ())[: 0 if is_index(encoder) else 1]
+    asked = list(words or ())[len(before) :]
+    if queries is not None and asked:
+        raise InputError(f"queries names a file, and '{asked[0]}' is a query too; give one of them.", "queries")
+    listed = None if queries is None else read_queries(queries)
     found: Any = isotrope.search(
         encoder,
-        *words,
+        *before,
+        *(asked if listed is None else [listed]),
         top=top,
         mode=mode,
         where=where,
@@ -101,16 +119,17 @@ def search(
         truncate_dim=truncate_dim,
         stale=stale,
         rerank=rerank,
+        passages=passages,
     )
-    queries = words if is_index(encoder) else words[1:]
-    groups: list[list[Hit]] = [found] if len(queries) == 1 else found
+    alone = listed is None and len(asked) == 1
+    groups: list[list[Hit]] = [found] if alone else found
     if as_json:
         shown = [[hit.to_dict() for hit in hits] for hits in groups]
-        pairs = [{"query": query, "hits": hits} for query, hits in zip(queries, shown, strict=True)]
-        print_rows(shown[0] if len(queries) == 1 else pairs, [], as_json)
+        pairs = [{"query": query, "hits": hits} for query, hits in zip(listed or asked, shown, strict=True)]
+        print_rows(shown[0] if alone else pairs, [], as_json)
         return
-    for query, hits in zip(queries, groups, strict=True):
-        if len(queries) > 1:
+    for query, hits in zip(listed or asked, groups, strict=True):
+        if not alone:
             show(query)
         _print_hits(hits)
 
@@ -125,11 +144,14 @@ def _print_hits(hits: list[Hit]) -> None:
     here = console()
     names = list(hits[0].columns)
     several, named = len({hit.file for hit in hits}) > 1, any(hit.id is not None for hit in hits)
-    head = ["score", *(["file"] if several else []), "line", *(["id"] if named else []), "text", *names]
+    names = [name for name in names if not named or any(str(hit.columns[name]) != hit.id for hit in hits)]  # the id
+    split = any(hit.passage is not None and hit.passage.of > 1 for hit in hits)
+    shown = {"file": several, "line": True, "passage": split, "id": named}
+    head = ["score", *(name for name, is_shown in shown.items() if is_shown), "text", *names]
     table = Table(*map(visible, head))
     for hit in hits:
-        before = [f"{hit.score:.4f}", *([hit.file] if several else []), str(hit.line)]
-        cells: list[Any] = [visible(cell) for cell in [*before, *([hit.id or ""] if named else [])]]
+        facts = {"file": hit.file, "line": str(hit.line), "passage": _which(hit.passage), "id": hit.id or ""}
+        cells = [f"{hit.score:.4f}", *(visible(facts[name]) for name, is_shown in shown.items() if is_shown)]
         after = ["" if hit.columns[name] is None else hit.columns[name] for name in names]
         table.add_row(*cells, _marked(hit, here.is_terminal), *(visible(_short(str(cell))) for cell in after))
     console(width=here.width if here.is_terminal else 200).print(table)
@@ -150,6 +172,10 @@ def _marked(hit: Hit, styled: bool) -> Any:
             place = end
     shown.append(visible(hit.text[place:last]))
     return shown.append("…" if last < len(hit.text) else "")
+
+
+def _which(passage: Passage | None) -> str:
+    return "" if passage is None else f"{passage.number} of {passage.of}"
 
 
 def _short(text: str, most: int = 40) -> str:

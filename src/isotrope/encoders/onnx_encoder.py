@@ -17,6 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from isotrope.checksums import sum_of
+from isotrope.encoders.classifier import FOLDER, Classifier
 from isotrope.encoders.encoder import Encoder
 from isotrope.encoders.group_threads import cores_each
 from isotrope.encoders.onnx_graph import INPUTS, OUTPUT, needs
@@ -124,6 +125,8 @@ def read_onnx(folder: Path, pooling: str | None, language_head: bool) -> Encoder
         content=str(found),
     )
     _check_probe(folder, encoder, told["probe"])
+    if (folder / FOLDER).is_dir():
+        encoder.classifier = Classifier.read(folder / FOLDER, encoder.dimension)
     return encoder
 
 

@@ -3,7 +3,7 @@
     onnx/model.onnx             float32        the layout that transformers.js looks for
     onnx/model_quantized.onnx   int8           weights in int8, a scale for each output channel; states are quantised
                                                when they are seen (each product with the range of its own batch)
-    tokenizer.json, config.json, isotrope.json
+    tokenizer.json, config.json, isotrope.json, and classifier/ where the model keeps one
 
 The drift is measured on real sentences against the encoder itself and stored in isotrope.json. Where int8 everywhere
 costs more than it should, the products from the wide state of a layer back to its width, whose inputs have the largest
@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 
 from isotrope.checksums import sum_of
+from isotrope.encoders.classifier import FOLDER
 from isotrope.encoders.encoder import Encoder, Vectors
 from isotrope.encoders.onnx_encoder import FACTS, PROBE, OnnxEncoder, OnnxGraph, open_session, read_onnx
 from isotrope.encoders.onnx_graph import needs, write_graph
@@ -124,6 +125,10 @@ def export(
             "drift": drift.to_dict(),
             "probe": [round(float(value), 6) for value in exported.encode(PROBE)],
         }
+        if encoder.classifier is not None and encoder.classifier.inputs == 1:
+            encoder.classifier.write(temporary / FOLDER)
+        elif encoder.classifier is not None:
+            say("The classifier reads pairs in one row of tokens, which the graph does not; it is not exported.")
         write_json(temporary / WHOLE, {**encoder.facts, FACTS: described})
     return drift
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from datetime import date, datetime, time
 from decimal import Decimal
 from typing import Any
@@ -81,11 +81,14 @@ def given_back(value: Any, kind: str) -> Any:
     return json.loads(value) if kind == "json" and value is not None else value
 
 
-def agreed(known: Mapping[str, str], new: Mapping[str, str], where: str) -> dict[str, str]:
-    """The columns of an index after rows were added to it; numbers and texts in one column are refused."""
+def agreed(known: Mapping[str, str], new: Mapping[str, str], empty: Collection[str], where: str) -> dict[str, str]:
+    """The columns of an index after rows were added to it; numbers and texts in one column are refused.
+
+    ``empty`` are those of ``new`` without a single value, which fit any column.
+    """
     together = dict(known)
     for name, kind in new.items():
-        if name in known and known[name] not in (kind, "text"):
+        if name in known and name not in empty and known[name] not in (kind, "text"):
             raise InputError(
                 f"{where}: the column '{name}' holds {kind} values here and {known[name]} values in the index; "
                 "make them alike, or leave the column out of keep."

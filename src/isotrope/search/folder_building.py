@@ -10,13 +10,15 @@ from __future__ import annotations
 
 import itertools
 import json
+from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
+from isotrope.encoders.encoder_uses import DOCUMENT_NAMES
 from isotrope.errors import InputError
 from isotrope.files import names_in, write_json
 from isotrope.progress import bar, say
@@ -37,6 +39,10 @@ from isotrope.search.recall_probe import Probes, probe_texts
 from isotrope.search.row_blocks import ROWS, BlockedRows, RowBlock, write_block
 from isotrope.search.row_filter import read_filter
 
+if TYPE_CHECKING:
+    from isotrope.encoders.token_states import TokenStates
+
+TOKENS_AT_ONCE = 64  # texts whose states are in memory
 Floats = npt.NDArray[np.float32]
 
 
@@ -61,7 +67,14 @@ class _Build:
         self.base_rows = sum(rows for _, rows in self.base)
         self.base_sources = old.sources if kept and old is not None else ()
         scanned = wanted.scanned
-        self.kinds = agreed(old.kinds, scanned.kinds, str(folder)) if kept and old is not None else scanned.kinds
+        self.kinds = scanned.kinds
+        if kept and old is not None:
+            self.kinds = agreed(old.kinds, scanned.kinds, scanned.empty_columns, str(folder))
+        self.keeps_tokens = wanted.tokens or (old is not None and old.tokens)
+        if self.keeps_tokens:
+            from isotrope.search.token_reranking import check_tokens
+
+            check_tokens(wanted.maker.encoder, "tokens")
         self.first = self._first_block(discard)
 
     def run(self) -> Changed:
@@ -155,7 +168,20 @@ class _Build:
             )
         changed.encoded += new
         changed.reused += len(texts) - new
-        write_block(folder, block, vectors, self.kinds, len(self.base_sources), found, cut)
+        tokens = self._tokens(texts, known) if self.keeps_tokens else None
+        write_block(folder, block, vectors, self.kinds, len(self.base_sources), found, cut, tokens)
+
+    def _tokens(self, texts: list[str], known: KnownVectors) -> Iterator[TokenStates]:
+        """The states of each text, some texts at a time; those that the index has are not computed again."""
+        from isotrope.encoders.token_states import token_states
+
+        encoder = self.wanted.maker.encoder.prompted(DOCUMENT_NAMES)
+        for start in range(0, len(texts), TOKENS_AT_ONCE):
+            some = texts[start : start + TOKENS_AT_ONCE]
+            rows = [known.find(text) for text in some]
+            stored = [None if row is None or self.before is None else self.before.tokens_of(row) for row in rows]
+            made = iter(token_states(encoder, [text for text, one in zip(some, stored, strict=True) if one is None]))
+            yield from (next(made) if one is None else one for one in stored)
 
     @cached_property
     def probes(self) -> Probes | None:
@@ -180,6 +206,7 @@ class _Build:
             rows=sum(rows for _, rows in blocks),
             parts=parts,
             measured={} if self.old is None else self.old.measured,
+            tokens=self.keeps_tokens,
         )
 
     def _finish(self, changed: Changed) -> None:
@@ -220,6 +247,7 @@ def delete_rows(folder: Path, where: str) -> Changed:
         engine = FolderEngine(folder, manifest)
         found = engine.allowed(read_filter(where, manifest.kinds))
         if not found.any():
+            say(f"{folder}: no row passes the filter; nothing was deleted.")
             return Changed(manifest)
         if int(found.sum()) == int(engine.live.sum()):
             raise InputError(f"{folder}: the filter takes out every row; remove the folder instead.", "delete")

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -20,10 +20,15 @@ import numpy.typing as npt
 from isotrope.errors import InputError
 from isotrope.search.filter_masks import Mask, mask_of
 from isotrope.search.index_manifest import Manifest, read_manifest
+from isotrope.search.index_place import MANIFEST
+from isotrope.search.part_sums import check_parts
 from isotrope.search.quantized import QuantizedIndex
 from isotrope.search.row_blocks import PREFIX, BlockedRows, RowBlock
 from isotrope.search.row_filter import Filter
 from isotrope.search.word_index import WordIndex, open_words
+
+if TYPE_CHECKING:
+    from isotrope.encoders.token_states import TokenStates
 
 Floats = npt.NDArray[np.float32]
 Ranking = list[tuple[int, float]]  # (row, score), the best first
@@ -36,13 +41,24 @@ class FolderEngine:
     name = "folder"
 
     def __init__(self, folder: Path, manifest: Manifest | None = None) -> None:
-        self.folder = folder
+        self.folder, self._stamp = folder, stamp_of(folder / MANIFEST)
         self.manifest = manifest or read_manifest(folder)
         try:
             listed = [(str(name), int(rows)) for name, rows in self.manifest.parts[BLOCKS]]
         except (KeyError, TypeError, ValueError) as error:
             raise InputError(f"{folder}: the manifest names no blocks; build the index again.") from error
         self.rows = BlockedRows([RowBlock(folder / BLOCKS / name, rows) for name, rows in listed])
+
+    def current(self) -> FolderEngine:
+        """The index as it is now: itself where nothing has changed, or where the index is gone."""
+        if stamp_of(self.folder / MANIFEST) in (None, self._stamp):
+            return self
+        found = FolderEngine(self.folder)
+        check_parts(self.folder, found.manifest.sums)
+        old, new = ((each.model.fingerprint, each.dimension) for each in (self.manifest, found.manifest))
+        if old != new:
+            raise InputError(f"{self.folder}: the index was built again with other vectors; open it again.")
+        return found
 
     @cached_property
     def live(self) -> Mask:
@@ -163,16 +179,31 @@ class FolderEngine:
         return self.words.scores_of(query, places).tolist()
 
     def fetch(self, rows: Sequence[int]) -> list[dict[str, Any]]:
-        """Text, line, file, id and kept columns of some rows."""
+        """Text, line, file, id, passage and kept columns of some rows."""
         found = []
         for row in rows:
             stored = self.rows.row(row)
             columns = {name: stored.get(f"{PREFIX}{name}") for name in self.manifest.kinds}
-            found.append({**{name: stored[name] for name in ("text", "line", "file", "id")}, "columns": columns})
+            known = {name: stored[name] for name in ("text", "line", "file", "id")}
+            found.append({**known, "passage": stored.get("passage"), "columns": columns})
         return found
+
+    def tokens_of(self, row: int) -> TokenStates | None:
+        """The token states of a row, in an index that keeps them."""
+        block, local = self.rows.place(row)
+        return None if block.tokens is None else block.tokens.row(local)
 
     def close(self) -> None:
         """Nothing is held but memory maps, which go with the object."""
+
+
+def stamp_of(file: Path) -> tuple[int, int, int] | None:
+    """What differs when a file was written again; None where there is none."""
+    try:
+        found = file.stat()
+    except OSError:
+        return None
+    return found.st_ino, found.st_size, found.st_mtime_ns
 
 
 def _merged(

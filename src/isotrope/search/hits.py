@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from isotrope.search.passages import Passage
+
 
 @dataclass(frozen=True)
 class Hit:
@@ -16,7 +18,7 @@ class Hit:
     token_reranking.py. Scores of different modes do not compare, nor do hybrid or BM25 scores of different queries.
     ``columns`` are the kept columns of its row. ``marks`` are the characters of the text that are words of the query,
     as (start, end). A hybrid hit has ``cosine`` and ``bm25``, which is 0 without a shared word; others have the one
-    that they were ranked by.
+    that they were ranked by. ``passage`` says which one of its text it is, in an index of passages.
     """
 
     text: str
@@ -28,6 +30,8 @@ class Hit:
     marks: tuple[tuple[int, int], ...] = ()
     cosine: float | None = None
     bm25: float | None = None
+    passage: Passage | None = None
+    row: int = field(default=-1, repr=False, compare=False)  # its number in the index
 
     def to_dict(self) -> dict[str, Any]:
         """JSON values; what this hit does not have is left out."""
@@ -36,6 +40,8 @@ class Hit:
             facts["file"] = self.file
         if self.id is not None:
             facts["id"] = self.id
+        if self.passage is not None:
+            facts["passage"] = self.passage._asdict()
         if self.columns:
             facts["columns"] = dict(self.columns)
         facts["marks"] = [list(span) for span in self.marks]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from isotrope.encoders.cut_texts import CutTexts, counting_cut
 from isotrope.encoders.precision import check_precision
-from isotrope.errors import InputError, check_between
+from isotrope.errors import InputError
 from isotrope.progress import say
 from isotrope.search.folder_building import build_folder, delete_rows
 from isotrope.search.folder_upkeep import check_free
@@ -20,12 +20,12 @@ from isotrope.search.index_report import Indexed, peak_memory
 from isotrope.search.index_request import Changed, Wanted
 from isotrope.search.index_rows import Reading, scan
 from isotrope.search.milvus_schema import check_kept
+from isotrope.search.passages import check_passages
 
 if TYPE_CHECKING:
     from isotrope.encoders.encoder import Encoder
 
 Place = str | os.PathLike[str]
-PASSAGE_WORDS = (5, 10_000)  # the least and the most
 
 
 def make_index(
@@ -39,6 +39,7 @@ def make_index(
     precision: str = "float32",
     dimensions: int | None = None,
     passages: int | None = None,
+    tokens: bool = False,
     update: bool = False,
     add: bool = False,
     delete: str | None = None,
@@ -47,10 +48,9 @@ def make_index(
     begun = time.perf_counter()
     place = parse_place(output)
     check_precision(precision)
-    if passages is not None:
-        check_between("passages", passages, *PASSAGE_WORDS)
+    check_passages(passages)
     if place.engine != "folder":
-        check_kept(place, precision)
+        check_kept(place, precision, tokens)
     if update and add:
         raise InputError("update and add exclude each other: update leaves only the given rows.", "update")
     changed, cut, empty = None, CutTexts(), 0
@@ -74,7 +74,7 @@ def make_index(
                 "trained with matryoshka, or whose directions are sorted by strength; the table says what it costs."
             )
         action = "update" if update else "add" if add or delete is not None else "new"
-        wanted = Wanted(maker, scanned, precision, action)
+        wanted = Wanted(maker, scanned, precision, action, tokens)
         with counting_cut() as cut:
             made = _built(place, wanted)
         cut.say()

@@ -34,7 +34,8 @@ class ModelFacts:
 @dataclass(frozen=True)
 class Manifest:
     """``dimension`` is that of the kept vectors; ``parts`` are engine-specific names; ``measured`` what was printed;
-    ``cut`` how many texts are longer than the model reads, None in an index that did not count them.
+    ``cut`` how many texts are longer than the model reads, None in an index that did not count them; ``tokens``
+    whether token states are kept.
 
     ``sums`` are those of the files of a folder (part_sums.py).
     """
@@ -49,6 +50,7 @@ class Manifest:
     parts: Mapping[str, Any] = field(default_factory=dict)
     measured: Mapping[str, Any] = field(default_factory=dict)
     cut: int | None = None
+    tokens: bool = False
     sums: Mapping[str, list[int]] = field(default_factory=dict)
     format: int = FORMAT
 
@@ -68,13 +70,16 @@ class Manifest:
 
     def check_text(self, where: str) -> None:
         """Refuse an index whose files are there and not what was indexed."""
-        for source in self.sources:
-            if source.changed():
-                raise InputError(
-                    f"{where}: {source.path} has changed since it was indexed; bring the index up to date with "
-                    "`isotrope index … --update` (only new texts are encoded), or search it as it is with stale.",
-                    "stale",
-                )
+        for source in self.changed_sources():
+            raise InputError(
+                f"{where}: {source.path} has changed since it was indexed; bring the index up to date with "
+                "`isotrope index … --update` (only new texts are encoded), or search it as it is with stale.",
+                "stale",
+            )
+
+    def changed_sources(self) -> list[Source]:
+        """Of a file that was added again, as documents are updated, the last state counts."""
+        return [source for source in {source.path: source for source in self.sources}.values() if source.changed()]
 
 
 def manifest_of(found: Any, where: str) -> Manifest:
@@ -100,6 +105,7 @@ def manifest_of(found: Any, where: str) -> Manifest:
             parts=dict(found["parts"]),
             measured=dict(found["measured"]),
             cut=None if found.get("cut") is None else int(found["cut"]),
+            tokens=bool(found.get("tokens", False)),
             sums={str(name): [int(one) for one in sums] for name, sums in found.get("sums", {}).items()},
         )
     except (KeyError, TypeError, ValueError, AttributeError) as error:

@@ -21,6 +21,7 @@ class Wanted:
     scanned: Scanned
     precision: str = "float32"
     action: str = "new"
+    tokens: bool = False  # whether token states are kept; an index that has them goes on keeping them
 
     def name(self, generation: int) -> str:
         """The same for the same request over the same index."""
@@ -32,6 +33,7 @@ class Wanted:
             "reading": asdict(self.scanned.reading),
             "sources": [(source.path, source.digest) for source in self.scanned.sources],
             "over": generation,
+            **({"tokens": True} if self.tokens else {}),
         }
         return digest(json.dumps(facts, sort_keys=True))
 
@@ -60,6 +62,8 @@ def check_change(where: str, old: Manifest | None, wanted: Wanted) -> None:
             f"{where}: the index keeps {old.dimension} dimensions in {old.precision}; it takes no others "
             f"({wanted.maker.dimension} in {wanted.precision} were asked for). Choose another output."
         )
+    if wanted.tokens and not old.tokens:
+        raise InputError(f"{where}: the index was built without tokens; choose another output.", "tokens")
     if wanted.action == "new" and not _same_text(old, wanted.scanned):
         raise InputError(
             f"{where}: an index of other text is here already; with update it becomes one of this text, with add these "

@@ -15,27 +15,30 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from isotrope.data.packed_streams import unpacking
-from isotrope.data.readers import from_rows, read
+from isotrope.data.readers import from_rows
 from isotrope.data.record_types import choose_columns, record_type_named
 from isotrope.data.tables import Rows, check_file, format_of, table_of
+from isotrope.data.text_lines import lines_of
 from isotrope.errors import InputError, nearest
 from isotrope.files import file_digest
 from isotrope.progress import bar
 from isotrope.search.column_kinds import fitted, joined, kind_of, plain
-from isotrope.search.passages import passages_of
+from isotrope.search.passages import Passage, passages_of, placed
 
 Place = str | os.PathLike[str]
 UNTYPED = (".tsv", ".csv")
+Texts = list[tuple[str, Passage | None]]  # the one text of a row, or its passages
 
 
 class IndexRow(NamedTuple):
-    """``file`` is the number of its source."""
+    """``file`` is the number of its source; ``passage`` is None in an index of whole texts."""
 
     text: str
     line: int
     file: int
     id: str | None
     values: dict[str, Any]
+    passage: Passage | None = None
 
 
 @dataclass(frozen=True)
@@ -76,12 +79,14 @@ class Reading:
 
 @dataclass(frozen=True)
 class Scanned:
-    """Files that were looked at from beginning to end; ``kinds`` are those of the kept columns."""
+    """Files that were looked at from beginning to end; ``kinds`` are those of the kept columns, of which
+    ``empty_columns`` have no value in any row."""
 
     reading: Reading
     sources: tuple[Source, ...]
     kinds: dict[str, str]
     empty: int
+    empty_columns: frozenset[str] = frozenset()
 
     def __len__(self) -> int:
         return sum(source.rows for source in self.sources)
@@ -90,10 +95,10 @@ class Scanned:
         """The rows from number ``start`` on; ``kinds`` may be those of an index that they come into."""
         chosen = {**self.kinds, **(kinds or {})}
         full = (
-            IndexRow(text, line, file, name, {key: fitted(values.get(key), chosen[key]) for key in self.kinds})
+            IndexRow(text, line, file, name, {key: fitted(values.get(key), chosen[key]) for key in self.kinds}, passage)
             for file, source in enumerate(self.sources)
             for texts, line, name, values in _rows_of(Path(source.path), self.reading)
-            for text in texts
+            for text, passage in texts
         )
         return itertools.islice(full, start, None)
 
@@ -130,7 +135,7 @@ def scan(files: Sequence[Place], reading: Reading) -> Scanned:
         for column in reading.keep:
             if column not in found:
                 raise InputError(f"keep names an unknown column '{column}'{nearest(column, found)}", "keep")
-    return Scanned(reading, tuple(sources), found, empty)
+    return Scanned(reading, tuple(sources), found, empty, frozenset(name for name, some in kinds.items() if not some))
 
 
 def _check_id(name: str | None, seen: set[str], where: str, column: str) -> None:
@@ -141,15 +146,16 @@ def _check_id(name: str | None, seen: set[str], where: str, column: str) -> None
     seen.add(name)
 
 
-def _rows_of(path: Path, reading: Reading) -> Iterator[tuple[list[str], int, str | None, dict[str, Any]]]:
+def _rows_of(path: Path, reading: Reading) -> Iterator[tuple[Texts, int, str | None, dict[str, Any]]]:
     """Text or passages, line, id and kept values of each row; an empty row has no text."""
     sentences = record_type_named("sentences")
     if format_of(path) == ".txt":
         for given in (reading.keep, None if reading.id_column is None else (reading.id_column,)):
             if given:
                 raise InputError(f"{path}: a .txt file has no columns, and '{given[0]}' was asked for.")
-        for record in read(path, sentences):
-            yield _split(record.texts[0], "", reading.passages), record.line, None, {}
+        with unpacking(path):
+            for number, line in lines_of(path):
+                yield _split(" ".join(line.split()), "", line, reading.passages), number, None, {}
         return
     with unpacking(path):
         header, rows = table_of(path)
@@ -165,17 +171,19 @@ def _rows_of(path: Path, reading: Reading) -> Iterator[tuple[list[str], int, str
                 if column not in chosen and column.strip() and (reading.keep is None or column in reading.keep)
             }
             lead = " ".join(" ".join(_cells(row, chosen[:-1])).split())
-            texts = _split(record.texts[0], lead, reading.passages)
+            texts = _split(record.texts[0], lead, row.get(chosen[-1]), reading.passages)
             yield texts, record.line, None if name is None else str(name), kept
 
 
-def _split(text: str, lead: str, passages: int | None) -> list[str]:
-    """The text as it is, or its passages, ``lead`` before each."""
+def _split(text: str, lead: str, cell: Any, passages: int | None) -> Texts:
+    """The text as it is, or its passages, ``lead`` before each, with their places in the ``cell`` that was split."""
     if passages is None or not text:
-        return [text] if text else []
+        return [(text, None)] if text else []
     lead = lead if text.startswith(lead) else ""
-    found = passages_of(text[len(lead) :], passages) or [""]
-    return [f"{lead} {passage}".strip() for passage in found]
+    body = text[len(lead) :]
+    found = passages_of(body, passages) or [""]
+    places = placed(found, cell if isinstance(cell, str) and cell.split() == body.split() else body.strip())
+    return [(f"{lead} {passage}".strip(), place) for passage, place in zip(found, places, strict=True)]
 
 
 def _cells(row: Mapping[str, Any], names: Sequence[str]) -> list[str]:

@@ -1,4 +1,5 @@
-"""The index that ``isotrope search MODEL TEXT QUERY`` keeps: one for each model and choice of columns.
+"""The index that ``isotrope search MODEL TEXT QUERY`` keeps: one for each model and choice of columns and
+passages.
 
 It lies next to the text, in NAME.isotrope, or in the user's cache where that folder cannot be written. A text that has
 changed is indexed again, and only its new lines are encoded.
@@ -35,11 +36,15 @@ SUFFIX = ".isotrope"
 
 
 def kept_index(
-    encoder: Encoder, path: str | os.PathLike[str], columns: Sequence[str] | None = None, keep: bool = True
+    encoder: Encoder,
+    path: str | os.PathLike[str],
+    columns: Sequence[str] | None = None,
+    keep: bool = True,
+    passages: int | None = None,
 ) -> SearchIndex:
     """The index of a file under an encoder, brought up to date. ``keep=False`` leaves the other columns out."""
     source = check_file(path)
-    reading = Reading(None if columns is None else tuple(columns), None if keep else ())
+    reading = Reading(None if columns is None else tuple(columns), None if keep else (), passages=passages)
     maker = VectorMaker(encoder)
     name = digest(maker.facts.fingerprint, str(reading))
     problem: Exception | None = None

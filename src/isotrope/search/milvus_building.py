@@ -30,6 +30,7 @@ from isotrope.search.milvus_client import (
     alter,
     connect,
     field_names,
+    load_collection,
     manifest_in,
     milvus_errors,
     properties_of,
@@ -41,7 +42,7 @@ from isotrope.search.row_blocks import key_of
 from isotrope.search.row_filter import ColumnTest, read_filter
 
 ROWS = 1000  # in a batch
-CUT = "cut"
+CUT, PASSAGE = "cut", "passage"
 Floats = npt.NDArray[np.float32]
 
 
@@ -65,6 +66,8 @@ def delete_entities(place: IndexPlace, where: str) -> Changed:
             client.delete(place.collection, filter=expression(read_filter(where, manifest.kinds), engine.fields))
             cut = _cut(client, place, field_names(client, place))
             left = manifest.changed(rows=_count(client, place, ""), cut=cut)
+        if left.rows == manifest.rows:
+            say(f"{place}: no row passes the filter; nothing was deleted.")
         alter(client, place, manifest=left.to_dict())
         return Changed(left, deleted=manifest.rows - left.rows)
     finally:
@@ -77,9 +80,13 @@ class _Build:
         self.properties = properties_of(client, place)
         self.old = manifest_in(self.properties, place)
         check_change(str(place), self.old, wanted)
+        if self.properties is not None:
+            load_collection(client, place)
         old, scanned = self.old, wanted.scanned
         self.adds = wanted.action == "add"
-        self.kinds = agreed(old.kinds, scanned.kinds, str(place)) if old is not None else scanned.kinds
+        self.kinds = scanned.kinds
+        if old is not None:
+            self.kinds = agreed(old.kinds, scanned.kinds, scanned.empty_columns, str(place))
         self.fields = (
             dict(old.parts[FIELDS])
             if old is not None
@@ -116,6 +123,8 @@ class _Build:
         done = _count(self.client, self.place, f"row >= {first}")
         if done:
             say(f"{self.place}: going on after {done:,} rows that are there already.")
+        if self.wanted.scanned.reading.passages is not None:
+            say(f"{self.place}: Milvus weighs the words of each passage alone; a folder those of the whole text.")
         changed = Changed(self._manifest(first), reused=done)
         exact = self._encode(first, done, changed)
         self._finish(first, changed)
@@ -173,6 +182,8 @@ class _Build:
             entity["file"] = row.file + self.base_sources
             if CUT in self.stored:
                 entity.update(plain=plain_words(row.text), cut=bool(cut))
+            if PASSAGE in self.stored:
+                entity[PASSAGE] = None if row.passage is None else list(row.passage)
             for name, field in self.fields.items():
                 value = row.values.get(name)
                 entity[field] = float(value) if self.kinds[name] == "number" and value is not None else value

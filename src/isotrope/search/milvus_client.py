@@ -80,8 +80,14 @@ def properties_of(client: Any, place: IndexPlace) -> dict[str, str] | None:
         return dict(client.describe_collection(place.collection).get("properties") or {})
 
 
+def load_collection(client: Any, place: IndexPlace) -> None:
+    """A file that another process made answers only then; a collection that is loaded stays as it is."""
+    with milvus_errors(place):
+        client.load_collection(place.collection)
+
+
 def field_names(client: Any, place: IndexPlace) -> frozenset[str]:
-    """Of the collection; older ones have no ``plain`` and no ``cut``."""
+    """Of the collection; older ones have no ``plain``, ``cut`` or ``passage``."""
     with milvus_errors(place):
         return frozenset(str(field["name"]) for field in client.describe_collection(place.collection)["fields"])
 

@@ -18,7 +18,14 @@ from isotrope.errors import InputError
 from isotrope.search.folder_engine import Ranking
 from isotrope.search.index_manifest import Manifest
 from isotrope.search.index_place import IndexPlace
-from isotrope.search.milvus_client import connect, manifest_in, milvus_errors, properties_of
+from isotrope.search.milvus_client import (
+    connect,
+    field_names,
+    load_collection,
+    manifest_in,
+    milvus_errors,
+    properties_of,
+)
 from isotrope.search.quantized import RESCORE
 from isotrope.search.row_filter import ColumnTest, Filter, Joined
 
@@ -43,6 +50,13 @@ class MilvusEngine:
                 f"--output {place}` builds one, or goes on with one that was stopped."
             )
         self.manifest: Manifest = found
+        load_collection(self.client, place)
+        stored = field_names(self.client, place) if found.reading.passages else frozenset[str]()
+        self._passage = sorted({"passage"} & stored)
+
+    def current(self) -> MilvusEngine:
+        """Itself: Milvus answers of the rows that are there."""
+        return self
 
     @property
     def fields(self) -> Mapping[str, str]:
@@ -126,7 +140,7 @@ class MilvusEngine:
     def fetch(self, rows: Sequence[int]) -> list[dict[str, Any]]:
         if not rows:
             return []
-        wanted = ["row", "text", "line", "file", "id", *self.fields.values()]
+        wanted = ["row", "text", "line", "file", "id", *self._passage, *self.fields.values()]
         with milvus_errors(self.place):
             found = self.client.get(self.place.collection, ids=list(rows), output_fields=wanted)
         stored = {int(row["row"]): row for row in found}
@@ -136,7 +150,10 @@ class MilvusEngine:
 
     def _read(self, row: Mapping[str, Any]) -> dict[str, Any]:
         columns = {name: _whole(row.get(field)) for name, field in self.fields.items()}
-        return {**{name: row.get(name) for name in ("text", "line", "file", "id")}, "columns": columns}
+        return {**{name: row.get(name) for name in ("text", "line", "file", "id", "passage")}, "columns": columns}
+
+    def tokens_of(self, row: int) -> None:
+        """Milvus keeps none."""
 
     def close(self) -> None:
         self.client.close()

@@ -1,7 +1,8 @@
 """The collection of an index in Milvus: its fields, and the indexes over vectors and words.
 
 row, vector, text, plain (its words as all engines compare them), words (BM25, made by Milvus of ``plain``),
-cut (whether the model read only its beginning), line, file, id, c0, c1, … (the kept columns)
+cut (whether the model read only its beginning), passage (its number, of how many, start, end), line, file, id,
+c0, c1, … (the kept columns)
 
 int8 is an index of codes over the float vectors, which stay there for re-scoring.
 """
@@ -19,8 +20,10 @@ LONGEST = 65_535  # bytes of a text
 GRAPH = {"M": 16, "efConstruction": 200}  # of HNSW
 
 
-def check_kept(place: IndexPlace, precision: str) -> None:
+def check_kept(place: IndexPlace, precision: str, tokens: bool = False) -> None:
     """Refuse what Milvus does not keep next to float vectors."""
+    if tokens:
+        raise InputError(f"{place}: token states are kept in a folder, not in Milvus; leave tokens out.", "tokens")
     if precision not in ("float32", "int8"):
         engine = "a Milvus server" if place.target.startswith(SERVERS) else "Milvus Lite"
         raise InputError(
@@ -64,6 +67,7 @@ def create_collection(
     schema.add_field("plain", DataType.VARCHAR, max_length=LONGEST, enable_analyzer=True)
     schema.add_field("words", DataType.SPARSE_FLOAT_VECTOR)
     schema.add_field("cut", DataType.BOOL)
+    schema.add_field("passage", DataType.JSON, nullable=True)
     schema.add_field("line", DataType.INT64)
     schema.add_field("file", DataType.INT64)
     schema.add_field("id", DataType.VARCHAR, max_length=LONGEST, nullable=True)

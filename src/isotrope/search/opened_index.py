@@ -16,20 +16,21 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from isotrope.errors import InputError, check_between, nearest
 from isotrope.measures.score_fusion import SCALED_BY, fuse
-from isotrope.search.column_kinds import given_back
-from isotrope.search.folder_engine import FolderEngine, Ranking
+from isotrope.progress import say
+from isotrope.search.best_hits import Engine, FoundRow, best_hits
+from isotrope.search.folder_engine import FolderEngine
 from isotrope.search.hits import Hit
 from isotrope.search.index_manifest import Manifest
 from isotrope.search.index_place import parse_place
 from isotrope.search.part_sums import check_parts
-from isotrope.search.query_words import marks_of, words_of
+from isotrope.search.query_words import words_of
 from isotrope.search.row_filter import Filter, read_filter
 
 if TYPE_CHECKING:
@@ -42,32 +43,26 @@ DEPTH = SCALED_BY  # rows of each ranking that are joined, at least
 LONGEST = 100_000  # characters of a query
 MOST = 10_000  # hits
 MOST_RERANKED = 1_000
-
-
-class Engine(Protocol):
-    """What every engine answers."""
-
-    name: str
-    manifest: Manifest
-
-    def dense(self, queries: npt.NDArray[np.float32], top: int, where: Filter | None) -> list[Ranking]: ...
-    def lexical(self, queries: Sequence[Sequence[str]], top: int, where: Filter | None) -> list[Ranking]: ...
-    def cosines_of(self, query: npt.NDArray[np.float32], rows: Sequence[int]) -> Sequence[float]: ...
-    def weights_of(self, query: Sequence[str], rows: Sequence[int]) -> Sequence[float]: ...
-    def fetch(self, rows: Sequence[int]) -> list[dict[str, Any]]: ...
-    def close(self) -> None: ...
+AT_ONCE = 256  # queries whose rankings are in memory
 
 
 class SearchIndex:
-    """Rows of text with vectors and words, ready to be searched; threads may share it."""
+    """Rows of text with vectors and words, ready to be searched; threads may share it.
+
+    A folder that is changed meanwhile (rows added, deleted, updated) is opened again at the next query.
+    """
 
     def __init__(self, place: str, engine: Engine, encoder: Encoder | None = None) -> None:
-        self.place, self.engine, self.manifest = place, engine, engine.manifest
+        self.place, self.engine = place, engine
         self._lock = Lock()
         self._maker: VectorMaker | None = None
         self._reranker: Reranker | None = None
         if encoder is not None:
             self._maker = self._made(encoder)
+
+    @property
+    def manifest(self) -> Manifest:
+        return self.engine.manifest
 
     def __len__(self) -> int:
         return self.manifest.rows
@@ -102,6 +97,8 @@ class SearchIndex:
             "columns": self.columns,
             "id_column": manifest.reading.id_column,
             "modes": list(MODES),
+            "rerank": self._can_rerank(),
+            "tokens": manifest.tokens,
             "sources": [source.path for source in manifest.sources],
         }
 
@@ -119,27 +116,47 @@ class SearchIndex:
         """
         asked = [queries] if isinstance(queries, str) else list(queries)
         check_query(asked, top, mode, rerank)
-        chosen = None if where is None else read_filter(where, self.manifest.kinds)
-        if not asked:
-            return []
-        hits = self._first(asked, rerank or top, mode, chosen)
-        return [some[:top] for some in self._reordered(asked, hits)] if rerank else hits
+        found: list[list[Hit]] = []
+        for start in range(0, len(asked), AT_ONCE):
+            some = asked[start : start + AT_ONCE]
+            found += [hits[:top] for hits in self._first(some, max(rerank, top), mode, where, rerank > 0)]
+        return found
 
-    def _first(self, asked: list[str], top: int, mode: str, chosen: Filter | None) -> list[list[Hit]]:
-        depth = min(max(DEPTH, 4 * top), max(len(self), 1))
+    def _first(self, asked: list[str], top: int, mode: str, where: str | None, again: bool) -> list[list[Hit]]:
+        """Of the index as it is now. One that is changed meanwhile is asked again: its old files may be gone."""
         while True:
-            found = self._found(asked, depth, mode, chosen)
-            hits = [self._hits(*pair, top) for pair in zip(asked, found, strict=True)]
+            engine = self._current()
+            try:
+                hits = self._of(engine, asked, top, mode, where)
+                return self._reordered(engine, asked, hits) if again else hits
+            except InputError:
+                if engine.current() is engine:
+                    raise
+
+    def _current(self) -> Engine:
+        with self._lock:
+            found = self.engine.current()
+            if found is not self.engine:
+                say(f"{self.place}: the index has changed and was opened again; it has {found.manifest.rows:,} rows.")
+                self.engine = found
+            return found
+
+    def _of(self, engine: Engine, asked: list[str], top: int, mode: str, where: str | None) -> list[list[Hit]]:
+        chosen, rows = None if where is None else read_filter(where, engine.manifest.kinds), engine.manifest.rows
+        depth = min(max(DEPTH, 4 * top), max(rows, 1))
+        while True:
+            found = self._found(engine, asked, depth, mode, chosen)
+            hits = [best_hits(engine, *pair, top) for pair in zip(asked, found, strict=True)]
             cut = (len(some) < top <= len(ranked) for some, ranked in zip(hits, found, strict=True))
-            if depth >= len(self) or not any(cut):  # equal texts may have taken the places of others
+            if depth >= rows or not any(cut):  # equal texts may have taken the places of others
                 return hits
-            depth = min(4 * depth, len(self))
+            depth = min(4 * depth, rows)
 
     def _found(
-        self, queries: list[str], depth: int, mode: str, where: Filter | None
-    ) -> list[list[tuple[int, float, float | None, float | None]]]:
+        self, engine: Engine, queries: list[str], depth: int, mode: str, where: Filter | None
+    ) -> list[list[FoundRow]]:
         """Row, score, cosine and BM25 of each query's rows."""
-        engine, words = self.engine, [words_of(query) for query in queries]
+        words = [words_of(query) for query in queries]
         if mode == "lexical":
             return [[(row, bm25, None, bm25) for row, bm25 in found] for found in engine.lexical(words, depth, where)]
         vectors = self._encoded(queries)
@@ -152,53 +169,23 @@ class SearchIndex:
             for vector, asked, rankings in zip(vectors, words, zip(dense, lexical, strict=True), strict=True)
         ]
 
-    def _hits(self, query: str, found: list[tuple[int, float, float | None, float | None]], top: int) -> list[Hit]:
-        """The first ``top``. Equal texts are given once, unless their rows have ids or columns to tell them apart; of
-        the passages of a text the best one is given."""
-        words, reading = set(words_of(query)), self.manifest.reading
-        alone = not self.manifest.kinds and reading.id_column is None
-        seen: set[Any] = set()
-        hits: list[Hit] = []
-        for start in range(0, len(found), top):
-            some = found[start : start + top]
-            rows = self.engine.fetch([row for row, *_ in some])
-            for stored, (_, score, cosine, bm25) in zip(rows, some, strict=True):
-                if len(hits) == top:
-                    return hits
-                known = {stored["text"]} if alone else set()
-                known |= {(stored["file"], stored["line"])} if reading.passages else set()
-                if known & seen:
-                    continue
-                seen |= known
-                hits.append(self._hit(stored, score, cosine, bm25, words))
-        return hits
-
-    def _hit(
-        self, stored: dict[str, Any], score: float, cosine: float | None, bm25: float | None, words: set[str]
-    ) -> Hit:
-        kinds, sources = self.manifest.kinds, self.manifest.sources
-        return Hit(
-            text=stored["text"],
-            score=score,
-            line=stored["line"],
-            file=Path(sources[stored["file"]].path).name if stored["file"] < len(sources) else "",
-            id=stored["id"],
-            columns={name: given_back(stored["columns"].get(name), kind) for name, kind in kinds.items()},
-            marks=marks_of(stored["text"], words),
-            cosine=cosine,
-            bm25=bm25,
-        )
-
     def _encoded(self, queries: list[str]) -> npt.NDArray[np.float32]:
         with self._lock:  # a forward pass switches the model's mode for a moment
             return self._ready().queries(queries)
 
-    def _reordered(self, queries: list[str], hits: list[list[Hit]]) -> list[list[Hit]]:
+    def _reordered(self, engine: Engine, queries: list[str], hits: list[list[Hit]]) -> list[list[Hit]]:
         from isotrope.search.token_reranking import Reranker
 
         with self._lock:
             self._reranker = self._reranker or Reranker(self._ready().encoder)
-            return self._reranker.reordered(queries, hits)
+            return self._reranker.reordered(queries, hits, engine.tokens_of)
+
+    def _can_rerank(self) -> bool:
+        if self._maker is None:  # a model that is not loaded yet will say it
+            return True
+        from isotrope.search.token_reranking import has_tokens
+
+        return has_tokens(self._maker.encoder)
 
     def _ready(self) -> VectorMaker:
         if self._maker is None:

@@ -6,11 +6,34 @@ passages has a vector for each, and a hit is the passage that answers.
 
 from __future__ import annotations
 
+import re
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from itertools import takewhile
+from itertools import accumulate, pairwise, takewhile
+from typing import NamedTuple
 
 from isotrope.data.sentences import split_sentences
+from isotrope.errors import check_between
 from isotrope.search.query_words import words_of
+
+WORDS = (5, 10_000)  # of a passage: the least and the most
+
+
+class Passage(NamedTuple):
+    """Which one of its text, from 1, of how many, and its characters in the text: ``text[start:end]``.
+
+    The text is as the file has it: the line, or the cell of the column that was split.
+    """
+
+    number: int
+    of: int
+    start: int
+    end: int
+
+
+def check_passages(passages: int | None) -> None:
+    if passages is not None:
+        check_between("passages", passages, *WORDS)
 
 
 def passages_of(text: str, most: int) -> list[str]:
@@ -29,6 +52,20 @@ def passages_of(text: str, most: int) -> list[str]:
                 found.append(piece)
                 room = most - size
     return found
+
+
+def placed(passages: Sequence[str], text: str) -> list[Passage]:
+    """Where passages of a text stand in it. They have its letters in order, and other white space."""
+    words = [found.span() for found in re.finditer(r"\S+", text)]
+    before = [0, *accumulate(end - start for start, end in words)]  # letters before each word
+
+    def place(letter: int) -> int:
+        number = bisect_right(before, letter) - 1
+        return words[number][0] + letter - before[number]
+
+    letters = [0, *accumulate(sum(map(len, passage.split())) for passage in passages)]
+    spans = [(place(first), place(last - 1) + 1) if first < last else (0, 0) for first, last in pairwise(letters)]
+    return [Passage(number, len(spans), *span) for number, span in enumerate(spans, start=1)]
 
 
 def joined_passages(passages: Sequence[str]) -> str:

@@ -8,6 +8,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from isotrope.data.readers import read
+from isotrope.data.record_types import record_type_named
 from isotrope.data.tables import check_file
 from isotrope.encoders.cut_texts import counting_cut
 from isotrope.errors import InputError
@@ -15,6 +17,7 @@ from isotrope.search.cut_rows import say_cut
 from isotrope.search.hits import Hit
 from isotrope.search.index_place import is_index
 from isotrope.search.opened_index import SearchIndex, check_query, open_index
+from isotrope.search.passages import check_passages
 
 if TYPE_CHECKING:
     from isotrope.encoders.encoder import Encoder
@@ -33,6 +36,7 @@ def answer(
     truncate_dim: int | None,
     stale: bool,
     rerank: int,
+    passages: int | None,
 ) -> list[Hit] | list[list[Hit]]:
     """Hits of the only query, or of each of several."""
     named = isinstance(subject, str | os.PathLike)
@@ -48,17 +52,28 @@ def answer(
     alone = len(given) == 1 and isinstance(given[0], str)
     queries = list(given) if len(given) != 1 or isinstance(given[0], str) else list(given[0])
     check_query(queries, top, mode, rerank)
+    check_passages(passages)
     if first:
-        if columns is not None or truncate_dim is not None:
-            raise InputError("columns and truncate_dim are fixed in an index; leave them out.", "columns")
+        fixed = {"columns": columns, "truncate_dim": truncate_dim, "passages": passages}
+        for name in (name for name, value in fixed.items() if value is not None):
+            raise InputError(f"{name} is fixed in an index; leave it out.", name)
         with counting_cut() as counted, open_index(str(subject), stale=stale) as index:
             say_cut(index.manifest)
             found = index.search(queries, top, mode, where, rerank)
         counted.say()
     else:
         ask = partial(SearchIndex.search, queries=queries, top=top, mode=mode, where=where, rerank=rerank)
-        found = _of_file(subject, check_file(words[0]), ask, columns, truncate_dim)
+        found = _of_file(subject, check_file(words[0]), ask, columns, truncate_dim, passages)
     return found[0] if alone else found
+
+
+def read_queries(file: Place) -> list[str]:
+    """The queries of a file, one a line or row; empty ones are left out."""
+    source = check_file(file)
+    found = [record.texts[0] for record in read(source, record_type_named("sentences")) if record.texts[0]]
+    if not found:
+        raise InputError(f"{source}: no query is in the file.", "queries")
+    return found
 
 
 def _of_file(
@@ -67,6 +82,7 @@ def _of_file(
     ask: Callable[[SearchIndex], list[list[Hit]]],
     columns: Sequence[str] | None,
     truncate_dim: int | None,
+    passages: int | None,
 ) -> list[list[Hit]]:
     from isotrope.encoders.encoder import Encoder
     from isotrope.encoders.loading import load
@@ -75,7 +91,7 @@ def _of_file(
 
     encoder = subject if isinstance(subject, Encoder) else load(subject)
     with counting_cut():  # what is cut while it is indexed is counted in the index
-        index = kept_index(truncated(encoder, truncate_dim), file, columns)
+        index = kept_index(truncated(encoder, truncate_dim), file, columns, passages=passages)
     with index, counting_cut() as counted:
         say_cut(index.manifest)
         found = ask(index)

@@ -1,7 +1,8 @@
 """The rows of an index on disk, in blocks of a few thousand: each a folder that is whole or absent.
 
     vectors.npy     float32 [rows, d], unit vectors, memory-mapped
-    rows.arrow      text, line, file, id, key, cut, and the kept columns as "c:NAME", memory-mapped
+    rows.arrow      text, line, file, id, key, cut, passage, and the kept columns as "c:NAME", memory-mapped
+    token_*         where token states are kept for re-ranking (stored_tokens.py)
     probe.npz       where fewer dimensions or bits are measured: the best rows of the probes in this block
 
 A build that is killed leaves whole blocks behind, and goes on after them.
@@ -10,10 +11,10 @@ A build that is killed leaves whole blocks behind, and goes on after them.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -22,9 +23,13 @@ from isotrope.errors import InputError
 from isotrope.files import written_folder
 from isotrope.search.index_rows import IndexRow
 
+if TYPE_CHECKING:
+    from isotrope.encoders.token_states import TokenStates
+    from isotrope.search.stored_tokens import BlockTokens
+
 ROWS = 4096  # in a block
 PREFIX = "c:"  # before the name of a kept column
-VECTORS, TABLE, PROBE = "vectors.npy", "rows.arrow", "probe.npz"
+VECTORS, TABLE, PROBE, ENDS = "vectors.npy", "rows.arrow", "probe.npz", "token_ends.npy"
 Floats = npt.NDArray[np.float32]
 TYPES = {"text": "string", "json": "string", "boolean": "bool_"}
 
@@ -42,9 +47,10 @@ def write_block(
     first_file: int = 0,
     probe: Mapping[str, Any] | None = None,
     cut: npt.NDArray[np.bool_] | None = None,
+    tokens: Iterable[TokenStates] | None = None,
 ) -> None:
     """``first_file`` is added to the number of a row's source: rows that are added have sources of their own. ``cut``
-    [rows] says whose text is longer than the model reads."""
+    [rows] says whose text is longer than the model reads; ``tokens`` are kept for re-ranking."""
     import pyarrow
 
     arrays = {
@@ -56,6 +62,8 @@ def write_block(
     }
     if cut is not None:
         arrays["cut"] = pyarrow.array(cut)
+    if any(row.passage is not None for row in rows):
+        arrays["passage"] = pyarrow.array([row.passage for row in rows], pyarrow.list_(pyarrow.int32(), 4))
     for name, kind in kinds.items():
         values = [row.values.get(name) for row in rows]
         whole = all(value is None or isinstance(value, int) for value in values)
@@ -67,6 +75,10 @@ def write_block(
         np.save(temporary / VECTORS, np.ascontiguousarray(vectors, dtype=np.float32))
         with pyarrow.ipc.new_file(str(temporary / TABLE), table.schema) as target:
             target.write_table(table)
+        if tokens is not None:
+            from isotrope.search.stored_tokens import write_tokens
+
+            write_tokens(temporary, tokens)
         if probe is not None:
             np.savez(temporary / PROBE, **probe)
 
@@ -103,9 +115,21 @@ class RowBlock:
             raise self._damaged(TABLE)
         return found
 
+    @cached_property
+    def tokens(self) -> BlockTokens | None:
+        """The token states, where they are kept."""
+        if not (self.folder / ENDS).is_file():
+            return None
+        from isotrope.search.stored_tokens import BlockTokens
+
+        try:
+            return BlockTokens(self.folder, self.rows)
+        except (OSError, ValueError, EOFError) as error:
+            raise self._damaged(ENDS) from error
+
     def release(self) -> None:
         """Give the maps back: pages that were looked at count as memory of the process for as long as a map lasts."""
-        for name in ("vectors", "table"):
+        for name in ("vectors", "table", "tokens"):
             vars(self).pop(name, None)
 
     def probe(self) -> dict[str, Any] | None:
@@ -138,7 +162,7 @@ class BlockedRows:
     def __getitem__(self, rows: npt.NDArray[np.int64]) -> Floats:
         """Vectors of some rows, read from the disk."""
         found = [self.place(int(row)) for row in rows]
-        return np.stack([block.vectors[local] for block, local in found])
+        return np.stack([np.asarray(block.vectors)[local] for block, local in found])  # a slice of a memmap is slow
 
     def column(self, name: str) -> list[Any]:
         """A whole column, in order."""

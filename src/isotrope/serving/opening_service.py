@@ -9,7 +9,6 @@ from typing import Any
 from isotrope.encoders.encoder import Encoder
 from isotrope.errors import InputError
 from isotrope.progress import say
-from isotrope.search.index_rows import Source
 from isotrope.serving.served_model import ServedModel, open_models
 from isotrope.serving.service import Index, Service
 from isotrope.serving.service_limits import CPU_TOKENS, GPU_TOKENS, Limits
@@ -44,14 +43,8 @@ def open_index_of(place: Place, models: Sequence[ServedModel]) -> Index:
             refused = refused or error
             continue
         say_cut(index.manifest)
-        _warn_changed(index.manifest.sources)
+        for source in index.manifest.changed_sources():  # somebody edits the text; whoever starts the server is told
+            say(f"warning: {source.path} has changed since it was indexed; the index answers as it is.")
         return index
     assert refused is not None
     raise refused
-
-
-def _warn_changed(sources: Sequence[Source]) -> None:
-    """A server goes on answering from the index while somebody edits the text; whoever starts it is told."""
-    for source in sources:
-        if source.changed():
-            say(f"warning: {source.path} has changed since it was indexed; the index answers as it is.")

@@ -36,6 +36,8 @@ async def search(request: Request) -> Response:
         raise Refusal(
             422, "This server has no index; make one with `isotrope index` and start it with `--index PLACE`."
         )
+    if "query" in body and "queries" in body:
+        raise Refusal(422, "'query' and 'queries' exclude each other; send one of them.", "queries")
     field = "queries" if "queries" in body else "query"
     texts = texts_in(body, field, service.limits)
     top = number_in(body, "top", TOP, 1, MOST) or TOP

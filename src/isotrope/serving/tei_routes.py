@@ -127,7 +127,11 @@ def _facts(model: ServedModel) -> dict[str, Any]:
 
 def _index_facts(found: dict[str, Any]) -> dict[str, Any]:
     """Without the paths of this machine."""
-    return {name: found[name] for name in ("engine", "rows", "cut", "passages", "columns", "modes") if name in found}
+    return {
+        name: found[name]
+        for name in ("engine", "rows", "cut", "passages", "columns", "modes", "rerank")
+        if name in found
+    }
 
 
 async def health(request: Request) -> Response:

@@ -72,6 +72,7 @@
     found.cut_inputs ? ` ${found.cut_inputs} ${found.cut_inputs > 1 ? "texts were" : "text was"} longer than the model reads, and cut.` : "";
 
   // ---- search
+  const RERANKED = 30;
   const search = guarded("search", async () => {
     const query = $("query").value;
     if (!query.trim()) {
@@ -80,7 +81,8 @@
       say("search", "");
       return;
     }
-    const found = await ask("search", "search", { query, mode: $("mode").value, top: 12 });
+    const rerank = $("rerank").checked ? RERANKED : undefined;
+    const found = await ask("search", "search", { query, mode: $("mode").value, top: 12, rerank });
     $("hits").replaceChildren(...found.hits.map(shownHit));
     say("search", `${found.hits.length || "No"} ${found.hits.length === 1 ? "result" : "results"}.${cutNote(found)}`);
   });
@@ -94,7 +96,9 @@
     }
     row.append(letters.slice(place).join(""));
     const columns = Object.entries(hit.columns ?? {}).map(([name, value]) => `${name} ${value}`);
-    const parts = [`${hit.score.toFixed(3)}`, `${hit.file ? `${hit.file}, ` : ""}line ${hit.line}`, ...columns];
+    const passage = hit.passage && hit.passage.of > 1 ? [`passage ${hit.passage.number} of ${hit.passage.of}`] : [];
+    const named = hit.id === undefined || hit.id === null ? [] : [hit.id];
+    const parts = [`${hit.score.toFixed(3)}`, ...named, `${hit.file ? `${hit.file}, ` : ""}line ${hit.line}`, ...passage, ...columns];
     row.append(node("span", { class: "from" }, parts.join(" · ")));
     return row;
   };
@@ -263,7 +267,8 @@
     }
     $("key-form").hidden = true;
     const cut = facts.index && facts.index.cut ? `, ${facts.index.cut.toLocaleString("en")} of them cut` : "";
-    const rows = facts.index ? ` · ${facts.index.rows.toLocaleString("en")} texts to search${cut}` : "";
+    const units = facts.index?.passages ? "passages" : "texts";
+    const rows = facts.index ? ` · ${facts.index.rows.toLocaleString("en")} ${units} to search${cut}` : "";
     const reads = facts.max_input_length < 1e6 ? `reads ${facts.max_input_length.toLocaleString("en")} tokens` : "reads texts of any length";
     $("about").textContent = `${facts.models.map((one) => one.model_id).join(", ")} · ${facts.dimension} dimensions · ${reads}${rows}`;
     $("model").replaceChildren(...facts.models.map((one) => node("option", {}, one.model_id)));
@@ -278,6 +283,7 @@
       $("search").hidden = false;
       document.querySelector("main").classList.add("indexed");
       for (const option of $("mode").options) option.hidden = option.disabled = !(facts.index.modes ?? ["hybrid", "dense", "lexical"]).includes(option.value);
+      $("rerank-label").hidden = !facts.index.rerank;
       $("mode").value = [...$("mode").options].find((option) => !option.disabled)?.value ?? "hybrid";
       $("query").focus();
     }
@@ -287,6 +293,7 @@
   $("lines").value = EXAMPLE;
   $("query").addEventListener("input", soon(search, 90));
   $("mode").addEventListener("change", search);
+  $("rerank").addEventListener("change", search);
   for (const id of ["first", "second"]) $(id).addEventListener("input", soon(compare, 200));
   $("lines").addEventListener("input", soon(map, 500));
   $("model").addEventListener("change", () => (compare(), map()));
