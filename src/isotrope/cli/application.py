@@ -126,7 +126,9 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
-Columns = Annotated[str | None, typer.Option(help="Columns to use, by name, joined by commas.")]
+Columns = Annotated[
+    str | None, typer.Option(help="Columns to use, by name, joined by commas; ticket.body is a field of an object.")
+]
 Pooling = Annotated[
     str | None,
     typer.Option(

@@ -27,6 +27,12 @@ if TYPE_CHECKING:
     from isotrope.evaluation.worth_table import Worth
     from isotrope.training.run import Run, RunSource
 
+NO_GAIN = "Training did not pay measurably"
+UNCHANGED = (
+    "The model is the start, unchanged: no evaluation was better. Try a lower learning rate, more or other text, or "
+    "another method."
+)
+
 
 @app.command(cls=Command, rich_help_panel=TRAIN)
 def methods(
@@ -146,7 +152,11 @@ def _print_run(run: Run, as_json: bool) -> None:
     }
     if run.sources:
         summary |= {"sources": [_summary_of(source) for source in run.sources]}
-    rows = [{"step": line["step"], **{k: f"{v:.4f}" for k, v in line["evaluation"].items()}} for line in evaluations]
+    several = len(evaluations) > 1  # a head is fitted at once and has no steps
+    rows = [
+        {**({"step": line["step"]} if several else {}), **{k: f"{v:.4f}" for k, v in line["evaluation"].items()}}
+        for line in evaluations
+    ]
     print_rows(summary, rows, as_json)
     if not as_json:
         for source in run.sources:
@@ -155,9 +165,9 @@ def _print_run(run: Run, as_json: bool) -> None:
         if not run.sources:
             show(f"data: {run.corpus.counts}")
         show(run.read_out)
-        show(f"kept: step {run.selected_step}, {run.selected_by}")
-        show(f"model: {run.folder / 'model'}")
+        show(f"kept: {f'step {run.selected_step}, ' if several else ''}{run.selected_by}")
         _print_tables(run)
+        show(f"model: {run.folder / 'model'}")
 
 
 def _summary_of(source: RunSource) -> dict[str, Any]:
@@ -172,19 +182,23 @@ def _summary_of(source: RunSource) -> dict[str, Any]:
 
 def _print_tables(run: Run) -> None:
     """The final table, or those of the sources."""
+    unchanged = run.selected_step == 0
     for source in run.sources:
         if source.worth is not None:
-            _print_worth(source.worth, f"{source.name}: ")
+            _print_worth(source.worth, unchanged, f"{source.name}: ")
     if run.worth is not None and not run.sources:
-        _print_worth(run.worth)
+        _print_worth(run.worth, unchanged)
 
 
-def _print_worth(worth: Worth, of: str = "") -> None:
+def _print_worth(worth: Worth, unchanged: bool, of: str = "") -> None:
+    """Where the start was kept it is compared with itself: a difference of nothing is no finding."""
     if worth.rows:
         print()
         show(f"{of}Is it better than before? {worth.measure}:")
         print_rows({}, worth.lines(), as_json=False)
     for sentence in worth.remarks():
+        if unchanged and sentence.startswith(NO_GAIN):
+            sentence = UNCHANGED
         show(sentence if worth.rows else f"{of}{sentence}")
 
 

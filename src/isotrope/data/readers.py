@@ -11,7 +11,7 @@ from typing import Any
 from isotrope.data.packed_streams import unpacking
 from isotrope.data.record_types import Record, RecordType, choose_columns, optional_columns
 from isotrope.data.sentences import split_sentences
-from isotrope.data.tables import Rows, check_file, format_of, table_of
+from isotrope.data.tables import Rows, cell_of, check_file, format_of, table_of
 from isotrope.data.text_lines import LONGEST, lines_of
 from isotrope.errors import InputError
 
@@ -51,6 +51,7 @@ def from_rows(
 ) -> Iterator[Record]:
     """Records of a table. A list in the only column is a document or a dialogue already cut."""
     names = choose_columns(header, record_type, columns, where)
+    rows = _with_fields(rows, [name for name in names if name not in header], where)
     if split and len(record_type.fields) != 1:
         raise InputError(
             f"{where}: splitting into sentences works for one text column; {record_type.name} have "
@@ -69,7 +70,7 @@ def from_rows(
         yield from _split(utterances) if split else utterances
         return
     for number, (line, row) in enumerate(rows):
-        cells = [row.get(name) for name in names[: record_type.width]]
+        cells = [cell_of(row, name) for name in names[: record_type.width]]
         value = None if record_type.value is None or record_type.in_text else _folded(_text(cells[-1], where, line))
         others = _listed(_first(row, extra), where, line) if extra else ()
         sort, page = (_folded(_text(_first(row, aside), where, line)) for aside in (typed, paged))
@@ -85,11 +86,22 @@ def from_rows(
             yield Record((sentence,), value, number, line, others, sort, page)
 
 
+def _with_fields(rows: Rows, fields: Sequence[str], where: str) -> Rows:
+    """The rows; refused where the first lacks a field of an object (``ticket.body``) that was asked for."""
+    for place, (line, row) in enumerate(rows):
+        for name in fields if place == 0 else ():
+            if cell_of(row, name) is None:
+                found = cell_of(row, name.rpartition(".")[0])
+                there = f"its fields: {', '.join(map(repr, found))}" if isinstance(found, dict) else "no object there"
+                raise InputError(f"{where}:{line}: no field '{name}'; {there}.")
+        yield line, row
+
+
 def _utterances(rows: Rows, column: str, named_by: Sequence[str], where: str) -> Iterator[Record]:
     """A row is a whole dialogue, as a list, or one utterance and the name of its dialogue."""
     number, last, seen = -1, "", set()
     for line, row in rows:
-        cell = row.get(column)
+        cell = cell_of(row, column)
         if isinstance(cell, list | tuple):
             number, last = number + 1, ""
             for part in cell or [""]:
@@ -113,7 +125,7 @@ def _utterances(rows: Rows, column: str, named_by: Sequence[str], where: str) ->
 
 
 def _first(row: Mapping[str, Any], names: Sequence[str]) -> Any:
-    return next((row[name] for name in names if row.get(name) is not None), None)
+    return next((cell for name in names if (cell := cell_of(row, name)) is not None), None)
 
 
 def _listed(cell: Any, where: str, line: int) -> tuple[str, ...]:
@@ -126,7 +138,8 @@ def _text(cell: Any, where: str, line: int) -> str:
     if cell is None:
         return ""
     if isinstance(cell, list | tuple | dict):
-        raise InputError(f"{where}:{line}: a text was expected, and a {type(cell).__name__} found.")
+        fields = f"; name one of its fields, such as COLUMN.{next(iter(cell))}" if cell and type(cell) is dict else ""
+        raise InputError(f"{where}:{line}: a text was expected, and a {type(cell).__name__} found{fields}.")
     if isinstance(cell, float) and not math.isfinite(cell):
         raise InputError(f"{where}:{line}: a text or a number was expected, and {cell} found; leave the cell empty.")
     try:
