@@ -11,7 +11,8 @@ from dataclasses import dataclass
 
 from isotrope.measures.intervals import student_interval
 
-FEWEST = 5  # seeds; of fewer, mean and deviation say all there is to say
+FEWEST = 5  # seeds of the table; of fewer, mean and deviation say all there is to say
+ENOUGH = 3  # seeds of a verdict on a difference: its interval is wide, and so is what is known
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,14 @@ class Interval:
     def text(self, digits: int, sign: str = "") -> str:
         limits = f" ({self.low:{sign}.{digits}f} … {self.high:{sign}.{digits}f})" if self.low is not None else ""
         return f"{self.mean:{sign}.{digits}f}{limits}"
+
+    def verdict(self, head: str, digits: int) -> str:
+        """Of a difference: what is known of it at 95 %."""
+        if self.low is None or self.high is None or self.low <= 0 <= self.high:
+            sure = "the seeds do not show a difference"
+        else:
+            sure = f"{'higher' if self.low > 0 else 'lower'}, and the interval leaves 0 out"
+        return f"{self.text(digits, '+')} {head}: {sure}."
 
 
 @dataclass(frozen=True)
