@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 import textwrap
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -126,9 +127,8 @@ def _also(card: Any) -> str:
 
 
 def terminal_width() -> int:
-    from isotrope.terminal import console
-
-    return min(console().width, WIDEST)
+    """That of the terminal, at most ``WIDEST``, which a file has."""
+    return min(shutil.get_terminal_size((WIDEST, 24)).columns, WIDEST)
 
 
 def _width(context: Any) -> int:
