@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Annotated
 
@@ -9,9 +10,12 @@ import typer
 
 from isotrope.cli.answer_output import print_answer, print_rows
 from isotrope.cli.application import Columns, Command, Json, app
+from isotrope.cli.flags import with_flags
 from isotrope.cli.help_pages import DATA
 from isotrope.cli.options import split_names
 from isotrope.terminal import show
+
+FLAGS = {name: f"--{name.replace('_', '-')}" for name in ("max_length", "batch_size", "split")}  # of ``train``
 
 
 @app.command(cls=Command, rich_help_panel=DATA)
@@ -56,8 +60,9 @@ def check(
         sample=sample,
     )
     if not as_json:
-        for sentence in found.advice or ["Nothing to do was found."]:
-            show(f"- {sentence}")
+        go_on = f"Nothing stands in the way: `isotrope train {shlex.join(map(str, data))} --output runs/first`."
+        for sentence in found.advice or [go_on]:
+            show(f"- {with_flags(sentence, FLAGS)}")
     print_answer(found, as_json)
 
 
