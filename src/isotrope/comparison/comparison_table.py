@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import os
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -16,7 +15,8 @@ from isotrope.comparison.footing import Footing
 from isotrope.comparison.judgement import Failure, Judgement, Outcome
 from isotrope.comparison.judges import DEV
 from isotrope.comparison.line_up import FILE as FILE
-from isotrope.comparison.spread import ENOUGH, FEWEST, Interval, Spread
+from isotrope.comparison.run_notes import said_once
+from isotrope.comparison.spread import FEWEST, Spread, against_first
 from isotrope.comparison.table_rows import START, Row, head_of, in_order, is_ranked, shown
 from isotrope.comparison.table_text import TextTable, markdown_text, plain_text
 from isotrope.comparison.terms import folder_name
@@ -153,14 +153,7 @@ class Comparison:
         measure = next((column for column in self.columns if is_ranked(column)), None)
         if measure is None or (measure in OF_EACH_TEXT and len(self._texts()) > 1):
             return []
-        first = self._by_seed(self.names[0], measure)
-        head, digits = head_of(measure)
-        found = []
-        for name in self.names[1:]:
-            both = [value - first[seed] for seed, value in self._by_seed(name, measure).items() if seed in first]
-            if len(both) >= ENOUGH:
-                found.append(f"{name} against {self.names[0]}, seed by seed: {Interval.of(both).verdict(head, digits)}")
-        return found
+        return against_first({name: self._by_seed(name, measure) for name in self.names}, *head_of(measure))
 
     def notes(self) -> list[str]:
         """Verdicts, the terms, what single methods had of their own, and which runs are missing, a sentence each."""
@@ -175,19 +168,7 @@ class Comparison:
 
     def table(self) -> str:
         """For a person at a terminal: the tables, the notes, and what the runs warned of."""
-        return plain_text(self._tables(), [*self.notes(), *self._warned()])
-
-    def _warned(self) -> list[str]:
-        """What the runs warned of; what differs in its figures alone is said once a method, with the first ones."""
-        said: dict[tuple[str, str], tuple[str, list[int]]] = {}
-        for run in self.runs:
-            for sentence in run.warnings:
-                key = (run.name, re.sub(r"[\d.,]+", "", sentence))
-                said.setdefault(key, (sentence, []))[1].append(run.seed)
-        return [
-            f"{name}, seed{'s' * (len(seeds) > 1)} {', '.join(map(str, seeds))}: {sentence}"
-            for (name, _), (sentence, seeds) in said.items()
-        ]
+        return plain_text(self._tables(), [*self.notes(), *said_once(self.runs)])
 
     def markdown(self) -> str:
         """For a docs page."""

@@ -73,3 +73,14 @@ class Spread:
         ends = f"{self.least:.{digits}f} – {self.most:.{digits}f}"
         difference = self.difference.text(digits, "+") if self.difference else ""
         return [head, self.name, str(self.seeds), middle, ends, self.mean.text(digits), difference]
+
+
+def against_first(by_name: Mapping[str, Mapping[int, float]], head: str, digits: int) -> list[str]:
+    """A sentence on each method after the first: how far it lies from it, in pairs of the same seed."""
+    (first, own), *others = by_name.items()
+    found = []
+    for name, by_seed in others:
+        both = [value - own[seed] for seed, value in by_seed.items() if seed in own]
+        if len(both) >= ENOUGH:
+            found.append(f"{name} against {first}, seed by seed: {Interval.of(both).verdict(head, digits)}")
+    return found

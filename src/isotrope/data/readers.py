@@ -74,16 +74,27 @@ def from_rows(
         value = None if record_type.value is None or record_type.in_text else _folded(_text(cells[-1], where, line))
         others = _listed(_first(row, extra), where, line) if extra else ()
         sort, page = (_folded(_text(_first(row, aside), where, line)) for aside in (typed, paged))
-        if record_type.width == 1 and isinstance(cells[0], list | tuple):
-            sentences = [_folded(_text(part, where, line)) for part in cells[0]]
-        elif split or record_type.name == "documents":
-            sentences = split_sentences(_text(cells[0], where, line))
-        else:
-            texts = tuple(_folded(_text(cell, where, line)) for cell in cells[: len(record_type.fields)])
+        for texts in _texts_of(cells, record_type, split, where, line):
             yield Record(texts, value, number, line, others, sort, page)
-            continue
-        for sentence in sentences or [""]:
-            yield Record((sentence,), value, number, line, others, sort, page)
+
+
+def _texts_of(
+    cells: Sequence[Any], record_type: RecordType, split: bool, where: str, line: int
+) -> list[tuple[str, ...]]:
+    """The texts of a row's records: one record, or one for each sentence of a document or of a list."""
+    for cell in cells:
+        if isinstance(cell, dict) and cell:
+            raise InputError(
+                f"{where}:{line}: a text was expected, and a dict found; name one of its fields, such as "
+                f"COLUMN.{next(iter(cell))}."
+            )
+    if record_type.width == 1 and isinstance(cells[0], list | tuple):
+        sentences = [_folded(_text(part, where, line)) for part in cells[0]]
+    elif split or record_type.name == "documents":
+        sentences = split_sentences(_text(cells[0], where, line))
+    else:
+        return [tuple(_folded(_text(cell, where, line)) for cell in cells[: len(record_type.fields)])]
+    return [(sentence,) for sentence in sentences or [""]]
 
 
 def _with_fields(rows: Rows, fields: Sequence[str], where: str) -> Rows:
@@ -138,8 +149,7 @@ def _text(cell: Any, where: str, line: int) -> str:
     if cell is None:
         return ""
     if isinstance(cell, list | tuple | dict):
-        fields = f"; name one of its fields, such as COLUMN.{next(iter(cell))}" if cell and type(cell) is dict else ""
-        raise InputError(f"{where}:{line}: a text was expected, and a {type(cell).__name__} found{fields}.")
+        raise InputError(f"{where}:{line}: a text was expected, and a {type(cell).__name__} found.")
     if isinstance(cell, float) and not math.isfinite(cell):
         raise InputError(f"{where}:{line}: a text or a number was expected, and {cell} found; leave the cell empty.")
     try:
