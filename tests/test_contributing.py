@@ -61,7 +61,7 @@ def test_a_method_is_one_file_one_test_and_one_page() -> None:
 
 
 def test_the_command_line_lists_its_settings(house: Path) -> None:
-    described = run(house, "isotrope", "methods", NAME)
+    described = " ".join(run(house, "isotrope", "methods", NAME).split())
     for word in ("share", "above 0 and below 1", "Share λ of the positive in its mixture", "mlm-weight", "max-steps"):
         assert word in described
 

@@ -25,6 +25,7 @@ from isotrope.training.tactics.tactic import tactics
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "src" / "isotrope"
+METHOD = PACKAGE / "methods" / "frame" / "method.py"
 METHODS = "isotrope.methods."
 
 # A method's name that stands outside its file, and why; each must still be needed.
@@ -231,3 +232,31 @@ def test_every_room_is_on_the_page_of_rooms() -> None:
     text = (ROOT / "docs" / "guides" / "rooms.md").read_text(encoding="utf-8")
     rooms = [path.parent.relative_to(PACKAGE).as_posix() for path in PACKAGE.rglob("__init__.py")]
     assert [room for room in rooms if room != "." and f"`{room}/`" not in text] == []
+
+
+def test_every_file_between_the_rooms_is_on_the_page_of_rooms() -> None:
+    text = (ROOT / "docs" / "guides" / "rooms.md").read_text(encoding="utf-8")
+    files = [path.name for path in PACKAGE.glob("*.py") if not path.name.startswith("__")]
+    assert [name for name in files if f"`{name}`" not in text] == []
+
+
+def test_every_room_says_in_a_line_what_it_answers() -> None:
+    for path in PACKAGE.rglob("__init__.py"):
+        said = ast.get_docstring(parsed(path)) or ""
+        assert len(said.split("\n\n")[0].split()) >= 3, path
+
+
+def test_every_public_member_of_a_method_is_on_the_page_of_the_frame() -> None:
+    """And every field of its card."""
+    text = (ROOT / "docs" / "guides" / "frame.md").read_text(encoding="utf-8")
+    classes = {node.name: node for node in parsed(METHOD).body if isinstance(node, ast.ClassDef)}
+    members = [one.name for one in classes["Method"].body if isinstance(one, ast.FunctionDef)]
+    named = [
+        ast.unparse(one.target)
+        for name in ("Method", "Card")
+        for one in classes[name].body
+        if isinstance(one, ast.AnnAssign)
+    ]
+    public = [name for name in (*members, *named) if not name.startswith("_")]
+    assert len(public) > 30
+    assert [name for name in public if not re.search(rf"`[^`]*\b{name}\b[^`]*`", text)] == []

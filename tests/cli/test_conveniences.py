@@ -6,6 +6,7 @@ import io
 import json
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,7 +15,8 @@ import isotrope
 from isotrope.catalogue import describe_settings, own_settings
 from isotrope.cli import main
 from isotrope.cli.completion_words import complete_method, complete_model, method_names, space_names
-from isotrope.cli.options import parse_train_words
+from isotrope.cli.options import parse_train_words, split_names
+from isotrope.cli.training_commands import UNCHANGED, _print_worth
 from isotrope.encoders.loading import DEVICE, checked_device, default_device
 from isotrope.errors import InputError
 
@@ -97,9 +99,9 @@ def test_the_help_of_a_command_with_settings_of_its_own_lists_all_of_them(
     capsys: pytest.CaptureFixture[str], command: str
 ) -> None:
     told = run(capsys, command, "--help")
-    assert f"Settings of {command}" in told
     for setting in own_settings()[command]():
-        assert f"│ {setting.name.replace('_', '-')} " in told
+        assert f"Settings of {setting.owner}" in told
+        assert f"  --{setting.name.replace('_', '-')} " in told
         assert setting.meaning[:30] in told
 
 
@@ -109,10 +111,10 @@ def test_the_help_of_fit_space_lists_the_settings_of_each_space(capsys: pytest.C
     settings = describe_settings(space)
     assert (f"Settings of {space}" if settings else f"{space} has no settings of its own") in told
     for setting in settings:
-        (row,) = (line for line in told.splitlines() if line.startswith(f"│ {setting.name.replace('_', '-')} "))
-        cells = [cell.strip() for cell in row.split("│")[1:-1]]
-        assert cells[2] == setting.range[: len(cells[2])]
-        assert cells[3][:30] == setting.meaning[:30]
+        words = " ".join(told.split())
+        default = "none" if setting.default is None else str(setting.default)
+        assert f"--{setting.name.replace('_', '-')} {default} {setting.meaning}".lower() in words.lower()
+        assert setting.range in words
     assert "Settings of" not in run(capsys, "fit-space", "--help")
 
 
@@ -132,6 +134,43 @@ def test_data_alone_adapts_a_finished_encoder(
     assert (facts["method"], facts["data"]["records"]) == ("simcse-supervised", 200)
     assert [line["step"] for line in told["evaluations"]] == [0, 2]
     assert "retrieval_mrr" in told["selected_by"]
+
+
+@pytest.mark.filterwarnings("ignore:Training did not improve")
+def test_labels_that_training_leaves_out_are_said(
+    capsys: pytest.CaptureFixture[str], tiny: Path, topics: list[str], tmp_path: Path
+) -> None:
+    encoder = isotrope.load(tiny, device="cpu")
+    encoder.facts = {"method": "simcse"}
+    encoder.save(tmp_path / "finished")
+    rows = "".join(f"{text}\t{number % 2}\n" for number, text in enumerate(topics[:60]))
+    (tmp_path / "a.tsv").write_text(f"text\tlabel\n{rows}", encoding="utf-8")
+    words = ["train", tmp_path / "a.tsv", "--model", tmp_path / "finished", "--output", tmp_path / "run"]
+    with pytest.raises(SystemExit):
+        main([str(word) for word in (*words, "--max-steps", 1, "--batch-size", 16, "--no-final-table")])
+    captured = capsys.readouterr()
+    assert "its labels are not used: `train head` fits a classifier to them" in captured.err
+    assert (
+        captured.out.splitlines()[-1] == f"model: {tmp_path / 'run' / 'model'}"
+    )  # the last line is what to go on with
+
+
+def test_a_start_that_was_kept_is_not_held_against_itself(capsys: pytest.CaptureFixture[str]) -> None:
+    said = [
+        "Training did not pay measurably: the start …, +0.0 to +0.0 in MRR, may be chance.",
+        "Shared words find more.",
+    ]
+    worth: Any = SimpleNamespace(rows=[], remarks=lambda: said)
+    _print_worth(worth, unchanged=True)
+    assert capsys.readouterr().out.splitlines() == [UNCHANGED, said[1]]
+    _print_worth(worth, unchanged=False)
+    assert capsys.readouterr().out.splitlines() == said
+
+
+def test_names_are_split_at_commas_outside_quotes() -> None:
+    assert split_names('"Body, full",Category') == ["Body, full", "Category"]
+    assert split_names("title,body") == ["title", "body"]
+    assert split_names(None) is None
 
 
 def test_evaluations_are_shown_while_a_run_trains(

@@ -169,7 +169,7 @@ def test_mistakes_in_a_source(change: dict[str, Any], sentence: str, recipe: dic
         ({"settings": {"temperature": 0.1}}, "temperature belongs to a source; put it under the settings of 'pairs'"),
         ({"settings": {"temprature": 0.1}}, "Unknown setting 'temprature'"),
         ({"settings": {**LOOP, "child_tuning": "F"}}, "child-tuning takes a run of one source, and this one has 2"),
-        ({"sources": None}, "train needs data, or sources"),
+        ({"sources": None}, "train needs data, a file such as sentences.txt; or sources"),
     ],
 )
 def test_mistakes_in_the_recipe(change: dict[str, Any], sentence: str, recipe: dict[str, Any], fails: Fails) -> None:

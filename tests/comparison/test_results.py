@@ -81,12 +81,55 @@ def test_the_table_says_the_terms_and_what_went_wrong(found: Comparison) -> None
 
 def test_markdown_is_a_table_with_its_terms_beneath(found: Comparison) -> None:
     lines = found.markdown().splitlines()
-    assert lines[0] == "| method | text | STS average | from start | dev | seconds |"
-    assert lines[2] == "| start |  | 52.00 |  | 55.50 |  |"
-    assert lines[3] == "| `hot` | news.txt | 40.00 | -12.00 |  | 4.0 |"
-    assert lines[4] == "| `simcse` | news.txt | 63.00 ± 3.00 | +11.00 ± 3.00 |  | 4.0 ± 1.0 |"
-    assert {line.count("|") for line in lines[:5]} == {7}
+    assert lines[0] == "| method | STS average | from start | dev | seconds |"
+    assert lines[2] == "| start | 52.00 |  | 55.50 |  |"
+    assert lines[3] == "| `hot` | 40.00 | -12.00 |  | 4.0 |"
+    assert lines[4] == "| `simcse` | 63.00 ± 3.00 | +11.00 ± 3.00 |  | 4.0 ± 1.0 |"
+    assert {line.count("|") for line in lines[:5]} == {6}
     assert lines[6].startswith("- Mean ± standard deviation")
+    assert "- Trained on news.txt." in lines
+
+
+def test_the_text_is_a_column_where_there_are_several(found: Comparison) -> None:
+    other = replace(found.runs[1], data=TrainedOn("texts/pairs.tsv", "pairs", 9))
+    lines = replace(found, runs=[found.runs[0], other]).markdown().splitlines()
+    assert lines[0] == "| method | text | STS average | from start | dev | seconds |"
+    assert lines[3].startswith("| `hot` | pairs.tsv | 40.00")
+    assert not any("Trained on" in line for line in lines)
+
+
+def test_three_seeds_give_a_verdict_on_the_difference_and_two_give_none(found: Comparison) -> None:
+    """Differences 20, 21, 22: mean 21, Student's interval 21 ± 4.303 / √3."""
+    hot = [run("hot", seed, 40.0 + 2 * seed, 4.0) for seed in (1, 2, 3)]
+    simcse = [run("simcse", seed, 59.0 + 3 * seed, 4.0) for seed in (1, 2, 3)]
+    certain = replace(found, runs=[*hot, *simcse])
+    said = (
+        "simcse against hot, seed by seed: +21.00 (+18.52 … +23.48) STS average: higher, and the interval leaves 0 out."
+    )
+    assert certain.verdicts() == [said]
+    assert certain.notes()[0] == said
+    assert replace(found, runs=[*hot[:2], *simcse]).verdicts() == []
+    doubtful = [run("simcse", seed, average, 4.0) for seed, average in ((1, 30.0), (2, 60.0), (3, 50.0))]
+    (sentence,) = replace(found, runs=[*hot, *doubtful]).verdicts()
+    assert sentence.endswith("STS average: the seeds do not show a difference.")
+
+
+def test_a_warning_that_differs_in_its_figures_alone_is_said_once_a_method(found: Comparison) -> None:
+    told = [f"Training did not improve: 0.016{seed} after." for seed in (1, 2)]
+    runs = [replace(run("hot", seed, 60.0, 4.0), warnings=[told[seed - 1], "Other."]) for seed in (1, 2)]
+    text = replace(found, runs=runs).table()
+    assert "hot, seeds 1, 2: Training did not improve: 0.0161 after." in text
+    assert "hot, seeds 1, 2: Other." in text
+    assert told[1] not in text
+
+
+def test_the_mrr_of_the_only_text_is_not_shown_twice(found: Comparison) -> None:
+    def measured(own: float) -> Comparison:
+        one = replace(run("hot", 1, 60.0, 4.0), measures={"common_mrr": 14.5, "retrieval_mrr": own})
+        return replace(found, start={}, runs=[one])
+
+    assert measured(0.145).columns == ["common_mrr", "dev_spearman"]
+    assert measured(0.2).columns == ["common_mrr", "retrieval_mrr", "dev_spearman"]
 
 
 def test_what_is_written_is_read_again(found: Comparison, tmp_path: Path) -> None:

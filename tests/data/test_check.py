@@ -236,6 +236,29 @@ def test_advice_on_what_is_wrong(checked: Callable[..., TextCheck], written: Wri
     assert not any("cut at" in sentence or "repeat an earlier" in sentence for sentence in clean.advice)
 
 
+def test_a_few_long_records_that_hold_most_of_the_text_are_said(
+    checked: Callable[..., TextCheck], written: Write, topics: list[str]
+) -> None:
+    path = written("a.txt", "\n".join([*topics[:200], " ".join(topics[200:1200])]))
+    found = checked(path, max_length=64)
+    assert found.lengths.cut_records < 0.05
+    (sentence,) = [one for one in found.advice if "are cut at max_length 64" in one]
+    assert "of the tokens are lost" in sentence
+
+
+def test_the_command_says_how_to_go_on_and_names_flags(
+    tiny: Path, written: Write, topics: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = written("my text.txt", "\n".join(topics[:1200]))
+    for length, said in (
+        ("64", f"- Nothing stands in the way: `isotrope train '{path}' --output runs/first`."),
+        ("8", "(--max-length)."),
+    ):
+        with pytest.raises(SystemExit):
+            main(["check", str(path), "--model", str(tiny), "--max-length", length, "--batch-size", "2"])
+        assert said in capsys.readouterr().out
+
+
 def test_advice_on_the_batch_size_keeps_false_negatives_rare(checked: Callable[..., TextCheck], written: Write) -> None:
     rng = random.Random(5)
     texts = [" ".join(f"w{rng.randrange(5000)}" for _ in range(20)) for _ in range(600)]
@@ -308,6 +331,9 @@ def test_the_histogram_leaves_out_empty_ends_only() -> None:
         ("a.txt", b"PK\x03\x04\x00\x00", "this is a zip file"),
         ("a.jsonl", b'{"text": "half \\ud83d"}\n', "half a character"),
         ("a.tsv", b"one\ttwo\n1\t2\n", "no record type has these"),
+        ("a.tsv", b"id\tbody\n1\ta longer text\n", "as `columns`, such as 'body'."),
+        ("a.csv", b'id,"body, all"\n1,a longer text\n', "such as '\"body, all\"'."),
+        ("a.jsonl", b'{"id": 1, "ticket": {"body": "a text", "by": "x"}}\n', "such as 'ticket.body'."),
         ("a.tsv", b"text\tlabel\nfine text here\t\n", "a.tsv:2: the label is empty"),
         ("a.tsv", b"sentence1\tsentence2\tscore\na b c\td e f\t1\na b c\td e f\thigh\n", "the score is 'high'"),
         ("a.parquet", b"PAR1 and no more", "not a parquet file"),

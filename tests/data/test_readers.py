@@ -161,6 +161,36 @@ def test_a_column_that_is_not_there_is_named_with_those_that_are(tmp_path: Path)
     assert "'one', 'two'" in message
 
 
+NESTED = [{"id": 1, "ticket": {"body": "one", "by": {"name": "x"}}}, {"id": 2, "ticket": {"body": "two", "by": {}}}]
+
+
+@pytest.mark.parametrize("suffix", ["jsonl", "parquet"])
+def test_a_field_of_an_object_is_a_column_by_its_dotted_name(tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / f"a.{suffix}"
+    if suffix == "jsonl":
+        path.write_text("".join(json.dumps(row) + "\n" for row in NESTED), encoding="utf-8")
+    else:
+        parquet.write_table(pyarrow.Table.from_pylist(NESTED), path)
+    assert texts_of(path, columns=["ticket.body"]) == ["one", "two"]
+    assert texts_of(path, columns=["ticket.by.name"]) == ["x", ""]
+    found = records_of(path, "labelled", columns=["ticket.body", "id"])
+    assert [record.value for record in found] == ["1", "2"]
+    assert "no field 'ticket.boddy'; its fields: 'body', 'by'." in complaint(path, columns=["ticket.boddy"])
+    assert "no field 'id.x'; no object there." in complaint(path, columns=["id.x"])
+    assert "a dict found; name one of its fields, such as COLUMN.body." in complaint(path, columns=["ticket"])
+
+
+def test_a_dotted_name_that_is_a_column_stays_one(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.jsonl", json.dumps({"a.b": "flat", "a": {"b": "deep"}}) + "\n")
+    assert texts_of(path, columns=["a.b"]) == ["flat"]
+
+
+def test_a_name_with_a_comma_is_said_to_need_quotes(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.csv", '"Body, full",id\none,1\n')
+    assert "a name with a comma goes in double quotes" in complaint(path, columns=["Body", "full"])
+    assert texts_of(path, columns=["Body, full"]) == ["one"]
+
+
 def test_too_few_columns_are_counted_and_the_wanted_ones_named(tmp_path: Path) -> None:
     message = complaint(write(tmp_path / "a.csv", "one,two,three\na,b,c\n"), "triples", columns=["one", "two"])
     assert "triples take 3 columns (anchor, positive, negative)" in message

@@ -10,12 +10,15 @@ import shutil
 import xml.etree.ElementTree as ElementTree
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from report_world import NASTY, World
 
 import isotrope
+from isotrope import progress
+from isotrope.report import measure
 from isotrope.report.build import FORMATS, Report
 from isotrope.report.figures import FIGURES
 from isotrope.report.findings import SubjectCard, TextFacts
@@ -32,6 +35,26 @@ def test_the_start_comes_with_its_runs_and_is_shown_once(report: Report, world: 
     ]
     asked = isotrope.report(world.runs[0], tiny, sentences=30).findings.subjects
     assert [(card.name, card.role) for card in asked] == [("tiny", "start"), ("first", "run")]
+
+
+def test_what_takes_long_is_said_with_the_subject_that_it_is_for(
+    world: World, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each subject may take minutes: its bars are seen, and say whose they are."""
+
+    def watched(*given: Any) -> Any:
+        with progress.bar("encoding", 1) as advance:
+            advance(1)
+        return measured(*given)
+
+    measured = measure.measure_subject
+    monkeypatch.setattr(measure, "measure_subject", watched)
+    monkeypatch.setattr(progress, "FIRST_LINE", 0.0)
+    with caplog.at_level("INFO", logger="isotrope"):
+        isotrope.report(world.runs[0], sentences=30)
+    said = " ".join(record.getMessage() for record in caplog.records)
+    assert "tiny (1 of 2): encoding: 1 of 1" in said
+    assert "first (2 of 2): encoding: 1 of 1" in said
 
 
 def test_scores_are_those_of_the_judge(report: Report, world: World) -> None:

@@ -100,7 +100,7 @@ def train(
             **settings,
         )
     if data is None:
-        raise InputError("train needs data, or sources: a recipe with a list of them.")
+        raise InputError("train needs data, a file such as sentences.txt; or sources: a recipe with a list of them.")
     if isinstance(data, str | os.PathLike):
         check_data(data)
     check_eval_data(eval_data)
@@ -111,9 +111,13 @@ def train(
     if method is None:
         if isinstance(data, str | os.PathLike) and holds_images(data):
             raise InputError(f"{data} holds images; name the method: simclr, moco, or supcon with labels.", "method")
+        from isotrope.data.sources import fits
+        from isotrope.progress import say
         from isotrope.training.advice import advise
 
         method, model = advise(data, columns, model)
+        if columns is None and isinstance(data, str | os.PathLike) and fits(data, "labelled"):
+            say("its labels are not used: `train head` fits a classifier to them, `train supcon` an encoder")
     check_trainable(method)
     from isotrope.evaluation.checkpoint_judge import make_judge
     from isotrope.evaluation.worth import with_worth

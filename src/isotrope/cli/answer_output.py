@@ -29,7 +29,9 @@ def print_rows(value: Any, rows: Sequence[dict[str, Any]], as_json: bool) -> Non
     from rich.table import Table
 
     columns = tuple(rows[0]) if rows else ()
-    table = Table(*map(visible, columns))
+    table = Table()
+    for column in columns:
+        table.add_column(visible(column), overflow="fold")  # a narrow terminal must not cut a name or a number
     for row in rows:
         table.add_row(*(_cell(row.get(column, "")) for column in columns))
     here = console()

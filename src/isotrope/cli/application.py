@@ -11,6 +11,7 @@ from typer.core import TyperCommand, TyperGroup
 from isotrope.cli.completion_words import complete_model
 from isotrope.cli.device_option import device_option
 from isotrope.cli.flags import flags_of, with_flags
+from isotrope.cli.help_pages import WIDEST, commands_page, options_page, usage_words
 from isotrope.errors import InputError
 
 # typer carries its own copy of click or imports it, depending on its version; this is the base of its usage errors in
@@ -28,6 +29,10 @@ class Stopped(Exception):
 
 class Commands(TyperGroup):
     """The group of all commands; it keeps the message of an interrupt."""
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        formatter.write(commands_page(self, ctx))
+        formatter.write(options_page(self, ctx))
 
     def invoke(self, ctx: Any) -> Any:
         try:
@@ -47,6 +52,12 @@ class Command(TyperCommand):
         super().__init__(*arguments, **named)
         if {param.name for param in self.params} & MODELS:
             self.params += [_trust_option(), device_option()]
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        return usage_words(self)
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        formatter.write(options_page(self, ctx))
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         _refuse_empty(args)
@@ -108,13 +119,16 @@ def _with_json_value(words: list[str]) -> list[str]:
 app = typer.Typer(
     name="isotrope",
     cls=Commands,
-    help="Text in, a sentence encoder out: every contrastive method behind one command.",
-    no_args_is_help=True,
+    help="Text in, a sentence encoder out: more than 40 methods, one command.",
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": WIDEST},
+    rich_markup_mode=None,  # its frames leave 20 columns of 80 for the meaning of an option
     add_completion=True,
     pretty_exceptions_enable=False,
 )
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
-Columns = Annotated[str | None, typer.Option(help="Columns to use, by name, joined by commas.")]
+Columns = Annotated[
+    str | None, typer.Option(help="Columns to use, by name, joined by commas; ticket.body is a field of an object.")
+]
 Pooling = Annotated[
     str | None,
     typer.Option(
@@ -134,9 +148,15 @@ Model = Annotated[
 
 
 @app.callback(invoke_without_command=True)
-def _version(version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False) -> None:
+def _version(
+    context: typer.Context, version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False
+) -> None:
     if version:
         import isotrope
 
         print(isotrope.__version__)
-        raise typer.Exit
+    elif context.invoked_subcommand is None:
+        print(context.get_help())
+    else:
+        return
+    raise typer.Exit

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Annotated
 
@@ -9,11 +10,15 @@ import typer
 
 from isotrope.cli.answer_output import print_answer, print_rows
 from isotrope.cli.application import Columns, Command, Json, app
+from isotrope.cli.flags import with_flags
+from isotrope.cli.help_pages import DATA
 from isotrope.cli.options import split_names
 from isotrope.terminal import show
 
+FLAGS = {name: f"--{name.replace('_', '-')}" for name in ("max_length", "batch_size", "split")}  # of ``train``
 
-@app.command(cls=Command)
+
+@app.command(cls=Command, rich_help_panel=DATA)
 def check(
     data: Annotated[
         list[Path], typer.Argument(help="Files that are read as one text: .txt, .tsv, .csv, .jsonl or .parquet.")
@@ -38,7 +43,10 @@ def check(
     ] = 200_000,
     as_json: Json = False,
 ) -> None:
-    """Look at a text before training: duplicates, lengths, language, false negatives, methods, leaks, and advice."""
+    """Look at a text before training: what it holds, what to do.
+
+    Duplicates, lengths, language, false negatives, leaks, and the methods that can use it.
+    """
     import isotrope
 
     found = isotrope.check(
@@ -52,12 +60,13 @@ def check(
         sample=sample,
     )
     if not as_json:
-        for sentence in found.advice or ["Nothing to do was found."]:
-            show(f"- {sentence}")
+        go_on = f"Nothing stands in the way: `isotrope train {shlex.join(map(str, data))} --output runs/first`."
+        for sentence in found.advice or [go_on]:
+            show(f"- {with_flags(sentence, FLAGS)}")
     print_answer(found, as_json)
 
 
-@app.command(cls=Command)
+@app.command(cls=Command, rich_help_panel=DATA)
 def mine(
     pairs: Annotated[Path, typer.Argument(help="Pairs: .tsv, .csv, .jsonl or .parquet, plain or with .gz or .xz.")],
     output: Annotated[Path, typer.Option(help="Where the triples are written (.tsv).")],
@@ -87,7 +96,7 @@ def mine(
     print_rows(facts, rows, as_json)
 
 
-@app.command(cls=Command)
+@app.command(cls=Command, rich_help_panel=DATA)
 def paraphrase(
     text: Annotated[Path, typer.Argument(help="A file of sentences.")],
     output: Annotated[Path, typer.Option(help="Where the pairs are written (.tsv).")],
@@ -111,7 +120,10 @@ def paraphrase(
     ] = 0.0,
     as_json: Json = False,
 ) -> None:
-    """Write pairs for `train cert`: each sentence, and itself with words replaced, or translated there and back."""
+    """Write pairs for `train cert`: sentences and their paraphrases.
+
+    Words are replaced, or the sentence is translated there and back.
+    """
     import isotrope
 
     written = isotrope.paraphrase(
@@ -129,7 +141,7 @@ def paraphrase(
     print_answer(written, as_json)
 
 
-@app.command(cls=Command)
+@app.command(cls=Command, rich_help_panel=DATA)
 def links(
     wiki: Annotated[
         list[Path],
@@ -143,13 +155,13 @@ def links(
     min_links: Annotated[int, typer.Option(help="Entities with fewer links are left out.")] = 10,
     as_json: Json = False,
 ) -> None:
-    """Write rows for `train ease`: a sentence of a wiki, the entity that it links to, and its page."""
+    """Write rows for `train ease`: a wiki's sentences and links."""
     import isotrope
 
     print_answer(isotrope.links(wiki, output, types, min_links), as_json)
 
 
-@app.command(cls=Command)
+@app.command(cls=Command, rich_help_panel=DATA)
 def leaks(
     text: Annotated[list[Path], typer.Argument(help="Training text: .txt or .tsv files, plain or with .gz or .xz.")],
     against: Annotated[
@@ -169,7 +181,10 @@ def leaks(
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Look for sentences of the test sets in a training text, or for their pairs in a development set."""
+    """Find sentences of the test sets in a training text.
+
+    With --match pair: their pairs in a development set.
+    """
     import isotrope
 
     found = isotrope.leaks(text, against, data_dir, output, match, tests_only)

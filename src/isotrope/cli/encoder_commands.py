@@ -9,6 +9,7 @@ import typer
 
 from isotrope.cli.answer_output import print_answer, print_rows
 from isotrope.cli.application import FREE, Columns, Command, Json, Model, Pooling, TruncateDim, app
+from isotrope.cli.help_pages import TRAIN, USE
 from isotrope.cli.options import split_names, split_settings
 from isotrope.cli.settings_help import FitSpaceCommand, SettingsCommand
 from isotrope.data.joined_files import one_file
@@ -16,7 +17,7 @@ from isotrope.data.joined_files import one_file
 Top = Annotated[int, typer.Option(help="How many are shown.")]
 
 
-@app.command(cls=Command)
+@app.command(cls=Command, rich_help_panel=USE)
 def encode(
     encoder: Model,
     text: Annotated[
@@ -54,7 +55,10 @@ def encode(
     ray: Annotated[bool, typer.Option("--ray", help="Spread the shards over a Ray cluster.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Write the vectors of a file's sentences, one row each; memory does not grow with the file."""
+    """Write the vectors of a file's sentences, one row each.
+
+    Memory does not grow with the file.
+    """
     import isotrope
 
     found = isotrope.encode(
@@ -77,7 +81,7 @@ def encode(
     print_answer(found, as_json)
 
 
-@app.command(cls=Command)
+@app.command(cls=Command, rich_help_panel=USE)
 def complete(
     encoder: Annotated[str, typer.Argument(metavar="MODEL", help="A folder that `isotrope train lre` wrote.")],
     concept: Annotated[str, typer.Argument(help="A name, as the relations write it.")],
@@ -93,7 +97,7 @@ def complete(
     print_rows(rows, rows, as_json)
 
 
-@app.command("fit-space", cls=FitSpaceCommand, context_settings=FREE)
+@app.command("fit-space", cls=FitSpaceCommand, rich_help_panel=TRAIN, context_settings=FREE)
 def fit_space(
     context: typer.Context,
     name: Annotated[str, typer.Argument(help="A space that `isotrope methods` lists: whitening, flow, …")],
@@ -121,7 +125,7 @@ def fit_space(
     print_answer(fitted, as_json)
 
 
-@app.command(cls=SettingsCommand, context_settings=FREE)
+@app.command(cls=SettingsCommand, rich_help_panel=TRAIN, context_settings=FREE)
 def distil(
     context: typer.Context,
     encoder: Model,

@@ -10,12 +10,13 @@ import typer
 
 from isotrope.cli.answer_output import print_answer, print_rows
 from isotrope.cli.application import PRINTED, Columns, Command, Json, Model, TruncateDim, app
+from isotrope.cli.help_pages import JUDGE, OTHER
 from isotrope.cli.options import split_names
 from isotrope.json_text import json_text
 from isotrope.terminal import show
 
 
-@app.command(cls=Command)
+@app.command(cls=Command, rich_help_panel=JUDGE)
 def evaluate(
     encoder: Model,
     suite: Annotated[
@@ -109,7 +110,7 @@ def evaluate(
     print(results.table())
 
 
-@app.command(cls=Command)
+@app.command(cls=Command, rich_help_panel=JUDGE)
 def report(
     subjects: Annotated[
         list[str],
@@ -136,7 +137,7 @@ def report(
     seed: Annotated[int, typer.Option(help="Random seed for the sample, the map and the intervals.")] = 42,
     as_json: Json = False,
 ) -> None:
-    """Show runs and models on one page that opens anywhere, or draw a single figure of it."""
+    """Draw runs and models on one page, or a single figure of it."""
     import isotrope
 
     found = isotrope.report(
@@ -166,9 +167,9 @@ def report(
         show(f"report: {output}")
 
 
-@app.command(cls=Command)
+@app.command(cls=Command, rich_help_panel=OTHER)
 def doctor(as_json: Json = False) -> None:
-    """Show what this machine can do: threads, torch, bfloat16 (tried in a subprocess), offline."""
+    """Show what this machine can do: threads, torch, GPU, extras."""
     import isotrope
 
     machine = isotrope.doctor()

@@ -9,10 +9,11 @@ import typer
 
 from isotrope.cli.answer_output import print_answer
 from isotrope.cli.application import Columns, Command, Json, Model, app
+from isotrope.cli.help_pages import OTHER
 from isotrope.cli.options import split_names
 
 
-@app.command(cls=Command)
+@app.command(cls=Command, rich_help_panel=OTHER)
 def export(
     encoder: Model,
     output: Annotated[Path, typer.Argument(metavar="DIR", help="A new folder for the exported model.")],
@@ -23,7 +24,7 @@ def export(
     columns: Columns = None,
     as_json: Json = False,
 ) -> None:
-    """Write the whole model, pooling and modules included, as one ONNX graph."""
+    """Write the whole model, pooling included, as one ONNX graph."""
     import isotrope
 
     print_answer(isotrope.export(encoder, output, int8, text, split_names(columns)), as_json)

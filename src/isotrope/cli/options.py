@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Sequence
 
 from isotrope.errors import InputError
@@ -76,5 +77,5 @@ def parse_values(flag: str, given: Sequence[str]) -> dict[str, str]:
 
 
 def split_names(joined: str | None) -> list[str] | None:
-    """``a,b`` as a list; None stays None."""
-    return joined.split(",") if joined else None
+    """``a,b`` as a list; a name that holds a comma stands in double quotes. None stays None."""
+    return next(csv.reader([joined], skipinitialspace=True)) if joined else None

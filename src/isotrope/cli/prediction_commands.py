@@ -9,12 +9,13 @@ import typer
 
 from isotrope.cli.answer_output import print_answer, print_rows
 from isotrope.cli.application import PRINTED, Columns, Command, Json, Model, app
+from isotrope.cli.help_pages import OTHER, USE
 from isotrope.cli.options import split_names
 from isotrope.errors import InputError
 from isotrope.terminal import show
 
 
-@app.command(cls=Command)
+@app.command(cls=Command, rich_help_panel=USE)
 def predict(
     encoder: Model,
     text: Annotated[str, typer.Argument(help="A file of texts, or a text of several words in quotes.")],
@@ -25,7 +26,7 @@ def predict(
         str | None, typer.Option("--json", metavar="[FILE]", help="Print JSON, or write it to a .json file.")
     ] = None,
 ) -> None:
-    """Classify texts by the classifier that the model keeps: label and calibrated probability."""
+    """Classify texts by the classifier that a model keeps."""
     if json_file not in (None, PRINTED) and not str(json_file).endswith(".json"):
         raise InputError(f"{json_file}: JSON is written to a name that ends with .json; TEXT goes before --json.")
     import isotrope
@@ -40,7 +41,7 @@ def predict(
         show(f"probabilities: {found.calibration}")
 
 
-@app.command(cls=Command)
+@app.command(cls=Command, rich_help_panel=OTHER)
 def push(
     folder: Annotated[Path, typer.Argument(help="A saved model, or a run folder.")],
     repo: Annotated[str, typer.Argument(help="Where to: owner/name on the hub.")],
@@ -50,7 +51,10 @@ def push(
     message: Annotated[str, typer.Option(help="The message of the commit.")] = "Upload a sentence encoder",
     as_json: Json = False,
 ) -> None:
-    """Send a saved model with its card to a hub; the token is that of `hf auth login` or HF_TOKEN."""
+    """Send a saved model with its card to a hub.
+
+    The token is that of `hf auth login` or HF_TOKEN.
+    """
     import isotrope
 
     print_answer(isotrope.push(folder, repo, private, license, revision, message), as_json)

@@ -9,6 +9,7 @@ import typer
 
 from isotrope.cli.answer_output import print_rows
 from isotrope.cli.application import Columns, Command, Json, Model, TruncateDim, app
+from isotrope.cli.help_pages import USE
 from isotrope.cli.options import split_names
 from isotrope.errors import InputError
 from isotrope.terminal import console, show, visible
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 SHOWN = 240  # characters of a long text that are shown: those with the most words of the query
 
 
-@app.command(cls=Command)
+@app.command(cls=Command, rich_help_panel=USE)
 def index(
     model: Model,
     output: Annotated[
@@ -76,7 +77,7 @@ def index(
         print_rows(costs, costs, as_json)
 
 
-@app.command(cls=Command)
+@app.command(cls=Command, rich_help_panel=USE)
 def search(
     encoder: Annotated[str, typer.Argument(metavar="PLACE", help="An index; or a model, and then a file of text.")],
     words: Annotated[list[str] | None, typer.Argument(metavar="QUERY...", help="What to look for.")] = None,
@@ -98,7 +99,10 @@ def search(
     stale: Annotated[bool, typer.Option("--stale", help="Search an index although its text has changed.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Find the texts that answer a query: search PLACE QUERY…, or search MODEL TEXT QUERY."""
+    """Find the texts that answer a query.
+
+    Forms: search PLACE QUERY…, or search MODEL TEXT QUERY.
+    """
     import isotrope
     from isotrope.search.index_place import is_index
     from isotrope.search.querying import read_queries

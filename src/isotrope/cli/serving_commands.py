@@ -8,9 +8,10 @@ from typing import Annotated
 import typer
 
 from isotrope.cli.application import Command, app
+from isotrope.cli.help_pages import USE
 
 
-@app.command(cls=Command)
+@app.command(cls=Command, rich_help_panel=USE)
 def serve(
     models: Annotated[
         list[str], typer.Argument(metavar="MODEL…", help="Folders, hub ids or builtin; NAME=MODEL names one.")
@@ -26,7 +27,7 @@ def serve(
     max_body: Annotated[int, typer.Option(help="Bytes that one request may have.")] = 8_000_000,
     max_waiting: Annotated[int, typer.Option(help="Requests that may wait; those beyond get status 429.")] = 512,
 ) -> None:
-    """Answer HTTP requests: embeddings for OpenAI's clients, search, predictions, and a page at /."""
+    """Serve embeddings, search and predictions over HTTP, and a page."""
     import isotrope
 
     isotrope.serve(

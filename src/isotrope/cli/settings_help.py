@@ -7,24 +7,23 @@ from typing import Any, ClassVar
 
 import typer
 
-from isotrope.cli.answer_output import print_rows
 from isotrope.cli.application import Command
 from isotrope.cli.completion_words import method_names, space_names
+from isotrope.cli.help_pages import settings_page, terminal_width
 from isotrope.terminal import show
 
-HELP = "--help"
+HELP = {"-h", "--help"}
 
 
 class SettingsCommand(Command):
     """A command with settings of its own: ``pretrain``, ``distil``."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        if HELP not in args or (owner := self.owner_in(args)) is None:
+        if HELP.isdisjoint(args) or (owner := self.owner_in(args)) is None:
             return super().parse_args(ctx, args)
         print(self.get_help(ctx))
         if settings := self.settings_of(owner):
-            show(f"Settings of {owner}, given as --SETTING VALUE:")
-            print_rows({}, settings, as_json=False)
+            print(settings_page(settings, terminal_width()), end="")
         else:
             show(f"{owner} has no settings of its own.")
         raise typer.Exit

@@ -13,6 +13,7 @@ import typer
 from isotrope.cli.answer_output import print_answer, print_rows
 from isotrope.cli.application import FREE, PRINTED, Columns, Command, Json, Pooling, app
 from isotrope.cli.completion_words import complete_method, complete_model
+from isotrope.cli.help_pages import TRAIN, card_page, cards_page, settings_page, terminal_width
 from isotrope.cli.options import parse_own_settings, parse_train_words, parse_values, split_names, split_settings
 from isotrope.cli.recipe import Recipe, read_recipe
 from isotrope.cli.settings_help import SettingsCommand, TrainCommand
@@ -26,10 +27,14 @@ if TYPE_CHECKING:
     from isotrope.evaluation.worth_table import Worth
     from isotrope.training.run import Run, RunSource
 
-LISTED = ("name", "title", "year", "family", "needs", "read_out", "kind")
+NO_GAIN = "Training did not pay measurably"
+UNCHANGED = (
+    "The model is the start, unchanged: no evaluation was better. Try a lower learning rate, more or other text, or "
+    "another method."
+)
 
 
-@app.command(cls=Command)
+@app.command(cls=Command, rich_help_panel=TRAIN)
 def methods(
     name: Annotated[str | None, typer.Argument(help="Show the settings of this method.")] = None,
     needs: Annotated[str | None, typer.Option(help="Only methods that train on this record type.")] = None,
@@ -45,18 +50,19 @@ def methods(
     from isotrope.files import write_json
 
     if name is None:
-        cards = [asdict(card) for card in isotrope.methods(needs=needs, family=family)]
-        value: Any = cards
-        rows = [{column: card[column] for column in LISTED if column in card} for card in cards]
+        cards = isotrope.methods(needs=needs, family=family)
+        value: Any = [asdict(card) for card in cards]
+        page = cards_page(cards)
     else:
         described = isotrope.methods(name, needs, family)
-        value, rows = described.to_dict(), described.rows()
+        value = described.to_dict()
+        page = card_page(described.card) + settings_page(described.rows(), terminal_width()).rstrip("\n")
     if json_file not in (None, PRINTED):
         write_json(str(json_file), value)
-    print_rows(value, rows, json_file == PRINTED)
+    print(json_text(value) if json_file == PRINTED else page)
 
 
-@app.command(cls=TrainCommand, context_settings=FREE)
+@app.command(cls=TrainCommand, rich_help_panel=TRAIN, context_settings=FREE)
 def train(
     context: typer.Context,
     method: Annotated[
@@ -69,9 +75,10 @@ def train(
     data: Annotated[
         str | None,
         typer.Argument(
+            metavar="DATA…",
             help="A .txt, .tsv, .csv, .jsonl or .parquet file, or one of these with .gz or .xz; several are read as "
             "one, and - is standard input; or a folder, an .npz or a .parquet of images. "
-            "A recipe names the METHOD where none is given; one that lists sources takes the place of both."
+            "A recipe names the METHOD where none is given; one that lists sources takes the place of both.",
         ),
     ] = None,
     model: Annotated[
@@ -145,7 +152,11 @@ def _print_run(run: Run, as_json: bool) -> None:
     }
     if run.sources:
         summary |= {"sources": [_summary_of(source) for source in run.sources]}
-    rows = [{"step": line["step"], **{k: f"{v:.4f}" for k, v in line["evaluation"].items()}} for line in evaluations]
+    several = len(evaluations) > 1  # a head is fitted at once and has no steps
+    rows = [
+        {**({"step": line["step"]} if several else {}), **{k: f"{v:.4f}" for k, v in line["evaluation"].items()}}
+        for line in evaluations
+    ]
     print_rows(summary, rows, as_json)
     if not as_json:
         for source in run.sources:
@@ -154,9 +165,9 @@ def _print_run(run: Run, as_json: bool) -> None:
         if not run.sources:
             show(f"data: {run.corpus.counts}")
         show(run.read_out)
-        show(f"kept: step {run.selected_step}, {run.selected_by}")
-        show(f"model: {run.folder / 'model'}")
+        show(f"kept: {f'step {run.selected_step}, ' if several else ''}{run.selected_by}")
         _print_tables(run)
+        show(f"model: {run.folder / 'model'}")
 
 
 def _summary_of(source: RunSource) -> dict[str, Any]:
@@ -171,23 +182,27 @@ def _summary_of(source: RunSource) -> dict[str, Any]:
 
 def _print_tables(run: Run) -> None:
     """The final table, or those of the sources."""
+    unchanged = run.selected_step == 0
     for source in run.sources:
         if source.worth is not None:
-            _print_worth(source.worth, f"{source.name}: ")
+            _print_worth(source.worth, unchanged, f"{source.name}: ")
     if run.worth is not None and not run.sources:
-        _print_worth(run.worth)
+        _print_worth(run.worth, unchanged)
 
 
-def _print_worth(worth: Worth, of: str = "") -> None:
+def _print_worth(worth: Worth, unchanged: bool, of: str = "") -> None:
+    """Where the start was kept it is compared with itself: a difference of nothing is no finding."""
     if worth.rows:
         print()
         show(f"{of}Is it better than before? {worth.measure}:")
         print_rows({}, worth.lines(), as_json=False)
     for sentence in worth.remarks():
+        if unchanged and sentence.startswith(NO_GAIN):
+            sentence = UNCHANGED
         show(sentence if worth.rows else f"{of}{sentence}")
 
 
-@app.command(cls=SettingsCommand, context_settings=FREE)
+@app.command(cls=SettingsCommand, rich_help_panel=TRAIN, context_settings=FREE)
 def pretrain(
     context: typer.Context,
     text: Annotated[list[str], typer.Argument(help="Text files: one sentence a line, a blank line between documents.")],
@@ -221,7 +236,7 @@ def pretrain(
         show(f"model: {output / 'model'}" if run.finished else left)
 
 
-@app.command(cls=Command, context_settings=FREE)
+@app.command(cls=Command, rich_help_panel=TRAIN, context_settings=FREE)
 def compare(
     context: typer.Context,
     data: Annotated[
@@ -269,7 +284,7 @@ def compare(
     markdown: Annotated[Path | None, typer.Option(help="Write the table to this file, for a docs page.")] = None,
     as_json: Json = False,
 ) -> None:
-    """Compare methods: equal start, text and length. Any setting of the loop can be given as --SETTING VALUE.
+    """Compare methods over seeds, on equal footing. Any setting of the loop can be given as --SETTING VALUE.
 
     A comparison.json in place of data is shown again.
     """

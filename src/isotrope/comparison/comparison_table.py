@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -14,12 +15,24 @@ from isotrope.comparison.footing import Footing
 from isotrope.comparison.judgement import Failure, Judgement, Outcome
 from isotrope.comparison.judges import DEV
 from isotrope.comparison.line_up import FILE as FILE
-from isotrope.comparison.spread import FEWEST, Spread
+from isotrope.comparison.run_notes import said_once
+from isotrope.comparison.spread import FEWEST, Spread, against_first
 from isotrope.comparison.table_rows import START, Row, head_of, in_order, is_ranked, shown
 from isotrope.comparison.table_text import TextTable, markdown_text, plain_text
 from isotrope.comparison.terms import folder_name
 from isotrope.errors import InputError
 from isotrope.files import write_json, written_file
+
+OWN = "retrieval_mrr"
+OF_EACH_TEXT = (OWN, "other_view")  # measured on each text's own held-out part
+
+
+def _is_common(row: Row) -> bool:
+    """Whether the MRR of the row's own text is that of all rows, in another unit."""
+    own, common = row.measures.get(OWN, []), row.measures.get(COMMON, [])
+    return len(own) == len(common) and all(
+        math.isclose(100 * one, other, abs_tol=1e-6) for one, other in zip(own, common, strict=True)
+    )
 
 
 @dataclass(frozen=True)
@@ -61,8 +74,10 @@ class Comparison:
     @property
     def columns(self) -> list[str]:
         """Those of the table. What a suite says of single tasks stays in the rows, and so in comparison.json."""
-        found = in_order(name for row in self.rows() for name in row.measures)
-        return [name for name in shown(found) if name not in (LOW, HIGH)]
+        rows = self.rows()
+        found = in_order(name for row in rows for name in row.measures)
+        hidden = {LOW, HIGH, *([OWN] if all(map(_is_common, rows)) else [])}  # of one text, the two are one figure
+        return [name for name in shown(found) if name not in hidden]
 
     def rows(self) -> list[Row]:
         """The start, then the methods as they were named; where each text has its own judge, text by text."""
@@ -133,16 +148,27 @@ class Comparison:
     def _by_seed(self, name: str, measure: str) -> dict[int, float]:
         return {run.seed: run.measures[measure] for run in self.runs if run.name == name and measure in run.measures}
 
+    def verdicts(self) -> list[str]:
+        """Is each method another than the first, by the first measure that ranks them? Of two seeds, nothing."""
+        measure = next((column for column in self.columns if is_ranked(column)), None)
+        if measure is None or (measure in OF_EACH_TEXT and len(self._texts()) > 1):
+            return []
+        return against_first({name: self._by_seed(name, measure) for name in self.names}, *head_of(measure))
+
     def notes(self) -> list[str]:
-        """The terms, what single methods had of their own, and which runs are missing, a sentence each."""
+        """Verdicts, the terms, what single methods had of their own, and which runs are missing, a sentence each."""
         failed = [f"{one.name}, seed {one.seed}, failed: {one.sentence}" for one in self.failures]
         gains = (spoken_gain(run.name, run.seed, run.measures, run.before) for run in self.runs)
-        return [*self.terms.sentences(), *(gain for gain in gains if gain), *failed]
+        texts = self._texts()
+        text = [f"Trained on {Path(texts[0]).name}."] if len(texts) == 1 else []
+        return [*self.verdicts(), *self.terms.sentences(), *text, *(gain for gain in gains if gain), *failed]
+
+    def _texts(self) -> list[str]:
+        return list(dict.fromkeys(run.data.source for run in self.runs))
 
     def table(self) -> str:
         """For a person at a terminal: the tables, the notes, and what the runs warned of."""
-        warned = [f"{run.name}, seed {run.seed}: {sentence}" for run in self.runs for sentence in run.warnings]
-        return plain_text(self._tables(), [*self.notes(), *warned])
+        return plain_text(self._tables(), [*self.notes(), *said_once(self.runs)])
 
     def markdown(self) -> str:
         """For a docs page."""
@@ -159,8 +185,12 @@ class Comparison:
             heads.insert(place, "from start")
             for row, line in zip(rows, lines, strict=True):
                 line.insert(place, row.gain(main))
-        named = [[names.get(row.name, row.name), row.text, *line] for row, line in zip(rows, lines, strict=True)]
-        return TextTable(["method", "text", *heads], named, words=2)
+        texts = len(self._texts()) > 1  # one text for all needs no column
+        named = [
+            [names.get(row.name, row.name), *([row.text] if texts else []), *line]
+            for row, line in zip(rows, lines, strict=True)
+        ]
+        return TextTable(["method", *(["text"] if texts else []), *heads], named, words=2 if texts else 1)
 
     def _tables(self, names: Mapping[str, str] | None = None) -> list[TextTable]:
         """The rows under their heads and, of many seeds, the spread. ``names``: how labels are written."""

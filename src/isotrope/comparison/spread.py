@@ -11,7 +11,8 @@ from dataclasses import dataclass
 
 from isotrope.measures.intervals import student_interval
 
-FEWEST = 5  # seeds; of fewer, mean and deviation say all there is to say
+FEWEST = 5  # seeds of the table; of fewer, mean and deviation say all there is to say
+ENOUGH = 3  # seeds of a verdict on a difference: its interval is wide, and so is what is known
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,14 @@ class Interval:
     def text(self, digits: int, sign: str = "") -> str:
         limits = f" ({self.low:{sign}.{digits}f} … {self.high:{sign}.{digits}f})" if self.low is not None else ""
         return f"{self.mean:{sign}.{digits}f}{limits}"
+
+    def verdict(self, head: str, digits: int) -> str:
+        """Of a difference: what is known of it at 95 %."""
+        if self.low is None or self.high is None or self.low <= 0 <= self.high:
+            sure = "the seeds do not show a difference"
+        else:
+            sure = f"{'higher' if self.low > 0 else 'lower'}, and the interval leaves 0 out"
+        return f"{self.text(digits, '+')} {head}: {sure}."
 
 
 @dataclass(frozen=True)
@@ -64,3 +73,14 @@ class Spread:
         ends = f"{self.least:.{digits}f} – {self.most:.{digits}f}"
         difference = self.difference.text(digits, "+") if self.difference else ""
         return [head, self.name, str(self.seeds), middle, ends, self.mean.text(digits), difference]
+
+
+def against_first(by_name: Mapping[str, Mapping[int, float]], head: str, digits: int) -> list[str]:
+    """A sentence on each method after the first: how far it lies from it, in pairs of the same seed."""
+    (first, own), *others = by_name.items()
+    found = []
+    for name, by_seed in others:
+        both = [value - own[seed] for seed, value in by_seed.items() if seed in own]
+        if len(both) >= ENOUGH:
+            found.append(f"{name} against {first}, seed by seed: {Interval.of(both).verdict(head, digits)}")
+    return found

@@ -11,7 +11,7 @@ from typing import Any
 from isotrope.data.packed_streams import unpacking
 from isotrope.data.record_types import Record, RecordType, choose_columns, optional_columns
 from isotrope.data.sentences import split_sentences
-from isotrope.data.tables import Rows, check_file, format_of, table_of
+from isotrope.data.tables import Rows, cell_of, check_file, format_of, table_of
 from isotrope.data.text_lines import LONGEST, lines_of
 from isotrope.errors import InputError
 
@@ -51,6 +51,7 @@ def from_rows(
 ) -> Iterator[Record]:
     """Records of a table. A list in the only column is a document or a dialogue already cut."""
     names = choose_columns(header, record_type, columns, where)
+    rows = _with_fields(rows, [name for name in names if name not in header], where)
     if split and len(record_type.fields) != 1:
         raise InputError(
             f"{where}: splitting into sentences works for one text column; {record_type.name} have "
@@ -69,27 +70,49 @@ def from_rows(
         yield from _split(utterances) if split else utterances
         return
     for number, (line, row) in enumerate(rows):
-        cells = [row.get(name) for name in names[: record_type.width]]
+        cells = [cell_of(row, name) for name in names[: record_type.width]]
         value = None if record_type.value is None or record_type.in_text else _folded(_text(cells[-1], where, line))
         others = _listed(_first(row, extra), where, line) if extra else ()
         sort, page = (_folded(_text(_first(row, aside), where, line)) for aside in (typed, paged))
-        if record_type.width == 1 and isinstance(cells[0], list | tuple):
-            sentences = [_folded(_text(part, where, line)) for part in cells[0]]
-        elif split or record_type.name == "documents":
-            sentences = split_sentences(_text(cells[0], where, line))
-        else:
-            texts = tuple(_folded(_text(cell, where, line)) for cell in cells[: len(record_type.fields)])
+        for texts in _texts_of(cells, record_type, split, where, line):
             yield Record(texts, value, number, line, others, sort, page)
-            continue
-        for sentence in sentences or [""]:
-            yield Record((sentence,), value, number, line, others, sort, page)
+
+
+def _texts_of(
+    cells: Sequence[Any], record_type: RecordType, split: bool, where: str, line: int
+) -> list[tuple[str, ...]]:
+    """The texts of a row's records: one record, or one for each sentence of a document or of a list."""
+    for cell in cells:
+        if isinstance(cell, dict) and cell:
+            raise InputError(
+                f"{where}:{line}: a text was expected, and a dict found; name one of its fields, such as "
+                f"COLUMN.{next(iter(cell))}."
+            )
+    if record_type.width == 1 and isinstance(cells[0], list | tuple):
+        sentences = [_folded(_text(part, where, line)) for part in cells[0]]
+    elif split or record_type.name == "documents":
+        sentences = split_sentences(_text(cells[0], where, line))
+    else:
+        return [tuple(_folded(_text(cell, where, line)) for cell in cells[: len(record_type.fields)])]
+    return [(sentence,) for sentence in sentences or [""]]
+
+
+def _with_fields(rows: Rows, fields: Sequence[str], where: str) -> Rows:
+    """The rows; refused where the first lacks a field of an object (``ticket.body``) that was asked for."""
+    for place, (line, row) in enumerate(rows):
+        for name in fields if place == 0 else ():
+            if cell_of(row, name) is None:
+                found = cell_of(row, name.rpartition(".")[0])
+                there = f"its fields: {', '.join(map(repr, found))}" if isinstance(found, dict) else "no object there"
+                raise InputError(f"{where}:{line}: no field '{name}'; {there}.")
+        yield line, row
 
 
 def _utterances(rows: Rows, column: str, named_by: Sequence[str], where: str) -> Iterator[Record]:
     """A row is a whole dialogue, as a list, or one utterance and the name of its dialogue."""
     number, last, seen = -1, "", set()
     for line, row in rows:
-        cell = row.get(column)
+        cell = cell_of(row, column)
         if isinstance(cell, list | tuple):
             number, last = number + 1, ""
             for part in cell or [""]:
@@ -113,7 +136,7 @@ def _utterances(rows: Rows, column: str, named_by: Sequence[str], where: str) ->
 
 
 def _first(row: Mapping[str, Any], names: Sequence[str]) -> Any:
-    return next((row[name] for name in names if row.get(name) is not None), None)
+    return next((cell for name in names if (cell := cell_of(row, name)) is not None), None)
 
 
 def _listed(cell: Any, where: str, line: int) -> tuple[str, ...]:

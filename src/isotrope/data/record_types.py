@@ -183,9 +183,13 @@ def choose_columns(
 
 
 def _asked_columns(header: Sequence[str], record_type: RecordType, asked: Sequence[str], where: str) -> tuple[str, ...]:
-    missing = ", ".join(repr(name) for name in asked if name not in header)
+    missing = [name for name in asked if name not in header and name.partition(".")[0] not in header]
     if missing:
-        raise InputError(f"{where}: no column {missing}; columns found: {_listed(header)}.")
+        commas = any("," in name for name in header)
+        raise InputError(
+            f"{where}: no column {', '.join(map(repr, missing))}; columns found: {_listed(header)}"
+            f"{'; a name with a comma goes in double quotes' if commas else ''}."
+        )
     aside = optional_columns(header, record_type, asked, (*record_type.types, *record_type.pages))
     if not record_type.width <= len(asked) - len(aside) <= record_type.width + bool(record_type.extra):
         more = f" and, if there is one, {record_type.extra[0]}" if record_type.extra else ""

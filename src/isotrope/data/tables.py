@@ -9,9 +9,10 @@ import csv
 import errno
 import io
 import os
+import re
 import stat
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ from isotrope.files import check_name
 
 FORMATS = (".txt", ".tsv", ".csv", ".jsonl", ".parquet")
 PACKED = (".gz", ".xz")
-SEPARATORS = {"\t": "tabs", ";": "semicolons", "|": "bars", ",": "commas"}
+SEPARATORS = {",": "commas", "\t": "tabs", ";": "semicolons", "|": "bars"}  # of a .csv; the first that its header has
 Rows = Iterator[tuple[int, dict[str, Any]]]  # line number, row by column
 
 
@@ -87,6 +88,15 @@ def table_of(path: Path) -> tuple[tuple[str, ...], Rows]:
     return {".tsv": _tsv, ".csv": _csv, ".jsonl": _jsonl, ".parquet": _parquet}[format_of(path)](path)
 
 
+def cell_of(row: Mapping[str, Any], name: str) -> Any:
+    """The cell of a column; ``ticket.body`` is the field ``body`` of the object in the column ``ticket``."""
+    if name in row or "." not in name:
+        return row.get(name)
+    column, _, field = name.partition(".")
+    found = row.get(column)
+    return cell_of(found, field) if isinstance(found, Mapping) else None
+
+
 def _tsv(path: Path) -> tuple[tuple[str, ...], Rows]:
     """Fields are split at tabs and nowhere else: quotes are text."""
     return _headed(
@@ -95,7 +105,10 @@ def _tsv(path: Path) -> tuple[tuple[str, ...], Rows]:
 
 
 def _csv(path: Path) -> tuple[tuple[str, ...], Rows]:
-    """Fields may be quoted, and then hold commas, quotes and line ends."""
+    """Fields may be quoted, and then hold commas, quotes and line ends.
+
+    Spreadsheets of many countries write semicolons: the header says what separates.
+    """
     csv.field_size_limit(max(csv.field_size_limit(), LONGEST))
     all_read = False
 
@@ -106,7 +119,7 @@ def _csv(path: Path) -> tuple[tuple[str, ...], Rows]:
         all_read = True
 
     def rows() -> Iterator[tuple[int, list[str]]]:
-        reader = csv.reader(lines())
+        reader = csv.reader(lines(), delimiter=_separator(path))
         start = 1
         try:
             for cells in reader:
@@ -121,6 +134,13 @@ def _csv(path: Path) -> tuple[tuple[str, ...], Rows]:
     return _headed(path, rows())
 
 
+def _separator(path: Path) -> str:
+    """What stands between the names of the header, outside quotes."""
+    header = next((line for _, line in lines_of(path) if line.strip()), "")
+    bare = re.sub(r'"[^"]*"', "", header)
+    return next((mark for mark in SEPARATORS if mark in bare), ",")
+
+
 def _headed(path: Path, rows: Iterator[tuple[int, list[str]]]) -> tuple[tuple[str, ...], Rows]:
     header = next((tuple(cells) for _, cells in rows if any(cell.strip() for cell in cells)), None)
     if header is None:
@@ -131,12 +151,11 @@ def _headed(path: Path, rows: Iterator[tuple[int, list[str]]]) -> tuple[tuple[st
 
 def _check_header(path: Path, header: Sequence[str]) -> None:
     """Refuse what a reader by column names would get wrong without a word."""
-    own, name = {".tsv": ("tabs", "\t"), ".csv": ("commas", ",")}[format_of(path)]
-    other = next((mark for mark in SEPARATORS if len(header) == 1 and mark != name and mark in header[0]), None)
-    if other is not None:
+    other = next((mark for mark in SEPARATORS if len(header) == 1 and mark in header[0]), None)
+    if other is not None and format_of(path) == ".tsv":
         raise InputError(
             f"{path}: the header is one column, {header[0][:60]!r}, and seems to be separated by {SEPARATORS[other]}; "
-            f"a {format_of(path)} file has {own}: write it so, or give it the name that fits."
+            "a .tsv file has tabs; give it a name that ends with .csv."
         )
     check_twice(path, header)
 

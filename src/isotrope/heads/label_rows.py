@@ -12,7 +12,7 @@ from isotrope.data.packed_streams import unpacking
 from isotrope.data.readers import from_rows
 from isotrope.data.record_types import Record, choose_columns, record_type_named
 from isotrope.data.sentence_files import records_of
-from isotrope.data.tables import check_file, format_of, table_of
+from isotrope.data.tables import cell_of, check_file, format_of, table_of
 from isotrope.errors import InputError
 from isotrope.heads.label_sets import JOINT
 
@@ -39,7 +39,7 @@ def labelled_records(source: str | os.PathLike[str] | Sequence[Any], columns: Se
         names = tuple(LABEL if renamed and name == SPELLED[0] else name for name in header)
         label = choose_columns(names, kind, columns, str(path))[-1]
         found = SPELLED[0] if renamed else label
-        rows = ((line, {**row, label: _joined(row.get(found), f"{path}:{line}")}) for line, row in table)
+        rows = ((line, {**row, label: _joined(cell_of(row, found), f"{path}:{line}")}) for line, row in table)
         yield from from_rows(rows, names, kind, columns, str(path))
 
 

@@ -22,7 +22,7 @@ from isotrope.evaluation.scored_pairs import read_pairs
 from isotrope.evaluation.sts import TASKS, evaluate_sts
 from isotrope.measures.intervals import percentile_interval
 from isotrope.measures.unit_vectors import unit_rows
-from isotrope.progress import bar, hidden
+from isotrope.progress import labelled
 from isotrope.report import alarms
 from isotrope.report import sentence_map as maps
 from isotrope.report.checkpoint_planes import eval_plane
@@ -57,10 +57,9 @@ def measure(
 ) -> Findings:
     """Load each subject once, judge it, describe its space, and let it go."""
     found: dict[str, Measured] = {}
-    with bar("reporting", len(cast.subjects)) as advance, hidden():
-        for subject in cast.subjects:
+    for number, subject in enumerate(cast.subjects, 1):
+        with labelled(f"{subject.name} ({number} of {len(cast.subjects)})"):  # a subject takes minutes with benchmarks
             found[subject.name] = measure_subject(subject, texts, data_dir, queries, seed)
-            advance(1, note=subject.name)
     leader = next((one.name for one in cast.subjects if one.role != "start"), cast.subjects[0].name)
     cards = {name: one.card for name, one in found.items()}
     shapes = {name: one.shape for name, one in found.items()}

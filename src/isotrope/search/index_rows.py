@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from isotrope.data.packed_streams import unpacking
 from isotrope.data.readers import from_rows
 from isotrope.data.record_types import choose_columns, record_type_named
-from isotrope.data.tables import Rows, check_file, format_of, table_of
+from isotrope.data.tables import Rows, cell_of, check_file, format_of, table_of
 from isotrope.data.text_lines import lines_of
 from isotrope.errors import InputError, nearest
 from isotrope.files import file_digest
@@ -187,7 +187,7 @@ def _split(text: str, lead: str, cell: Any, passages: int | None) -> Texts:
 
 
 def _cells(row: Mapping[str, Any], names: Sequence[str]) -> list[str]:
-    return [str(row[name]) for name in names if row.get(name) not in (None, "")]
+    return [str(cell) for name in names if (cell := cell_of(row, name)) not in (None, "")]
 
 
 def _text_columns(header: Sequence[str], reading: Reading, where: str) -> tuple[str, ...]:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 MANY_REPEATED = 0.01  # of the records
 MANY_FALSE = 0.01  # false negatives an anchor
 MANY_CUT = 0.05  # of the records
+MANY_LOST = 0.2  # of the tokens: a few long records may hold most of a text
 MANY_UNKNOWN = 0.01  # of the tokens
 MIXED = 0.9  # share of a language below which a text has several
 FEW = 1000  # records
@@ -125,7 +126,7 @@ def _labels(check: TextCheck) -> Iterator[str]:
 
 def _cut(check: TextCheck, longest: int) -> Iterator[str]:
     lengths = check.lengths
-    if lengths.cut_records <= MANY_CUT:
+    if lengths.cut_records <= MANY_CUT and lengths.lost_tokens <= MANY_LOST:
         return
     found = f"{lengths.cut_records:.1%} of the records are cut at max_length {lengths.max_length}"
     wanted = next((length for length in LENGTHS if length >= lengths.percentile_95), LENGTHS[-1])

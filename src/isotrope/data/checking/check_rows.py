@@ -24,7 +24,7 @@ def _text(check: TextCheck) -> Iterator[tuple[str, str]]:
     columns = f", columns {', '.join(check.columns)}" if check.columns else ""
     others = [name for name in check.record_types if name != check.record_type]
     yield "files", f"{', '.join(check.files)} ({check.format}{columns})"
-    yield "records", f"{check.records:,}; {check.empty:,} empty lines or rows besides"
+    yield "records", f"{check.records:,}, and {check.empty:,} empty lines or rows"
     yield "record type", check.record_type + (f"; also fits: {', '.join(others)}" if others else "")
     if check.documents is not None:
         yield "dialogues" if check.record_type == "dialogues" else "documents", f"{check.documents:,}"
@@ -37,9 +37,9 @@ def _text(check: TextCheck) -> Iterator[tuple[str, str]]:
 def _repetition(check: TextCheck) -> Iterator[tuple[str, str]]:
     found = check.duplicates
     yield "exact duplicates", _part(found.exact, check.records)
-    yield "same words besides", _part(found.same_words, check.records)
+    yield "same words", _part(found.same_words, check.records)
     if found.near is not None:
-        yield f"near-duplicates besides{_star(check)}", _part(found.near, check.sample)
+        yield f"near-duplicates{_star(check)}", _part(found.near, check.sample)
     if found.conflicting is not None:
         yield "texts with two labels", f"{found.conflicting:,}"
     expected = check.false_negatives

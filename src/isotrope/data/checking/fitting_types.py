@@ -6,9 +6,10 @@ and also sentences for a method that needs no labels.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 from isotrope.data.corpus_files import is_number
 from isotrope.data.emoji import EMOJI
@@ -32,9 +33,25 @@ def fitting_types(path: Path, columns: Sequence[str] | None) -> list[str]:
             choose_columns(header, record_type_named("sentences"), columns, str(path))  # says which is missing
         raise InputError(
             f"{path}: columns found: {', '.join(map(repr, header))}; no record type has these; name those of the "
-            "texts (and of the label or score, last) as `columns`."
+            f"texts (and of the label or score, last) as `columns`, such as {_longest_column(path, header)}."
         )
     return [one.name for one in found]
+
+
+def _longest_column(path: Path, header: Sequence[str]) -> str:
+    """The column with the longest text in the first row, as it is typed; a field of an object by its dotted name."""
+    with unpacking(path):
+        row = next((row for _, row in table_of(path)[1]), {})
+    name = max(((len(cell), name) for name, cell in _flat(row) if isinstance(cell, str)), default=(0, header[0]))[1]
+    return f"'\"{name}\"'" if "," in name else f"'{name}'"
+
+
+def _flat(row: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    for name, cell in row.items():
+        if isinstance(cell, Mapping):
+            yield from ((f"{name}.{field}", inner) for field, inner in _flat(cell))
+        else:
+            yield name, cell
 
 
 def common_types(paths: Sequence[Path], columns: Sequence[str] | None) -> list[str]:
