@@ -171,7 +171,7 @@ def _rows_of(path: Path, reading: Reading) -> Iterator[tuple[Texts, int, str | N
                 if column not in chosen and column.strip() and (reading.keep is None or column in reading.keep)
             }
             lead = " ".join(" ".join(_cells(row, chosen[:-1])).split())
-            texts = _split(record.texts[0], lead, row.get(chosen[-1]), reading.passages)
+            texts = _split(record.texts[0], lead, cell_of(row, chosen[-1]), reading.passages)
             yield texts, record.line, None if name is None else str(name), kept
 
 
