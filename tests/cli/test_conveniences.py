@@ -6,7 +6,6 @@ import io
 import json
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -16,7 +15,6 @@ from isotrope.catalogue import describe_settings, own_settings
 from isotrope.cli import main
 from isotrope.cli.completion_words import complete_method, complete_model, method_names, space_names
 from isotrope.cli.options import parse_train_words, split_names
-from isotrope.cli.training_commands import UNCHANGED, _print_worth
 from isotrope.encoders.loading import DEVICE, checked_device, default_device
 from isotrope.errors import InputError
 
@@ -153,18 +151,6 @@ def test_labels_that_training_leaves_out_are_said(
     assert (
         captured.out.splitlines()[-1] == f"model: {tmp_path / 'run' / 'model'}"
     )  # the last line is what to go on with
-
-
-def test_a_start_that_was_kept_is_not_held_against_itself(capsys: pytest.CaptureFixture[str]) -> None:
-    said = [
-        "Training did not pay measurably: the start …, +0.0 to +0.0 in MRR, may be chance.",
-        "Shared words find more.",
-    ]
-    worth: Any = SimpleNamespace(rows=[], remarks=lambda: said)
-    _print_worth(worth, unchanged=True)
-    assert capsys.readouterr().out.splitlines() == [UNCHANGED, said[1]]
-    _print_worth(worth, unchanged=False)
-    assert capsys.readouterr().out.splitlines() == said
 
 
 def test_names_are_split_at_commas_outside_quotes() -> None:

@@ -203,6 +203,14 @@ def test_a_difference_within_chance_is_called_so() -> None:
     assert "the difference, −1.0 to +3.0 in MRR, may be chance" in worth.sentences[0]
 
 
+def test_a_start_that_was_kept_is_not_held_against_itself() -> None:
+    worth = Worth.of(footing(), 100, rows_of(41, 41, 30, 20, spread=0), {})
+    assert worth.paid is False
+    (said,) = worth.sentences
+    assert said.startswith("Training did not pay: the model is the start, unchanged")
+    assert "chance" not in said
+
+
 def test_words_that_find_more_are_named_apart() -> None:
     worth = Worth.of(footing(origin="pairs"), 100, rows_of(44.5, 68.6, 60.8, 72.9), {})
     assert worth.paid is True

@@ -27,12 +27,6 @@ if TYPE_CHECKING:
     from isotrope.evaluation.worth_table import Worth
     from isotrope.training.run import Run, RunSource
 
-NO_GAIN = "Training did not pay measurably"
-UNCHANGED = (
-    "The model is the start, unchanged: no evaluation was better. Try a lower learning rate, more or other text, or "
-    "another method."
-)
-
 
 @app.command(cls=Command, rich_help_panel=TRAIN)
 def methods(
@@ -182,23 +176,19 @@ def _summary_of(source: RunSource) -> dict[str, Any]:
 
 def _print_tables(run: Run) -> None:
     """The final table, or those of the sources."""
-    unchanged = run.selected_step == 0
     for source in run.sources:
         if source.worth is not None:
-            _print_worth(source.worth, unchanged, f"{source.name}: ")
+            _print_worth(source.worth, f"{source.name}: ")
     if run.worth is not None and not run.sources:
-        _print_worth(run.worth, unchanged)
+        _print_worth(run.worth)
 
 
-def _print_worth(worth: Worth, unchanged: bool, of: str = "") -> None:
-    """Where the start was kept it is compared with itself: a difference of nothing is no finding."""
+def _print_worth(worth: Worth, of: str = "") -> None:
     if worth.rows:
         print()
         show(f"{of}Is it better than before? {worth.measure}:")
         print_rows({}, worth.lines(), as_json=False)
     for sentence in worth.remarks():
-        if unchanged and sentence.startswith(NO_GAIN):
-            sentence = UNCHANGED
         show(sentence if worth.rows else f"{of}{sentence}")
 
 

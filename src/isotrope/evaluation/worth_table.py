@@ -18,6 +18,8 @@ SIDES = {  # by the origin of the pairs: what is searched for, and what the tabl
 
 
 NOT_PAID = "Training did not pay"  # how the sentence begins
+OTHERWISE = "try a lower learning rate, more or other text, or another method"
+UNCHANGED = Interval(0.0, 0.0)  # how far a run that kept its start is ahead of it
 
 
 @dataclass(frozen=True)
@@ -126,6 +128,8 @@ def judged(footing: Footing, rows: Mapping[str, WorthRow]) -> tuple[bool | None,
 
 def _not_paid(footing: Footing, best: WorthRow, run: WorthRow) -> str:
     assert best.ahead is not None
+    if best.ahead == UNCHANGED:
+        return f"{NOT_PAID}: the model is the start, unchanged, because no evaluation was better; {OTHERWISE}."
     name = "`builtin` as it is" if best.name == BUILTIN else f"the start, {footing.start},"
     figures = _figures(footing, name, best, run)
     if best.ahead.high < 0:
@@ -144,7 +148,7 @@ def _figures(footing: Footing, name: str, row: WorthRow, run: WorthRow) -> str:
 
 def _advice(footing: Footing, best: str) -> str:
     if best == START:
-        return "keep the start, or try a lower learning rate, more or other text, or another method"
+        return f"keep the start, or {OTHERWISE}"
     if footing.from_builtin:
         return f"start from builtin: isotrope train {footing.method} {footing.data} --model builtin"
     return "use builtin, or train a method that can start from it"

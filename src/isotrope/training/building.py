@@ -130,7 +130,7 @@ def _check_size(corpus: Corpus, order: str, train: Rows, held: Rows, settings: L
     if different < 2:
         same = f"{corpus.counts.records:,} records that are all the same"
         found = same if what == "records" and corpus.counts.records > 1 else f"one {what[:-1]}"
-        raise InputError(f"The data holds {found}; contrast needs at least two different ones.")
+        raise InputError(f"The data holds {found}; training needs at least two different ones.")
     left = epoch_size(order, corpus, train)
     if min(different, left) < settings.batch_size:
         aside = f" and {epoch_size(order, corpus, held):,} held out" if len(held) else ""

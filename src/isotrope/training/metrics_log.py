@@ -63,7 +63,8 @@ class MetricsLog:
             }
         )
         self.pending.clear()
-        return f"loss {float(losses[-1]):.4f} · {last.batches[-1].candidates} candidates"
+        candidates = last.batches[-1].candidates
+        return f"loss {float(losses[-1]):.4f}" + (f" · {candidates} candidates" if candidates else "")
 
     def _by_source(self, state: TrainingState) -> dict[str, float]:
         """Terms, measures and candidates for the line of the whole; those of several sources have their own lines."""

@@ -80,10 +80,12 @@ class Selection:
 
     def _show(self, state: TrainingState, judgement: Judgement) -> None:
         """One line for the person who watches."""
+        if state.step == 0:
+            mark = "" if self.keep_start else ", which is not among those to choose from"
+        else:
+            mark = ", the best so far" if state.step == state.best_step else f", no better than step {state.best_step}"
         where = "the start" if state.step == 0 else f"step {state.step}"
-        best = state.step == state.best_step and self.combined.keeps == "best"
-        mark = ", the best so far" if best else f", no better than step {state.best_step}"
-        say(f"{where}: {judgement.said}{mark if state.step and self.combined.keeps == 'best' else ''}")
+        say(f"{where}: {judgement.said}{mark if self.combined.keeps == 'best' else ''}")
 
 
 def has_start(state: TrainingState) -> bool:
