@@ -9,11 +9,11 @@ import typer
 
 from isotrope.cli.answer_output import print_answer
 from isotrope.cli.application import Columns, Command, Json, Model, app
-from isotrope.cli.help_pages import OTHER
+from isotrope.cli.help_pages import USE
 from isotrope.cli.options import split_names
 
 
-@app.command(cls=Command, rich_help_panel=OTHER)
+@app.command(cls=Command, rich_help_panel=USE)
 def export(
     encoder: Model,
     output: Annotated[Path, typer.Argument(metavar="DIR", help="A new folder for the exported model.")],

@@ -9,7 +9,7 @@ import typer
 
 from isotrope.cli.answer_output import print_answer, print_rows
 from isotrope.cli.application import PRINTED, Columns, Command, Json, Model, app
-from isotrope.cli.help_pages import OTHER, USE
+from isotrope.cli.help_pages import USE
 from isotrope.cli.options import split_names
 from isotrope.errors import InputError
 from isotrope.terminal import show
@@ -41,7 +41,7 @@ def predict(
         show(f"probabilities: {found.calibration}")
 
 
-@app.command(cls=Command, rich_help_panel=OTHER)
+@app.command(cls=Command, rich_help_panel=USE)
 def push(
     folder: Annotated[Path, typer.Argument(help="A saved model, or a run folder.")],
     repo: Annotated[str, typer.Argument(help="Where to: owner/name on the hub.")],

@@ -17,7 +17,7 @@ def data_folder(given: str | os.PathLike[str] | None) -> Path:
     if not place:
         raise InputError(
             f"Evaluation data is needed: give data_dir, or set {VARIABLE} to a folder with sts/sts12.test.tsv.gz "
-            "and so on."
+            "and so on. Text of your own needs none: suite geometry, or linear where it has labels."
         )
     folder = Path(place)
     if not folder.is_dir():
