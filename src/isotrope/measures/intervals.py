@@ -67,8 +67,8 @@ def mean_share_interval(percents: Sequence[float], counts: Sequence[int]) -> Int
 
 
 def student_interval(values: Sequence[float]) -> Interval | None:
-    """Of the mean, by Student's t with n − 1 degrees of freedom; none where there is one value."""
-    if len(values) < 2:
+    """Of the mean, by Student's t with n − 1 degrees of freedom; none of one value, or where one is no number."""
+    if len(values) < 2 or not all(map(math.isfinite, values)):
         return None
     from scipy.stats import t
 

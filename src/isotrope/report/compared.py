@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
@@ -91,9 +92,14 @@ def _places(name: str, runs: Sequence[dict[str, object]]) -> list[Place]:
     for run in runs:
         measures = run["measures"]
         assert isinstance(measures, dict)
-        if run["name"] == name and {"alignment", "uniformity"} <= measures.keys():
-            found.append(Place(int(str(run["seed"])), measures["alignment"], measures["uniformity"]))
+        alignment, uniformity = (measures.get(measure) for measure in ("alignment", "uniformity"))
+        if run["name"] == name and _is_number(alignment) and _is_number(uniformity):
+            found.append(Place(int(str(run["seed"])), alignment, uniformity))
     return sorted(found, key=lambda one: one.seed)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and math.isfinite(value)
 
 
 def _first(folder: Path, names: Sequence[str]) -> Path | None:
