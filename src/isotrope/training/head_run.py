@@ -16,6 +16,7 @@ import numpy as np
 from isotrope.data.corpus import Corpus, Records, open_corpus
 from isotrope.encoders.cut_texts import counting_cut
 from isotrope.encoders.encoder import Encoder
+from isotrope.encoders.finite_vectors import check_finite
 from isotrope.encoders.loading import load
 from isotrope.encoders.model_card import COMMAND
 from isotrope.encoders.onnx_encoder import OnnxEncoder
@@ -64,9 +65,11 @@ def run_head(
         **surroundings(str(encoder.device)),
     }
     with counting_cut() as counted:
-        vectors = np.asarray(encoder.encode(Records(corpus, range(len(corpus))).texts()))
+        texts = Records(corpus, range(len(corpus))).texts()
+        vectors = np.asarray(encoder.encode(texts))
     counted.say()
-    fitted = fit_head(vectors, labels, settings.strength, settings.balanced, settings.seed)
+    check_finite(texts, vectors)
+    fitted = fit_head(vectors, labels, settings.strength, settings.balanced, settings.seed, texts)
     encoder.classifier = fitted.classifier
     if command := card_command():
         encoder.facts = {**encoder.facts, COMMAND: command}
