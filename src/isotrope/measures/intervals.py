@@ -4,6 +4,7 @@
     draws of a bootstrap                           percentile_interval: the middle 95 % of the draws
     a share of n independent trials                binomial_interval: quantiles of the binomial distribution, no draws
     the same, where a formula on paper is wanted   normal_interval: share ± 1.96 standard errors, cut to [0, 1]
+    a share of trials that come in groups          grouped_interval: the same, groups are independent and trials are not
     the mean of several such shares                mean_share_interval: variances of independent shares add up
     a mean over few values, such as seeds          student_interval: mean ± t standard errors
 
@@ -56,6 +57,15 @@ def normal_interval(share: float, count: int) -> Interval:
     """share ± 1.96 √(share (1 − share) / n), within [0, 1]. Of a share of 0 or 1 it has no width: count more trials."""
     half = NORMAL * float(np.sqrt(share * (1 - share) / count))
     return Interval(max(share - half, 0.0), min(share + half, 1.0))
+
+
+def grouped_interval(values: npt.NDArray[Any], groups: npt.NDArray[np.int64]) -> Interval:
+    """x̄ ± 1.96 √(Σ_g (Σ_{i ∈ g} x_i − x̄)²) / n, within [0, 1]. With a trial a group it is ``normal_interval``; copies
+    of a trial make it no narrower."""
+    mean = float(np.mean(values))
+    sums = np.bincount(np.unique(groups, return_inverse=True)[1], weights=np.asarray(values, dtype=np.float64) - mean)
+    half = NORMAL * float(np.sqrt((sums**2).sum())) / len(values)
+    return Interval(max(mean - half, 0.0), min(mean + half, 1.0))
 
 
 def mean_share_interval(percents: Sequence[float], counts: Sequence[int]) -> Interval:
