@@ -16,7 +16,6 @@ import numpy as np
 from isotrope.data.corpus import Corpus, Records, open_corpus
 from isotrope.encoders.cut_texts import counting_cut
 from isotrope.encoders.encoder import Encoder
-from isotrope.encoders.finite_vectors import check_finite
 from isotrope.encoders.loading import load
 from isotrope.encoders.model_card import COMMAND
 from isotrope.encoders.onnx_encoder import OnnxEncoder
@@ -68,7 +67,6 @@ def run_head(
         texts = Records(corpus, range(len(corpus))).texts()
         vectors = np.asarray(encoder.encode(texts))
     counted.say()
-    check_finite(texts, vectors)
     fitted = fit_head(vectors, labels, settings.strength, settings.balanced, settings.seed, texts)
     encoder.classifier = fitted.classifier
     if command := card_command():
