@@ -38,6 +38,8 @@ def test_the_gain_is_paired_record_by_record() -> None:
     assert (same[LOW], same[HIGH]) == pytest.approx((0.0, 0.0))  # the same ranks: no draw of records can differ
     assert better[COMMON] == pytest.approx(100.0)
     assert 0 < better[LOW] < better[COMMON] - before < better[HIGH]
+    uneven = CommonSet("pairs", texts, texts, np.random.default_rng(1).random(40).tolist())
+    assert uneven.measures(every) == uneven.measures(every)  # the same draws for every run, and every time
     assert "which may be none" in str(spoken_gain("a", 1, same, common.before()))
     assert "may be none" not in str(spoken_gain("a", 1, better, common.before()))
     assert spoken_gain("a", 1, {}, {}) is None

@@ -56,6 +56,8 @@ def test_the_log_loss_has_a_golden_value() -> None:
 def test_a_perfect_classifier_keeps_a_finite_temperature() -> None:
     scores = np.eye(3)[np.arange(30) % 3] * 50
     assert 0.05 <= fit_temperature(scores, np.arange(30) % 3) <= 20
+    few, right = np.eye(3), np.arange(3)  # three rows are little to believe in
+    assert fit_temperature(few, right, pseudo=0.0) < 0.06 < 0.5 < fit_temperature(few, right) < 1.0
 
 
 @pytest.mark.parametrize("counts", [(1, 1), (1, 5), (2, 2, 7), (10, 10)])

@@ -215,3 +215,13 @@ def test_an_old_output_is_not_taken_for_the_joined_file(
     isotrope.encode(tiny, text, output, shards=folder, shard_size=8)
     assert asked
     assert output.read_bytes() == plain
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="nobody can say when a process began")
+def test_a_number_that_another_process_has_now_does_not_keep_a_claim_alive(tmp_path: Path) -> None:
+    """After a restart of a container the same number is soon given again."""
+    with Claims(tmp_path) as claims:
+        for owner, dead in ((claims.me, False), ({**claims.me, "began": "1"}, True)):
+            (tmp_path / "0.claim").write_text(json.dumps(owner))
+            assert claims.take("0") is dead
+            claims.free("0")
