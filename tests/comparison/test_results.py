@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import replace
 from pathlib import Path
 
@@ -160,3 +161,30 @@ def test_a_comparison_without_runs_is_still_a_table(tmp_path: Path) -> None:
     empty = Comparison(replace(TERMS, eval_data=[]), ["simcse"], folder=tmp_path)
     assert empty.rows() == []
     assert "the label-free score" in empty.table()
+
+
+@pytest.mark.parametrize("seeds", [[1], [1, 2, 3, 4, 5]])
+def test_a_comparison_whose_searches_all_failed_is_still_a_table(tmp_path: Path, seeds: list[int]) -> None:
+    """No method is left to be named, while the benchmarks have judged the start."""
+    failures = [Failure("simcse", 1, "none of the 2 trials of its search ended")]
+    found = Comparison(replace(TERMS, seeds=seeds), [], {"sts_average": 52.0}, [], failures, tmp_path)
+    found.write()
+    assert "52.00" in found.table()
+    assert "none of the 2 trials" in found.table()
+
+
+def test_a_measure_that_is_no_number_costs_neither_the_table_nor_the_json(found: Comparison) -> None:
+    """The correlation of a collapsed encoder is nan, a perplexity may be infinite; the other runs are not lost."""
+    runs = [run("hot", seed, math.nan if seed == 1 else 40.0, 1.0) for seed in (1, 2, 3)]
+    runs += [run("simcse", seed, math.inf if seed == 2 else 60.0, 1.0) for seed in (1, 2, 3)]
+    many = replace(found, runs=runs, terms=replace(TERMS, seeds=[1, 2, 3, 4, 5]))
+    many.write()
+    assert many.folder is not None
+    text = (many.folder / "comparison.json").read_text(encoding="utf-8")
+    kept = json.loads(text, parse_constant=lambda word: pytest.fail(f"{word} is no JSON"))
+    assert kept["runs"][0]["measures"]["sts_average"] is None
+    again = Comparison.read(many.folder / "comparison.json")
+    assert math.isnan(again.runs[0].measures["sts_average"])
+    (verdict,) = again.verdicts()
+    assert "what a run measured is not a number, so nothing can be said" in verdict
+    assert "nan" in again.table()

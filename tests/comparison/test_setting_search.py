@@ -17,6 +17,8 @@ from isotrope.comparison import samplers
 from isotrope.comparison.line_up import plan_comparison
 from isotrope.comparison.samplers import Trial, choose_sampler, propose
 from isotrope.comparison.search_space import Dimension, draw, parse_space
+from isotrope.comparison.setting_search import _hunts
+from isotrope.comparison.terms import Contestant
 from isotrope.errors import InputError
 from isotrope.methods.frame.combined import Combined
 from isotrope.methods.simcse import SimCSE
@@ -49,6 +51,7 @@ def test_ranges_are_parsed_and_values_drawn_inside_them() -> None:
         ({"search": {"learning_rate": "1e-3:1e-3"}}, "to a higher one"),
         ({"search": {"learning_rate": "nan:1"}}, "to a higher one"),
         ({"search": {"learning_rate": "1e-3"}}, "search takes LOW:HIGH, LOW:HIGH:log or words"),
+        ({"search": {"learning_rate": "|"}}, "search takes LOW:HIGH, LOW:HIGH:log or words"),
         ({"search": {"learning_rate": "1:2:lin"}}, "search takes LOW:HIGH or LOW:HIGH:log"),
         ({"search": {"weight_decay": "0:1:log"}}, "needs a range above 0"),
         ({"search": {"learning_rate": "-1:1"}}, "learning_rate must be above 0; -1.0 was given"),
@@ -172,3 +175,21 @@ def test_trials_that_fail_are_kept_and_a_method_without_any_is_reported(
         assert "none of the 2 trials of its search ended; the last one: The loss is not a number." in failure.sentence
         assert [run.name for run in found.runs] == ["mlm"]
     assert len(tried) == 2
+
+
+def test_a_trial_whose_score_is_no_number_is_not_the_best(short: Short, sentences: Path, tmp_path: Path) -> None:
+    """Nothing is greater than nan, so as the first of all it would stay the best."""
+    given = {**{k: v for k, v in short.items() if k != "learning_rate"}, "seeds": 1, "max_steps": 2}
+    asked = {**given, "search": RATE, "trials": 2, "sampler": "random"}
+    isotrope.compare(sentences, "simcse", tmp_path / "all", **asked)
+    file = tmp_path / "all" / "search" / "simcse" / "trial-0" / "judgement.json"
+    judged = json.loads(file.read_text(encoding="utf-8"))
+    judged["measures"]["score"] = math.nan
+    file.write_text(json.dumps(judged), encoding="utf-8")
+    plan = plan_comparison(sentences, "simcse", tmp_path / "all", **asked)
+    start = isotrope.load(short["model"])
+    (hunt,) = _hunts(plan.reading_out(start), start.fingerprint())
+    assert [trial.score is None for trial in hunt.trials()] == [True, False]
+    best = hunt.best(plan.terms)
+    assert isinstance(best, Contestant)
+    assert best.method.given["learning_rate"] == hunt.trials()[1].settings["learning_rate"]

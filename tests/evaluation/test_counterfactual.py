@@ -14,7 +14,16 @@ import isotrope
 from isotrope.cli import main
 from isotrope.errors import InputError
 from isotrope.evaluation.antonym_triples import HitRates, hit_rates, make_triples
-from isotrope.evaluation.counterfactual import Items, Share, counterfactual_accuracy, counterfactual_pairs
+from isotrope.evaluation.counterfactual import (
+    Items,
+    Share,
+    counterfactual_accuracy,
+    counterfactual_pairs,
+    edits_of_one,
+)
+from isotrope.measures.intervals import Interval, grouped_interval, normal_interval
+
+EVERY = Interval(0.0, 1.0)  # of which nothing is asked here
 
 ITEMS = [
     ("entailment", "a man sleeps", "a person rests"),
@@ -77,9 +86,9 @@ def test_accuracy_over_items_and_over_pairs() -> None:
         rows.append((label, f"p{number // 3}", f"h{number}"))
     vectors["h0"] = vectors["h2"]  # the first entailment looks like a contradiction
     found = counterfactual_accuracy(Table(vectors), items(rows[30:]), items(rows[30:]), items(rows[:30]))  # type: ignore[arg-type]
-    assert found.accuracy == Share(pytest.approx(29 / 30), 30)  # type: ignore[arg-type]
-    assert found.both_right == Share(pytest.approx(28 / 30), 30)  # type: ignore[arg-type]
-    assert found.entailed_nearer == Share(pytest.approx(9 / 10), 10)  # type: ignore[arg-type]
+    assert found.accuracy == Share(pytest.approx(29 / 30), 30, EVERY)  # type: ignore[arg-type]
+    assert found.both_right == Share(pytest.approx(28 / 30), 30, EVERY)  # type: ignore[arg-type]
+    assert found.entailed_nearer == Share(pytest.approx(9 / 10), 10, EVERY)  # type: ignore[arg-type]
 
 
 @pytest.fixture
@@ -129,3 +138,22 @@ def test_what_is_missing_is_named(folder: Path, tiny: Path, monkeypatch: pytest.
     (folder / "nli" / "cad_snli.dev.tsv.gz").unlink()
     with pytest.raises(InputError, match=r"cad_snli\.dev"):
         isotrope.evaluate(tiny, suite="counterfactual", data_dir=folder)
+
+
+def test_edits_of_one_original_are_one_group_and_make_no_interval_narrower() -> None:
+    """Items 0 to 3 share a premise or a hypothesis, 4 and 5 a premise, 6 is alone."""
+    rows = [("a", *sides) for sides in ("ph", "pi", "qh", "qj", "rk", "rl", "sm")]
+    groups = edits_of_one(items(rows)).tolist()
+    assert [groups.index(group) for group in groups] == [0, 0, 0, 0, 4, 4, 6]
+    hits = np.array([True, False, True, True, False])
+    plain = grouped_interval(hits, np.arange(5))
+    assert plain == pytest.approx(normal_interval(0.6, 5))
+    assert grouped_interval(np.repeat(hits, 6), np.repeat(np.arange(5), 6)) == pytest.approx(plain)
+
+
+def test_a_test_part_without_pairs_gets_a_sentence() -> None:
+    rows = [("entailment", f"p{number}", f"h{number}") for number in range(4)]
+    rows += [("contradiction", f"q{number}", f"i{number}") for number in range(4)]
+    vectors = {text: np.random.default_rng(len(text)).normal(size=3) for row in rows for text in row[1:]}
+    with pytest.raises(InputError, match="no pair of items that share a side"):
+        counterfactual_accuracy(Table(vectors), *(items(rows) for _ in range(3)))  # type: ignore[arg-type]

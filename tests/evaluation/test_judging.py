@@ -251,6 +251,17 @@ def test_what_is_no_group_of_runs_is_refused(runs: Path, tmp_path: Path, tiny: P
         (other / name / "run.json").write_text(json.dumps({"method": method}), encoding="utf-8")
     with pytest.raises(InputError, match="the methods simclr, simcse cannot stand for one model"):
         find_models([other])
+    same = {"method": "simcse", "settings": {"seed": 1}, "model": {"name": "builtin"}, "data": {"fingerprint": "one"}}
+    for changed, said in (
+        ({"data": {"fingerprint": "two"}}, "runs of different texts cannot stand for one model"),
+        ({"eval_content": ["a digest"]}, "runs of settings that differ in more than the seed"),
+    ):
+        for name, facts in (("a", same), ("b", {**same, "settings": {"seed": 2}, **changed})):
+            (other / name / "run.json").write_text(json.dumps(facts), encoding="utf-8")
+        with pytest.raises(InputError, match=said):
+            find_models([other])
+    (other / "b" / "run.json").write_text(json.dumps({**same, "settings": {"seed": 2}}), encoding="utf-8")
+    assert len(find_models([other])[0].runs) == 2
 
 
 def jaccard(one: list[str], other: list[str]) -> float:

@@ -19,6 +19,7 @@ from isotrope.errors import InputError
 from isotrope.evaluation.layer_cosines import pair_cosines, read_outs
 from isotrope.evaluation.layer_suite import sweep_layers
 from isotrope.evaluation.scored_pairs import ScoredPairs, read_pairs
+from isotrope.evaluation.suite import find_suite
 
 SPLITS = ("dev", "test")
 
@@ -135,3 +136,23 @@ def test_the_command_writes_json_for_programs(tiny, data, tmp_path, capsys):
     kept = json.loads((tmp_path / "out.json").read_text(encoding="utf-8"))
     assert kept["protocol"]["protocol"] == "layers-stsb-v1"
     assert {"name", "layer", "pooling", "spearman"} == set(kept["scores"]["layers"]["best"])
+
+
+def test_a_collapsed_model_ranks_nothing_and_is_said_to(tiny: Path, data: Path) -> None:
+    encoder = isotrope.load(tiny)
+    with torch.no_grad():
+        for weight in encoder.parameters():
+            weight.zero_()
+    results = isotrope.evaluate(encoder, suite="layers", data_dir=data)
+    suite = find_suite("layers")()
+    assert suite.summary(results) == {"sts_b_best_read_out": 0.0}
+    assert suite.main_scores(results) == {"best": ("spearman", 0.0)}
+    assert results.scores["layers"]["interval"] == [0.0, 0.0]
+
+
+def test_a_best_that_its_own_pairs_chose_is_marked(tiny: Path, data: Path, tmp_path: Path) -> None:
+    (tmp_path / "sts").mkdir()
+    (tmp_path / "sts" / "stsb.test.tsv").write_bytes((data / "sts" / "stsb.test.tsv").read_bytes())
+    both, alone = (isotrope.evaluate(tiny, suite="layers", data_dir=place) for place in (data, tmp_path))
+    assert both.protocol["best"].endswith(", by dev")
+    assert alone.protocol["best"].endswith(", by test, whose pairs flatter it")

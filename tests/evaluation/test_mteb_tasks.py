@@ -14,7 +14,9 @@ import pytest
 import isotrope
 from isotrope.errors import InputError
 from isotrope.evaluation.mteb_tasks import MtebEncoder, evaluate_mteb
+from isotrope.evaluation.results import Results
 from isotrope.evaluation.suite import find_suite, registry
+from isotrope.evaluation.suite_runs import joined_results
 
 
 def test_without_the_package_the_line_to_install_it_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -85,3 +87,9 @@ def test_a_task_that_mteb_does_not_know_is_refused() -> None:
     pytest.importorskip("mteb", reason="the extra mteb is not installed")
     with pytest.raises(InputError, match="mteb has no task 'STSBenchmrk'"):
         isotrope.evaluate("no/such/model", "mteb:STSBenchmrk")
+
+
+def test_the_scores_of_two_tasks_stand_next_to_each_other() -> None:
+    found = [(f"mteb:{name}", Results({"mteb": {name: {"main_score": 1.0}}}, {}, ("task",), [])) for name in "AB"]
+    assert joined_results(found).scores == {"mteb": {"A": {"main_score": 1.0}, "B": {"main_score": 1.0}}}
+    assert found[0][1].scores == {"mteb": {"A": {"main_score": 1.0}}}  # what was given is left as it was

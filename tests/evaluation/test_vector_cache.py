@@ -185,3 +185,15 @@ def test_a_sweep_that_does_not_fit_keeps_cosines_alone(
     with shared_vectors():
         pair_cosines(encoder, topics[:3], topics[3:6])
     assert files_of(cache_place) == []
+
+
+def test_a_cache_that_may_only_be_read_serves_all_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    VectorCache(tmp_path).vectors(MODEL, ["a"], made)
+
+    def refused(*_: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr("isotrope.evaluation.vector_cache.os.utime", refused)
+    cache = VectorCache(tmp_path)
+    assert cache.vectors(MODEL, ["a"], made).tobytes() == made(["a"]).tobytes()
+    assert (cache.encoded, cache.found) == (0, 1)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from sklearn.linear_model import LogisticRegression
 
 from isotrope.encoders.classifier import Classifier, Layer
 from isotrope.errors import InputError
+from isotrope.heads import predictions
 from isotrope.heads.label_sets import LabelSets
 from isotrope.heads.logistic_head import fit_head
-from isotrope.measures.temperature_scaling import fit_temperature, log_loss
+from isotrope.measures.temperature_scaling import fit_temperature, log_loss, row_losses
 
 
 def clouds(rows: int, classes: int, apart: float, seed: int = 0) -> tuple[np.ndarray, list[str]]:
@@ -54,6 +56,8 @@ def test_the_log_loss_has_a_golden_value() -> None:
 def test_a_perfect_classifier_keeps_a_finite_temperature() -> None:
     scores = np.eye(3)[np.arange(30) % 3] * 50
     assert 0.05 <= fit_temperature(scores, np.arange(30) % 3) <= 20
+    few, right = np.eye(3), np.arange(3)  # three rows are little to believe in
+    assert fit_temperature(few, right, pseudo=0.0) < 0.06 < 0.5 < fit_temperature(few, right) < 1.0
 
 
 @pytest.mark.parametrize("counts", [(1, 1), (1, 5), (2, 2, 7), (10, 10)])
@@ -100,8 +104,6 @@ def test_labels_that_teach_nothing_are_refused(labels: list[str], multi_label: b
 
 def test_the_conventions_of_scikit_learn_hold() -> None:
     """Beside scikit-learn's own regression with the same weights."""
-    from sklearn.linear_model import LogisticRegression
-
     for classes in (2, 4):
         vectors, names = clouds(80, classes, 0.5)
         theirs = LogisticRegression().fit(vectors, names)
@@ -121,3 +123,68 @@ def test_vectors_of_another_width_are_refused() -> None:
     classifier = Classifier((Layer(np.zeros((2, 3)), np.zeros(2)),), ("a", "b"))
     with pytest.raises(InputError, match="takes vectors of 3 dimensions"):
         classifier.predict(np.zeros((1, 4)))
+
+
+def test_copies_of_a_text_are_held_out_together() -> None:
+    """Vectors say nothing of the class: a row that is held out while its copy is trained on would look well known."""
+    rng = np.random.default_rng(5)
+    distinct = rng.normal(size=(60, 40)).astype(np.float32)
+    texts = [f"text {row % 60}" for row in range(240)]
+    vectors, names = np.tile(distinct, (4, 1)), [f"class {row % 60 % 2}" for row in range(240)]
+    knowing = fit_head(vectors, LabelSets.of(names), strength=1.0)
+    honest = fit_head(vectors, LabelSets.of(names), strength=1.0, texts=texts)
+    assert knowing.measures["accuracy"] > 0.9
+    assert honest.measures["accuracy"] < 0.7
+    assert honest.classifier.temperature > 1.5 * knowing.classifier.temperature
+    for labels in (LabelSets.of(names), LabelSets.of(names, multi_label=True)):
+        folds = labels.folds(5, np.random.default_rng(0), texts)
+        assert all(len({*folds[row::60]}) == 1 for row in range(60))
+        assert {*folds} == {0, 1, 2, 3, 4}
+
+
+def test_a_text_of_two_classes_leaves_no_fold_without_a_class() -> None:
+    names, texts = ["a", "b", "b", "a", "a", "c", "c"], ["x", "x", "x", "y", "z", "u", "v"]
+    labels = LabelSets.of(names)
+    folds = labels.folds(5, np.random.default_rng(0), texts)
+    for fold in range(folds.max() + 1):
+        assert set(labels.wanted[folds != fold]) == {0, 1, 2}
+
+
+def test_the_printed_calibration_is_that_of_rows_which_the_temperature_does_not_know() -> None:
+    """Against a loop: each fold is scored by the classifier and by the temperature of the others."""
+    vectors, names = clouds(60, 3, 0.5)
+    labels = LabelSets.of(names)
+    fitted = fit_head(vectors, labels, strength=0.3, seed=1)
+    folds = labels.folds(5, np.random.default_rng(1))
+    inputs = (vectors - vectors.mean(axis=0)).astype(np.float64)
+    inputs /= np.sqrt((inputs**2).mean())
+    scores = np.zeros((60, 3))
+    for fold in range(5):
+        model = LogisticRegression(C=0.3, max_iter=300).fit(inputs[folds != fold], labels.wanted[folds != fold])
+        scores[folds == fold] = model.decision_function(inputs[folds == fold])
+    losses = np.concatenate(
+        [
+            row_losses(own / fit_temperature(scores[folds != fold], labels.wanted[folds != fold]), wanted)
+            for fold in range(5)
+            for own, wanted in [(scores[folds == fold], labels.wanted[folds == fold])]
+        ]
+    )
+    assert fitted.measures["log_loss"] == pytest.approx(losses.mean(), abs=1e-3)
+    assert fitted.classifier.temperature == pytest.approx(fit_temperature(scores, labels.wanted), rel=1e-2)
+    assert fitted.measures["log_loss"] > log_loss(scores / fitted.classifier.temperature, labels.wanted) + 1e-4
+
+
+def test_vectors_that_are_no_numbers_are_refused() -> None:
+    vectors, names = clouds(20, 2, 1.0)
+    vectors[3, 2] = np.nan
+    with pytest.raises(InputError, match="1 of 20 vectors hold NaN or infinity, the first in row 3"):
+        fit_head(vectors, LabelSets.of(names))
+
+
+def test_texts_whose_vectors_are_no_numbers_get_no_class(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        predictions, "classifier_of", lambda _: Classifier((Layer(np.ones((2, 3)), np.ones(2)),), ("a", "b"))
+    )
+    monkeypatch.setattr(predictions, "vectors_of", lambda *_: np.full((1, 3), np.nan))
+    with pytest.raises(InputError, match="NaN or infinite vectors for 1 of 1 texts, such as 'hello'"):
+        predictions.predict_rows(None, [("hello",)], [1])  # type: ignore[arg-type]

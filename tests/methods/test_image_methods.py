@@ -20,6 +20,7 @@ from isotrope.data.corpus import Records
 from isotrope.data.image_corpus import open_images
 from isotrope.encoders.image_encoder import ImageEncoder, fresh_image_encoder
 from isotrope.errors import InputError
+from isotrope.evaluation import image_judge
 from isotrope.evaluation.image_judge import knn_accuracy
 from isotrope.methods.frame.batch import Batch
 from isotrope.methods.frame.combined import Combined
@@ -345,3 +346,25 @@ def test_a_report_has_a_map_of_thumbnails_for_each_model(image_file: Path, tmp_p
     assert "http" not in page.replace("http-equiv", "")
     with pytest.raises(InputError, match="reads text"):
         isotrope.report("builtin-static", text=image_file, output=tmp_path / "b.html")
+
+
+def test_what_is_judged_of_many_images_is_of_all_classes(
+    image_file: Path, image_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A folder stands class by class, so its first images would be those of one class."""
+    encoder = fresh_image_encoder("conv:4", 16)
+    corpus = open_images(image_file, "labelled-images", 16)
+    seen: list[set[int]] = []
+
+    def judged(one: ImageEncoder, bank: Any, known: Any, other: Any, rows: np.ndarray) -> float:
+        assert len(rows) == 9
+        seen.append({*other.numbers("label")[rows].tolist()})
+        return 0.0
+
+    monkeypatch.setattr(image_judge, "JUDGED", 9)
+    monkeypatch.setattr(image_judge, "knn_accuracy", judged)
+    judge = image_judge.make_image_judge(corpus, np.arange(20), [image_folder])
+    judge(encoder)
+    judge(encoder)
+    assert seen == [{0, 1, 2}, {0, 1, 2}]
+    assert image_judge.some(np.arange(5), 9).tolist() == [0, 1, 2, 3, 4]

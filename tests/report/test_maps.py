@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 from isotrope.measures.unit_vectors import unit_rows
 from isotrope.report import sentence_map as maps
+from isotrope.report.drawing import save_figure
+from isotrope.report.figure_parts import Axis, Figure, Panel, Series, Style
 
 
 @pytest.fixture
@@ -76,3 +80,13 @@ def test_typical_rows_lie_in_the_middle(clouds: np.ndarray) -> None:
     assert [int(groups[row]) for row in rows] == [0, 1]
     middle = clouds[:30].mean(axis=0)
     assert clouds[rows[0]] @ middle == pytest.approx(max(clouds[:30] @ middle))
+
+
+def test_a_dollar_in_a_name_is_a_dollar(tmp_path: Path) -> None:
+    """matplotlib reads what stands between two dollars as a formula, and refuses what is none."""
+    series = Series("cost $\\frac$", Style("#0072B2"), x=[0.0, 1.0], y=[0.0, 1.0])
+    figure = Figure("training", "paid $5_$", "lines", "", Axis("x"), Axis("y"), [Panel("of $a^$", [series])])
+    save_figure(figure, tmp_path / "figure.svg", "svg")
+    text = (tmp_path / "figure.svg").read_text(encoding="utf-8")
+    assert "cost $\\frac$" in text
+    assert "of $a^$" in text

@@ -192,3 +192,36 @@ def test_what_ray_needs_is_said(tiny: Path, text: Path, tmp_path: Path, monkeypa
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(InputError, match="Ray is not installed"):
         isotrope.encode(tiny, text, shards=tmp_path / "shards", ray=True)
+
+
+def test_an_old_output_is_not_taken_for_the_joined_file(
+    tiny: Path, text: Path, plain: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another process, without this output, ends the folder while this one waits."""
+    folder, output = tmp_path / "shards", tmp_path / "joined.npy"
+    isotrope.encode(tiny, text, shards=folder, shard_size=8)
+    output.write_bytes(b"of another model")
+    taken, asked = Claims.take, []
+
+    def take(self: Claims, name: str) -> bool:
+        if name != "end" or asked:
+            return taken(self, name)
+        asked.append(name)
+        done = json.loads((folder / "done.json").read_text())
+        (folder / "done.json").write_text(json.dumps({**done, "written": "by another process"}))
+        return False
+
+    monkeypatch.setattr(Claims, "take", take)
+    isotrope.encode(tiny, text, output, shards=folder, shard_size=8)
+    assert asked
+    assert output.read_bytes() == plain
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="nobody can say when a process began")
+def test_a_number_that_another_process_has_now_does_not_keep_a_claim_alive(tmp_path: Path) -> None:
+    """After a restart of a container the same number is soon given again."""
+    with Claims(tmp_path) as claims:
+        for owner, dead in ((claims.me, False), ({**claims.me, "began": "1"}, True)):
+            (tmp_path / "0.claim").write_text(json.dumps(owner))
+            assert claims.take("0") is dead
+            claims.free("0")

@@ -4,14 +4,16 @@
     gain = MRR of the run − MRR of the start on the same records; 95 % of 1,000 paired draws of the records
 
 The records are those of the first text that are held out and that no run trains on, whatever its own text is. The start
-is the encoder as ``load`` gives it, so that all rows are held against the same figure.
+is the encoder as ``load`` gives it, so that all rows are held against the same figure. A text that is added later may
+hold some of the records: the set is then made anew, and finished runs are judged on it again.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,9 +23,10 @@ from isotrope.comparison.terms import Contestant, Terms
 from isotrope.data.corpus import open_corpus
 from isotrope.data.held_out import hold_out
 from isotrope.encoders.encoder import Encoder
+from isotrope.errors import InputError
 from isotrope.evaluation.label_free import partner_ranks
 from isotrope.evaluation.worth import held_out_pairs
-from isotrope.files import write_json
+from isotrope.files import digest, write_json
 from isotrope.measures.intervals import percentile_interval
 
 FILE = "held_out.json"  # in the folder of the comparison
@@ -34,21 +37,33 @@ RESAMPLES = 1000
 
 @dataclass(frozen=True)
 class CommonSet:
-    """``start`` has the reciprocal rank of each record under the encoder that all runs begin with."""
+    """``start`` has the reciprocal rank of each record under the encoder that all runs begin with; ``made_for``: the
+    texts and the start that the records were chosen for.
+    """
 
     origin: str
     first: list[str]
     second: list[str]
     start: list[float]
+    made_for: str = ""
 
     @classmethod
     def read(cls, folder: Path) -> CommonSet | None:
         """What ``write`` wrote; None where a comparison has no common set."""
         file = folder / FILE
-        return cls(**json.loads(file.read_text(encoding="utf-8"))) if file.is_file() else None
+        if not file.is_file():
+            return None
+        try:
+            return cls(**json.loads(file.read_text(encoding="utf-8")))
+        except (ValueError, TypeError) as error:
+            raise InputError(f"{file}: damaged; remove it and run the same call again, which makes it anew.") from error
 
     def write(self, folder: Path) -> None:
         write_json(folder / FILE, asdict(self))
+
+    def name(self) -> str:
+        """Short; another one for other records."""
+        return digest(json.dumps([self.origin, self.first, self.second]))
 
     def measures(self, encoder: Encoder) -> dict[str, float]:
         """MRR of an encoder, and the interval of its gain over the start."""
@@ -60,6 +75,26 @@ class CommonSet:
     def before(self) -> dict[str, float]:
         """What the start has."""
         return {COMMON: 100 * float(np.mean(self.start))}
+
+
+def common_set(
+    folder: Path, contestants: Sequence[Contestant], terms: Terms, start: Encoder, fingerprint: str
+) -> CommonSet | None:
+    """The set of a comparison's folder; made anew where it is damaged, or was made for other texts or another start."""
+    texts = dict.fromkeys((one.content, one.method.record_types) for one in contestants)
+    held_out = (terms.loop["held_out"], terms.loop["held_out_seed"])
+    made_for = digest(json.dumps([fingerprint, *held_out, *texts]))
+    with suppress(InputError):
+        kept = CommonSet.read(folder)
+        if kept is not None and kept.made_for == made_for:
+            return kept
+    found = make_common_set(contestants, terms, start)
+    if found is None:
+        (folder / FILE).unlink(missing_ok=True)
+        return None
+    found = replace(found, made_for=made_for)
+    found.write(folder)
+    return found
 
 
 def make_common_set(contestants: Sequence[Contestant], terms: Terms, start: Encoder) -> CommonSet | None:

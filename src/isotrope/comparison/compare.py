@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 
-from isotrope.comparison.common_set import CommonSet, make_common_set
+from isotrope.comparison.common_set import common_set
 from isotrope.comparison.comparison_table import FILE, Comparison
 from isotrope.comparison.footing import Footing
 from isotrope.comparison.judgement import Failure, finished_runs
 from isotrope.comparison.line_up import Plan
 from isotrope.comparison.setting_search import search_settings
 from isotrope.comparison.start_scores import score_start
-from isotrope.comparison.terms import Task
+from isotrope.comparison.terms import LABEL_FREE, Task
 from isotrope.comparison.workers import run_all
 from isotrope.encoders.encoder import Encoder
 from isotrope.encoders.loading import load
@@ -46,10 +47,9 @@ def _run(plan: Plan, encoder: Encoder) -> Comparison:
         finished_runs(plan.tasks(fingerprint))  # refuses other terms before minutes of work
     start = score_start(encoder, fingerprint, plan)
     begun = (plan.folder / FILE).is_file()
-    if "label-free" in plan.terms.judges and not (begun and CommonSet.read(plan.folder) is not None):
-        common = make_common_set(plan.contestants, plan.terms, encoder)
-        if common is not None:
-            common.write(plan.folder)
+    if LABEL_FREE in plan.terms.judges:
+        common = common_set(plan.folder, plan.contestants, plan.terms, encoder, fingerprint)
+        plan = replace(plan, terms=replace(plan.terms, common_set="none" if common is None else common.name()))
     del encoder  # its memory is for the runs
     if not begun:  # by which the folder is known, should the search be stopped
         Comparison(Footing.of(plan, fingerprint, device), plan.labels, start, [], [], plan.folder).write()

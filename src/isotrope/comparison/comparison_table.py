@@ -12,7 +12,7 @@ from typing import Any
 
 from isotrope.comparison.common_set import COMMON, HIGH, LOW, spoken_gain
 from isotrope.comparison.footing import Footing
-from isotrope.comparison.judgement import Failure, Judgement, Outcome
+from isotrope.comparison.judgement import Failure, Judgement, Outcome, numbers
 from isotrope.comparison.judges import DEV
 from isotrope.comparison.line_up import FILE as FILE
 from isotrope.comparison.run_notes import said_once
@@ -22,6 +22,7 @@ from isotrope.comparison.table_text import TextTable, markdown_text, plain_text
 from isotrope.comparison.terms import folder_name
 from isotrope.errors import InputError
 from isotrope.files import write_json, written_file
+from isotrope.json_text import finite
 
 OWN = "retrieval_mrr"
 OF_EACH_TEXT = (OWN, "other_view")  # measured on each text's own held-out part
@@ -57,7 +58,7 @@ class Comparison:
             return cls(
                 terms=Footing.from_json(kept["terms"]),
                 names=kept["names"],
-                start=kept["start"],
+                start=numbers(kept["start"]),
                 runs=[Judgement.from_json(run) for run in kept["runs"]],
                 failures=[Failure(**failure) for failure in kept["failures"]],
                 folder=file.parent,
@@ -130,7 +131,7 @@ class Comparison:
 
     def spread(self) -> list[Spread]:
         """Measure by measure, each method over its seeds and against the first one; of few seeds, nothing."""
-        if len(self.terms.seeds) < FEWEST:
+        if len(self.terms.seeds) < FEWEST or not self.names:
             return []
         first = self.names[0]
         found = []
@@ -151,7 +152,7 @@ class Comparison:
     def verdicts(self) -> list[str]:
         """Is each method another than the first, by the first measure that ranks them? Of two seeds, nothing."""
         measure = next((column for column in self.columns if is_ranked(column)), None)
-        if measure is None or (measure in OF_EACH_TEXT and len(self._texts()) > 1):
+        if measure is None or not self.names or (measure in OF_EACH_TEXT and len(self._texts()) > 1):
             return []
         return against_first({name: self._by_seed(name, measure) for name in self.names}, *head_of(measure))
 
@@ -221,7 +222,7 @@ class Comparison:
     def write(self) -> None:
         """comparison.json in the comparison's folder."""
         if self.folder is not None:
-            write_json(self.folder / FILE, self.to_dict())
+            write_json(self.folder / FILE, finite(self.to_dict()))
 
     def write_markdown(self, path: str | os.PathLike[str]) -> None:
         with written_file(path) as temporary:

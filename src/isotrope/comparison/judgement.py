@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any
 from isotrope.comparison.terms import RunFacts, Task
 from isotrope.errors import InputError
 from isotrope.files import write_json
+from isotrope.json_text import finite
 from isotrope.training.run_folder import difference
 
 JUDGEMENT = "judgement.json"  # in the folder of its run
@@ -48,10 +50,11 @@ class Judgement:
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Judgement:
         data, facts = TrainedOn.from_json(value["data"]), RunFacts.from_json(value["facts"])
-        return cls(**{**value, "data": data, "facts": facts})
+        measured = {name: numbers(value[name]) for name in ("measures", "before")}
+        return cls(**{**value, **measured, "data": data, "facts": facts})
 
     def write(self, folder: Path) -> None:
-        write_json(folder / JUDGEMENT, self.to_json())
+        write_json(folder / JUDGEMENT, finite(self.to_json()))
 
 
 @dataclass(frozen=True)
@@ -64,6 +67,11 @@ class Failure:
 
 
 Outcome = Judgement | Failure
+
+
+def numbers(measures: Mapping[str, float | None]) -> dict[str, float]:
+    """As they were measured: JSON has null for what is no number."""
+    return {name: math.nan if value is None else value for name, value in measures.items()}
 
 
 def finished_runs(tasks: Sequence[Task]) -> list[Judgement]:

@@ -118,12 +118,14 @@ def plan_comparison(
 
 def labelled(methods: Sequence[str]) -> dict[str, str]:
     """Label → method. ``methods`` are names, or LABEL=NAME for a method that stands in the table twice."""
-    found = {}
+    found: dict[str, str] = {}
     for name in methods:
         label, equals, method = name.strip().partition("=")
         if not re.fullmatch(r"[\w-]+", label):
             raise InputError(f"Unusable label '{label}' for a row of the table: letters, digits, - and _ only.")
-        found[label] = method if equals else label
+        named = method if equals else label
+        if found.setdefault(label, named) != named:
+            raise InputError(f"Two methods have the label '{label}': {found[label]} and {named}; give one another.")
     if not found:
         raise InputError("No method was named; methods takes names that `isotrope methods` lists, joined by commas.")
     return found

@@ -14,11 +14,11 @@ from typing import Any
 
 import torch
 
-from isotrope.comparison.common_set import CommonSet
+from isotrope.comparison.common_set import COMMON, CommonSet
 from isotrope.comparison.judgement import Failure, Judgement, Outcome, TrainedOn, kept_judgement
 from isotrope.comparison.judges import judge
 from isotrope.comparison.method_terms import COMPARED
-from isotrope.comparison.terms import Task
+from isotrope.comparison.terms import LABEL_FREE, Task
 from isotrope.encoders.loading import load
 from isotrope.errors import InputError
 from isotrope.evaluation.checkpoint_judge import make_judge
@@ -62,11 +62,13 @@ def perform(task: Task) -> Judgement:
 def _judge_again(task: Task, ended: Judgement) -> Judgement:
     folder = RunFolder(task.folder)
     with hidden():
-        encoder, common = load(folder.model), CommonSet.read(task.folder.parent)
+        encoder, common = load(folder.model), _common_set(task)
         measures = judge(encoder, task.terms, _measured(folder.history(), ended.selected_step))
         measures |= {} if common is None else common.measures(encoder)
     kept = {name: value for name, value in ended.measures.items() if name in ("steps", "seconds")}
-    found = replace(ended, measures={**measures, **kept}, facts=task.facts())
+    before = {name: value for name, value in ended.before.items() if name != COMMON}
+    before |= {} if common is None else common.before()
+    found = replace(ended, measures={**measures, **kept}, before=before, facts=task.facts())
     found.write(task.folder)
     return found
 
@@ -89,7 +91,7 @@ def _train(task: Task) -> Judgement:
         )
         run = run_plan(plan, make_judge)
         measures = judge(run.encoder, terms, _measured(run.history, run.selected_step))
-        common = CommonSet.read(task.folder.parent)
+        common = _common_set(task)
         measures |= {} if common is None else common.measures(run.encoder)
     said = [str(warning.message) for warning in caught if issubclass(warning.category, TrainingWarning)]
     found = Judgement(
@@ -105,6 +107,10 @@ def _train(task: Task) -> Judgement:
     found.write(task.folder)
     shutil.rmtree(RunFolder(task.folder).checkpoints, ignore_errors=True)  # the model stays; nothing is left to resume
     return found
+
+
+def _common_set(task: Task) -> CommonSet | None:
+    return CommonSet.read(task.folder.parent) if LABEL_FREE in task.terms.judges else None
 
 
 def _measured(history: Sequence[dict[str, Any]], step: int) -> dict[str, float]:

@@ -81,8 +81,9 @@ def draw(dimensions: Sequence[Dimension], seed: int, number: int) -> dict[str, A
 
 
 def _dimension(name: str, limits: Limits) -> Dimension:
-    if isinstance(limits, str) and "|" in limits:
-        return Dimension(name, choices=tuple(word for word in limits.split("|") if word))
+    words = tuple(word for word in limits.split("|") if word) if isinstance(limits, str) and "|" in limits else ()
+    if words:
+        return Dimension(name, choices=words)
     parts = limits.split(":") if isinstance(limits, str) else list(limits)
     try:
         low, high = float(parts[0]), float(parts[1])

@@ -9,6 +9,7 @@ trials is flattered by chance, so its score is no result; the final runs are.
 from __future__ import annotations
 
 import json
+import math
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -29,6 +30,7 @@ from isotrope.progress import bar
 from isotrope.training.run_folder import RunFolder
 
 FAILED = "failed.json"
+NO_SCORE = "its score is not a number"
 
 
 @dataclass(frozen=True)
@@ -99,7 +101,10 @@ class Hunt:
             return None
         begun = Trial(number, self._inside(facts["settings"], place))
         ended = kept_judgement(self.task(number, begun.settings))
-        return begun if ended is None else replace(begun, score=ended.measures["score"])
+        if ended is None:
+            return begun
+        score = ended.measures["score"]
+        return replace(begun, score=score) if math.isfinite(score) else replace(begun, failed=NO_SCORE)
 
     def _inside(self, settings: Mapping[str, Any], place: Path) -> dict[str, Any]:
         """What is searched, of all settings of a trial; one that lies outside was found by another search."""

@@ -5,6 +5,7 @@ median and extremes, the interval of the mean, and how far a method lies from th
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -17,7 +18,7 @@ ENOUGH = 3  # seeds of a verdict on a difference: its interval is wide, and so i
 
 @dataclass(frozen=True)
 class Interval:
-    """A mean and its 95 % interval by Student's t; the limits are none where there is one value."""
+    """A mean and its 95 % interval by Student's t; the limits are none of one value, or where one is no number."""
 
     mean: float
     low: float | None = None
@@ -34,7 +35,9 @@ class Interval:
 
     def verdict(self, head: str, digits: int) -> str:
         """Of a difference: what is known of it at 95 %."""
-        if self.low is None or self.high is None or self.low <= 0 <= self.high:
+        if not math.isfinite(self.mean):
+            sure = "what a run measured is not a number, so nothing can be said"
+        elif self.low is None or self.high is None or self.low <= 0 <= self.high:
             sure = "the seeds do not show a difference"
         else:
             sure = f"{'higher' if self.low > 0 else 'lower'}, and the interval leaves 0 out"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
@@ -153,4 +154,7 @@ def _cell(values: Sequence[float], digits: int, sign: str = "") -> str:
 
 
 def _deviation(values: Sequence[float]) -> float | None:
+    """Not a number where one of the values is none, such as the correlation of a collapsed encoder."""
+    if not all(map(math.isfinite, values)):
+        return math.nan
     return statistics.stdev(values) if len(values) > 1 else None

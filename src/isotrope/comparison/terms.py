@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+LABEL_FREE = "label-free"  # the suite without labels
 Place = str | os.PathLike[str]
 Files = Place | Sequence[Place]
 Data = Place | Sequence[Place] | Mapping[str, Place]  # a mapping goes from record type to file
@@ -26,13 +27,15 @@ class Terms:
     eval_content: tuple[str, ...] = ()  # digests of those files
     data_dir: str | None = None  # None: there are no benchmarks
     aggregation: str = "all"
-    judges: tuple[str, ...] = ("label-free",)  # suites that every encoder is judged by
+    judges: tuple[str, ...] = (LABEL_FREE,)  # suites that every encoder is judged by
     retrieval_sets: str = ""  # the names of those that are averaged
+    common_set: str = ""  # a digest of the held-out set of all rows
 
     @property
     def judge(self) -> str:
         """What decides the judges' numbers, in a line."""
-        more = {"sts": f", {self.aggregation}", "retrieval": f", {self.retrieval_sets}"}
+        held = f", {self.common_set}" if self.common_set else ""
+        more = {"sts": f", {self.aggregation}", "retrieval": f", {self.retrieval_sets}", LABEL_FREE: held}
         return " + ".join(f"{suite}{more.get(suite, '')}" for suite in self.judges)
 
 

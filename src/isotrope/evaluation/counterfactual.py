@@ -13,18 +13,20 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import combinations
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
 from isotrope.data.sentence_files import Texts, read_sentence_file
 from isotrope.data.tables import check_file
 from isotrope.encoders.encoder import Encoder
+from isotrope.errors import InputError
 from isotrope.evaluation.antonym_triples import hit_rates, make_triples
 from isotrope.evaluation.benchmark_files import data_folder
 from isotrope.evaluation.folds import by_dev
@@ -33,7 +35,7 @@ from isotrope.evaluation.results import Results, read_out
 from isotrope.evaluation.suite import Options, Suite, SuiteCard
 from isotrope.evaluation.text_vectors import TextVectors
 from isotrope.lexicon.wordnet import files_of, wordnet_folder
-from isotrope.measures.intervals import normal_interval
+from isotrope.measures.intervals import Interval, grouped_interval, normal_interval
 from isotrope.measures.unit_vectors import unit_rows
 
 PROTOCOL = "counterfactual-v1"
@@ -56,10 +58,16 @@ class Items(NamedTuple):
 
 @dataclass(frozen=True)
 class Share:
-    """``share`` of ``count`` items, pairs or triples, between 0 and 1."""
+    """``share`` of ``count`` items, pairs or triples, between 0 and 1, and its 95 % interval."""
 
     share: float
     count: int
+    interval: Interval = field(compare=False)
+
+    @classmethod
+    def of(cls, hits: npt.NDArray[np.bool_], groups: npt.NDArray[np.int64]) -> Share:
+        """Hits that vary together within a group."""
+        return cls(float(hits.mean()), len(hits), grouped_interval(hits, groups))
 
     def to_dict(self) -> dict[str, float]:
         return {"share": 100 * self.share, "count": self.count}
@@ -123,8 +131,8 @@ def evaluate_counterfactual(
     hits = hit_rates(encoder, triples)
     found = counterfactual_accuracy(encoder, train, dev, test)
     shares = {
-        "synonym_nearer": Share(hits.by_cosine, len(triples)),
-        "synonym_nearer_dot": Share(hits.by_dot_product, len(triples)),
+        "synonym_nearer": _of_triples(hits.by_cosine, len(triples)),
+        "synonym_nearer_dot": _of_triples(hits.by_dot_product, len(triples)),
         "accuracy": found.accuracy,
         "both_right": found.both_right,
         "entailed_nearer": found.entailed_nearer,
@@ -133,7 +141,7 @@ def evaluate_counterfactual(
         "protocol": PROTOCOL,
         "triples": "MR" if texts is None else "the given text",
         "classifier": f"logistic regression, standardised, C = {found.strength:g} chosen on dev",
-        "interval": "95 %, normal",
+        "interval": "95 %, normal; edits of one original vary together",
         **read_out(encoder),
         "seed": seed,
     }
@@ -154,12 +162,18 @@ def counterfactual_accuracy(encoder: Encoder, train: Items, dev: Items, test: It
     right = (judged.found == judged.wanted).cpu().numpy()
     pairs = counterfactual_pairs(test)
     ordered = [_entailed_first(test, pair) for pair in pairs if _opposed(test, pair)]
+    if not ordered:
+        raise InputError(
+            "The test part has no pair of items that share a side, one an entailment and one a contradiction; are they "
+            "the counterfactual pairs?"
+        )
     first, second = (unit_rows(vectors.of(side).astype(np.float64)) for side in test[:2])
     cosine = (first * second).sum(1)
+    groups, (one, other), (nearer, farther) = edits_of_one(test), np.transpose(pairs), np.transpose(ordered)
     return CounterfactualAccuracy(
-        Share(float(right.mean()), len(right)),
-        Share(float(np.mean([right[a] and right[b] for a, b in pairs])), len(pairs)),
-        Share(float(np.mean([cosine[a] > cosine[b] for a, b in ordered])), len(ordered)),
+        Share.of(right, groups),
+        Share.of(right[one] & right[other], groups[one]),
+        Share.of(cosine[nearer] > cosine[farther], groups[nearer]),
         judged.strengths[0],
     )
 
@@ -181,6 +195,19 @@ def counterfactual_pairs(items: Items) -> list[tuple[int, int]]:
     return sorted((a, b) for a, b in pairs if items.labels[a] != items.labels[b])
 
 
+def edits_of_one(items: Items) -> npt.NDArray[np.int64]:
+    """[items]: a number for each original; items that share a premise or a hypothesis, or both with a third, have the
+    same."""
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    premises, hypotheses = (np.unique(side, return_inverse=True)[1] for side in items[:2])
+    size = len(premises) + len(hypotheses)  # texts of both sides as nodes, items as edges
+    graph = coo_array((np.ones(len(premises)), (premises, hypotheses + len(premises))), shape=(size, size))
+    found: npt.NDArray[np.int64] = connected_components(graph, directed=False)[1][premises]
+    return found
+
+
 def item_files(folder: Path) -> dict[str, Path]:
     return {part: folder / "nli" / f"cad_snli.{part}.tsv.gz" for part in ("train", "dev", "test")}
 
@@ -199,6 +226,9 @@ def _entailed_first(items: Items, pair: tuple[int, int]) -> tuple[int, int]:
     return (a, b) if items.labels[a] == "entailment" else (b, a)
 
 
+def _of_triples(share: float, count: int) -> Share:
+    return Share(share, count, normal_interval(share, count))
+
+
 def _row(name: str, found: Share) -> tuple[str, ...]:
-    interval = normal_interval(found.share, found.count).times(100)
-    return TITLES[name], f"{100 * found.share:.2f}", str(interval), f"{found.count:,}"
+    return TITLES[name], f"{100 * found.share:.2f}", str(found.interval.times(100)), f"{found.count:,}"

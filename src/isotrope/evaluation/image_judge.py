@@ -52,16 +52,21 @@ def make_image_judge(corpus: ImageCorpus, held: Rows, eval_data: Sequence[str | 
 
     def judge(encoder: Encoder) -> Judgement:
         assert isinstance(encoder, ImageEncoder)
-        measures = view_measures(encoder, corpus, held[:VIEWS])
+        measures = view_measures(encoder, corpus, some(held, VIEWS))
         if not labelled:
             return Judgement(measures, "views")
         if eval_data and not others:
             others.extend(open_images(file, LABELLED_IMAGES.name, encoder.size) for file in eval_data)
-        judged = [(other, np.arange(min(len(other), JUDGED))) for other in others] or [(corpus, held[:JUDGED])]
+        judged = [(other, some(np.arange(len(other)), JUDGED)) for other in others] or [(corpus, some(held, JUDGED))]
         found = [knn_accuracy(encoder, corpus, known, other, rows) for other, rows in judged]
         return Judgement({"knn": sum(found) / len(found), **measures}, "knn")
 
     return judge
+
+
+def some(rows: Rows, most: int) -> Rows:
+    """All of them, or ``most``, always the same ones. Images of a folder stand class by class: not the first."""
+    return rows if len(rows) <= most else np.sort(np.random.default_rng(0).permutation(rows)[:most])
 
 
 def knn_accuracy(encoder: ImageEncoder, corpus: ImageCorpus, known: Rows, judged: ImageCorpus, rows: Rows) -> float:

@@ -127,16 +127,16 @@ def _of_run(folder: Path) -> JudgedModel:
 
 
 def _group(models: Sequence[JudgedModel], name: str) -> JudgedModel:
-    """Several runs as one model; runs that differ in more than their seed are refused."""
+    """Several runs as one model; runs that differ in more than their seed, or in their text, are refused."""
     if not models:
         raise InputError("No run was given; name at least one.")
     runs = [run for model in models for run in model.runs]
     kinds = {json.dumps(_kind(run), sort_keys=True): _kind(run) for run in runs}
     if len(kinds) > 1:
         methods = sorted({str(kind.get("method")) for kind in kinds.values()})
-        found = (
-            f"the methods {', '.join(methods)}" if len(methods) > 1 else "settings that differ in more than the seed"
-        )
+        texts = {str(kind.get("text")) for kind in kinds.values()}
+        found = "different texts" if len(texts) > 1 else "settings that differ in more than the seed"
+        found = f"the methods {', '.join(methods)}" if len(methods) > 1 else found
         raise InputError(
             f"{name or models[0].name}: runs of {found} cannot stand for one model; name those of one alone."
         )
@@ -152,5 +152,6 @@ def _kind(run: Encoder | Place) -> dict[str, Any]:
         return {}
     facts = run_facts(folder)
     settings = {name: value for name, value in (facts.get("settings") or {}).items() if name != "seed"}
-    start = (facts.get("model") or {}).get("name")
-    return {"method": facts.get("method"), "settings": settings, "start": start, "mixture": facts.get("mixture")}
+    start, text = (facts.get("model") or {}).get("name"), (facts.get("data") or {}).get("fingerprint")
+    shared = {name: facts.get(name) for name in ("method", "mixture", "eval_content")}
+    return {**shared, "settings": settings, "start": start, "text": text}

@@ -89,7 +89,8 @@ class Layers(Suite):
         last = [*splits][-1]
         protocol = {
             "protocol": PROTOCOL,
-            "best": f"{sweep.best.name}, by {sweep.chosen_by}",
+            "best": f"{sweep.best.name}, by {sweep.chosen_by}"
+            + (", whose pairs flatter it" if sweep.chosen_by == last else ""),
             f"its {last}": f"{_shown(sweep.best.spearman[last])} ({sweep.interval})",
             "interval": f"95 % bootstrap of pairs, {options.resamples} resamples, seed {options.seed}",
             "pairs": ", ".join(f"{split} {count:,}" for split, count in sweep.pairs.items()),
@@ -102,11 +103,11 @@ class Layers(Suite):
 
     def summary(self, results: Results) -> dict[str, float]:
         best = results.scores["layers"]["best"]["spearman"]
-        return {"sts_b_best_read_out": float([*best.values()][-1])}
+        return {"sts_b_best_read_out": [*best.values()][-1] or 0.0}
 
     def main_scores(self, results: Results) -> dict[str, tuple[str, float]]:
         best = results.scores["layers"]["best"]
-        return {"best": ("spearman", [*best["spearman"].values()][-1])}
+        return {"best": ("spearman", [*best["spearman"].values()][-1] or 0.0)}
 
     @classmethod
     def judged_texts(cls, options: Options) -> Mapping[str, Sequence[str]]:
@@ -146,6 +147,8 @@ def sweep_layers(encoder: Encoder, splits: dict[str, ScoredPairs], seed: int = 0
     ]
     chosen_by, *_, last = [*splits, *splits]
     best = max(cells, key=lambda cell: _rank(cell.spearman[chosen_by]))
+    if best.spearman[last] is None:  # a collapsed model ranks nothing; draws would be those of its rounding
+        return LayerSweep(cells, best, chosen_by, Interval(0.0, 0.0), counts)
     draws = resampled_spearman(
         cosines[best.name][parts[last]], splits[last].gold, np.random.default_rng(seed), resamples
     )

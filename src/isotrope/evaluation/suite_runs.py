@@ -108,8 +108,12 @@ def joined_results(found: Sequence[tuple[str, Results]], left_out: Mapping[str, 
     if left_out:
         rows = [(name, reason) for name, reason in left_out.items()]
         sections.append(Section("left out", ("suite", "why"), rows, caption=" "))
+    scores: dict[str, Any] = {}
+    for _, results in found:
+        for key, value in results.scores.items():  # all tasks of MTEB stand under one key
+            scores[key] = {**scores[key], **value} if key in scores else value
     return Results(
-        scores={key: value for _, results in found for key, value in results.scores.items()},
+        scores=scores,
         protocol={
             **{name: results.protocol for name, results in found},
             **({"left out": dict(left_out)} if left_out else {}),

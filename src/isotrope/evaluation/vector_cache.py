@@ -16,7 +16,7 @@ import io
 import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from pathlib import Path
 
@@ -174,7 +174,8 @@ def _read(file: Path) -> npt.NDArray[np.void] | None:
     """The table of a file that is whole; a damaged one is removed."""
     try:
         if file_digest(file) == file.stem:
-            os.utime(file)
+            with suppress(OSError):  # a cache that may only be read serves all the same
+                os.utime(file)
             table: npt.NDArray[np.void] = np.load(file, mmap_mode="r", allow_pickle=False)
             return table
         say(f"{file}: damaged; its vectors are made anew.")

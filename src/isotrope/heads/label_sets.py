@@ -48,22 +48,38 @@ class LabelSets:
             wanted[number, [place[name] for name in row]] = 1
         return cls(tuple(names), wanted)
 
-    def folds(self, most: int, rng: np.random.Generator) -> npt.NDArray[np.int64]:
-        """[n]: the fold that each row is held out in; −1 for a class of one row, which is always trained on.
+    def folds(self, most: int, rng: np.random.Generator, texts: Sequence[str] | None = None) -> npt.NDArray[np.int64]:
+        """[n]: the fold that each row is held out in; −1 for a class of one text, which is always trained on.
 
-        Rows of a class are dealt out in turn, so every fold trains on every class.
+        Rows of a class are dealt out in turn, so every fold trains on every class. Rows of the same text are held out
+        together: one that is trained on knows the others.
         """
         found = np.full(len(self.wanted), -1, dtype=np.int64)
+        first = np.arange(len(found)) if texts is None else _first_rows(texts)
+        distinct = first == np.arange(len(found))
         if self.wanted.ndim == 2:
-            found[rng.permutation(len(found))] = np.arange(len(found)) % min(most, len(found))
-            return found
+            rows = np.flatnonzero(distinct)
+            if len(rows) > 1:
+                found[rng.permutation(rows)] = np.arange(len(rows)) % min(most, len(rows))
+            return found[first]
         turn = 0
         for number in range(len(self.names)):
-            rows = np.flatnonzero(self.wanted == number)
+            rows = np.flatnonzero((self.wanted == number) & distinct)
             if len(rows) > 1:
                 found[rng.permutation(rows)] = (turn + np.arange(len(rows))) % min(most, len(rows))
                 turn += len(rows)
+        found = found[first]
+        for number in range(len(self.names)):  # a text of two classes may have taken all rows of one into one fold
+            own = self.wanted == number
+            if own.any() and np.ptp(found[own]) == 0:
+                found[own] = -1
         return found
+
+
+def _first_rows(texts: Sequence[str]) -> npt.NDArray[np.int64]:
+    """[n]: the first row that has the same text."""
+    places: dict[str, int] = {}
+    return np.array([places.setdefault(text, row) for row, text in enumerate(texts)], dtype=np.int64)
 
 
 def _parts(label: str) -> tuple[str, ...]:

@@ -4,13 +4,16 @@
 
 σ is one number, the root mean square of all centred entries: directions keep their strength, which ten texts a class
 cannot measure. C is the one with the lowest log loss on rows that were held out, and the temperature is fitted to the
-scores of those rows; the classifier itself then learns from all of them. Labels that do not exclude each other have a
-regression each. Sibling: the suites linear and transfer measure an encoder so; this keeps the classifier.
+scores of those rows; the classifier itself then learns from all of them. What is said of its calibration is measured
+with the temperature of the other folds, so neither the classifier nor the temperature knows the row that it is judged
+on; C, one of six, was chosen on all of them. Labels that do not exclude each other have a regression each. Sibling: the
+suites linear and transfer measure an encoder so; this keeps the classifier.
 """
 
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,6 +21,7 @@ import numpy.typing as npt
 import torch
 
 from isotrope.encoders.classifier import Classifier, Layer, probabilities
+from isotrope.encoders.finite_vectors import check_given
 from isotrope.heads.label_sets import LabelSets
 from isotrope.measures.classification import calibration_error
 from isotrope.measures.temperature_scaling import fit_temperature, log_loss
@@ -45,9 +49,11 @@ def fit_head(
     strength: float | None = None,
     balanced: bool = False,
     seed: int = 42,
+    texts: Sequence[str] | None = None,
 ) -> Fitted:
     """A classifier for ``vectors`` [n, d]. ``strength``: C, instead of the best of ``STRENGTHS``; ``balanced``: rare
-    classes count as much as common ones."""
+    classes count as much as common ones; ``texts``: those of the rows, so that copies of one are held out together."""
+    check_given(vectors)
     inputs = vectors.astype(np.float64)
     mean = inputs.mean(axis=0)
     spread = float(np.sqrt(((inputs - mean) ** 2).mean())) or 1.0
@@ -55,7 +61,7 @@ def fit_head(
     rng = np.random.default_rng(seed)
     chosen = _some(labels, rng)
     sample = LabelSets(labels.names, labels.wanted[chosen])
-    folds = sample.folds(FOLDS, rng)
+    folds = sample.folds(FOLDS, rng, None if texts is None else [texts[row] for row in chosen])
     measured = folds >= 0
     tried = (strength,) if strength is not None else STRENGTHS if measured.any() else (WITHOUT_FOLDS,)
     held = {}
@@ -68,15 +74,28 @@ def fit_head(
     weight, bias = _fit(inputs, labels, best, balanced)
     layer = Layer(weight / spread, bias - weight @ mean / spread)
     temperature = fit_temperature(held[best], wanted) if held else 1.0
-    measures = measures_of(held[best], wanted, temperature, labels.task) if held else {}
+    others = _of_other_folds(held[best], wanted, folds[measured]) if held else np.empty((0, 1))
+    measures = measures_of(held[best], wanted, others, labels.task) if held else {}
     calibration = f"temperature of {len(wanted):,} held-out rows of {FOLDS} folds" if held else "not calibrated"
     facts = {"rows": len(inputs), "strength": best, "measures": measures, "calibration": calibration}
     classifier = Classifier((layer,), labels.names, labels.task, temperature=temperature, facts=facts)
     return Fitted(classifier, best, measures)
 
 
-def measures_of(scores: Floats, wanted: npt.NDArray[np.int64], temperature: float, task: str) -> dict[str, float]:
-    """Accuracy, the commonest class's, log loss, and the calibration error before and after the temperature."""
+def _of_other_folds(scores: Floats, wanted: npt.NDArray[np.int64], folds: npt.NDArray[np.int64]) -> Floats:
+    """[n, 1]: for each row the temperature that the rows of the other folds give."""
+    found = np.ones((len(scores), 1))
+    for fold in np.unique(folds):
+        rest = folds != fold
+        found[~rest] = fit_temperature(scores[rest], wanted[rest])
+    return found
+
+
+def measures_of(
+    scores: Floats, wanted: npt.NDArray[np.int64], temperature: float | Floats, task: str
+) -> dict[str, float]:
+    """Accuracy, the commonest class's, log loss, and the calibration error before and after the temperature (one, or
+    one a row)."""
     if not len(scores):
         return {}
     found = probabilities(scores / temperature, task)

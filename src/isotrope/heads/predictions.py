@@ -14,6 +14,7 @@ import numpy as np
 
 from isotrope.encoders.classifier import THRESHOLD, Classifier
 from isotrope.encoders.cut_texts import counting_cut
+from isotrope.encoders.finite_vectors import check_finite
 from isotrope.encoders.prediction import classifier_of, vectors_of
 from isotrope.errors import InputError, check_between
 from isotrope.files import written_file
@@ -120,6 +121,7 @@ def predict_rows(encoder: Encoder, rows: Sequence[tuple[str, ...]], lines: Seque
     check_between("top", top, 1, 10_000)
     with counting_cut() as counted:
         vectors = vectors_of(encoder, [row[0] if classifier.inputs == 1 else row for row in rows])
+    check_finite([row[0] for row in rows], vectors)
     found = _found(classifier, vectors, rows, lines, top)
     calibration = str(classifier.facts.get("calibration", "not calibrated")) if classifier.task != "score" else ""
     return Predictions(found, calibration, counted.cut)

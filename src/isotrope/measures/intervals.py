@@ -4,6 +4,7 @@
     draws of a bootstrap                           percentile_interval: the middle 95 % of the draws
     a share of n independent trials                binomial_interval: quantiles of the binomial distribution, no draws
     the same, where a formula on paper is wanted   normal_interval: share ± 1.96 standard errors, cut to [0, 1]
+    a share of trials that come in groups          grouped_interval: the same, groups are independent and trials are not
     the mean of several such shares                mean_share_interval: variances of independent shares add up
     a mean over few values, such as seeds          student_interval: mean ± t standard errors
 
@@ -58,6 +59,15 @@ def normal_interval(share: float, count: int) -> Interval:
     return Interval(max(share - half, 0.0), min(share + half, 1.0))
 
 
+def grouped_interval(values: npt.NDArray[Any], groups: npt.NDArray[np.int64]) -> Interval:
+    """x̄ ± 1.96 √(Σ_g (Σ_{i ∈ g} x_i − x̄)²) / n, within [0, 1]. With a trial a group it is ``normal_interval``; copies
+    of a trial make it no narrower."""
+    mean = float(np.mean(values))
+    sums = np.bincount(np.unique(groups, return_inverse=True)[1], weights=np.asarray(values, dtype=np.float64) - mean)
+    half = NORMAL * float(np.sqrt((sums**2).sum())) / len(values)
+    return Interval(max(mean - half, 0.0), min(mean + half, 1.0))
+
+
 def mean_share_interval(percents: Sequence[float], counts: Sequence[int]) -> Interval:
     """Of the mean of independent shares, in per cent: mean ± 1.96 √(Σ p_i (100 − p_i) / n_i) / m, within [0, 100]."""
     mean = float(np.mean(percents))
@@ -67,8 +77,8 @@ def mean_share_interval(percents: Sequence[float], counts: Sequence[int]) -> Int
 
 
 def student_interval(values: Sequence[float]) -> Interval | None:
-    """Of the mean, by Student's t with n − 1 degrees of freedom; none where there is one value."""
-    if len(values) < 2:
+    """Of the mean, by Student's t with n − 1 degrees of freedom; none of one value, or where one is no number."""
+    if len(values) < 2 or not all(map(math.isfinite, values)):
         return None
     from scipy.stats import t
 

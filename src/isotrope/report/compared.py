@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
@@ -91,9 +92,15 @@ def _places(name: str, runs: Sequence[dict[str, object]]) -> list[Place]:
     for run in runs:
         measures = run["measures"]
         assert isinstance(measures, dict)
-        if run["name"] == name and {"alignment", "uniformity"} <= measures.keys():
-            found.append(Place(int(str(run["seed"])), measures["alignment"], measures["uniformity"]))
+        alignment, uniformity = (_number(measures.get(measure)) for measure in ("alignment", "uniformity"))
+        if run["name"] == name and math.isfinite(alignment) and math.isfinite(uniformity):
+            found.append(Place(int(str(run["seed"])), alignment, uniformity))
     return sorted(found, key=lambda one: one.seed)
+
+
+def _number(value: object) -> float:
+    """What JSON has null for is not a number; the page has no place for it."""
+    return float(value) if isinstance(value, int | float) else math.nan
 
 
 def _first(folder: Path, names: Sequence[str]) -> Path | None:

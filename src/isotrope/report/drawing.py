@@ -33,6 +33,7 @@ def save_figure(figure: Figure, path: Path, form: str) -> None:
         "ytick.color": SOFT,
         "svg.hashsalt": "isotrope",
         "svg.fonttype": "none",
+        "text.parse_math": False,  # a dollar in a name is a dollar
     }
     with matplotlib.rc_context(settings):
         canvas = Canvas(figsize=(width * columns, height * rows), layout="constrained")

@@ -120,7 +120,7 @@ def encode_shards(
 
 
 def _worked(worker: ShardWorker, folder: Path, output: Path | None) -> tuple[ShardedVectors, int]:
-    before = read_json(folder / DONE)
+    before, earlier = read_json(folder / DONE), _stamp(output)
     with Claims(folder) as claims:
         shards = worker.work(claims)
         while True:
@@ -130,7 +130,7 @@ def _worked(worker: ShardWorker, folder: Path, output: Path | None) -> tuple[Sha
                 finally:
                     claims.free(END)
             now = read_json(folder / DONE)
-            if now is not None and now != before and (output is None or output.exists()):
+            if now is not None and now != before and (output is None or _stamp(output) not in (None, earlier)):
                 return _read_done(worker.store, now), worker.made
             time.sleep(POLL)
 
@@ -164,6 +164,15 @@ def sweep_claims(folder: Path) -> None:
     for claim in folder.glob("*.claim*"):
         if not claim.name.startswith(f"{END}."):
             claim.unlink(missing_ok=True)
+
+
+def _stamp(file: Path | None) -> tuple[int, int] | None:
+    """Another one for a file that was written since."""
+    try:
+        facts = None if file is None else file.stat()
+    except OSError:
+        return None
+    return None if facts is None else (facts.st_ino, facts.st_mtime_ns)
 
 
 def _read_done(store: ShardStore, done: dict[str, Any]) -> ShardedVectors:

@@ -64,9 +64,10 @@ def run_head(
         **surroundings(str(encoder.device)),
     }
     with counting_cut() as counted:
-        vectors = np.asarray(encoder.encode(Records(corpus, range(len(corpus))).texts()))
+        texts = Records(corpus, range(len(corpus))).texts()
+        vectors = np.asarray(encoder.encode(texts))
     counted.say()
-    fitted = fit_head(vectors, labels, settings.strength, settings.balanced, settings.seed)
+    fitted = fit_head(vectors, labels, settings.strength, settings.balanced, settings.seed, texts)
     encoder.classifier = fitted.classifier
     if command := card_command():
         encoder.facts = {**encoder.facts, COMMAND: command}
