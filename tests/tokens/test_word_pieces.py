@@ -9,6 +9,10 @@ from hypothesis import strategies as st
 from isotrope.tokens.text_tokenizer import TextTokenizer
 from isotrope.tokens.word_pieces import Words
 
+# How byte-level vocabularies write bytes: printed ones as they are in Latin-1, the others from U+0100 on.
+HIDDEN = [byte for byte in range(256) if byte not in {*range(33, 127), *range(161, 173), *range(174, 256)}]
+BYTE_LETTERS = {byte: 256 + place for place, byte in enumerate(HIDDEN)}
+
 
 def spelled(tokenizer: TextTokenizer, text: str) -> list[str]:
     """Each word or special token of a text, as it is spelled."""
@@ -52,6 +56,45 @@ def test_scripts_without_blanks_have_words_too():
     assert split_pieces(words, vocabulary, "▁我 喜欢 喜欢 s 。 s") == ["▁我", "喜欢", "喜欢", "s", "。", "s"]
     assert split_pieces(words, vocabulary, "▁한 국 . 국") == ["▁한국", ".", "국"]
     assert split_pieces(words, vocabulary, "▁( s ▁a.b s <s> s") == ["▁(", "s", "▁a.bs", "<s>", "s"]
+
+
+def test_bytes_of_scripts_without_blanks_begin_words_too():
+    """Byte-level pieces: 我 and 😀 whole, 喜 cut behind its first and 欢 behind its second byte; é and 국 go on."""
+
+    def piece(raw: bytes) -> str:
+        return raw.decode("latin1").translate(BYTE_LETTERS)
+
+    whole = {name: piece(name.encode()) for name in ("我", "😀", "é", "국", "a", ".", "’", "我我", "a我")}
+    cut = {"喜": ("喜".encode()[:1], "喜".encode()[1:]), "欢": ("欢".encode()[:2], "欢".encode()[2:])}
+    named = {**whole, " a": "Ġa", " 我": "Ġ" + whole["我"]}
+    named |= {f"{name}{place}": piece(raw) for name, parts in cut.items() for place, raw in enumerate(parts)}
+    vocabulary = {spelling: number for number, spelling in enumerate(named.values())}
+    words = Words.of(vocabulary, frozenset(), frozenset(), None)
+
+    def split(*names: str) -> list[list[str]]:
+        starts, _ = words.split(np.array([vocabulary[named[name]] for name in names]))
+        return [list(part) for part in np.split(np.array(names, dtype=object), starts[1:])]
+
+    assert split(" a", "é", "a", ".", " a", "’", "a") == [[" a", "é", "a"], ["."], [" a", "’", "a"]]
+    assert split(" 我", "我", "a", "我我", "국") == [[" 我"], ["我"], ["a"], ["我我"], ["국"]]
+    assert split("我", "喜0", "喜1", "欢0", "欢1", "😀", "a") == [["我"], ["喜0", "喜1"], ["欢0", "欢1"], ["😀"], ["a"]]
+    assert split(" a", "국", "국", "a我", "我") == [[" a", "국", "국", "a我"], ["我"]]
+
+
+def test_bytes_that_sentencepiece_falls_back_to_are_one_letter():
+    names = ["▁a", "▁b", "<0xF0>", "<0x9F>", "<0x98>", "<0x80>", "<0xC3>", "<0xA9>", "s"]
+    vocabulary = {name: number for number, name in enumerate(names)}
+    words = Words.of(vocabulary, frozenset(), frozenset(), None)
+    face = "<0xF0> <0x9F> <0x98> <0x80>"
+    assert split_pieces(words, vocabulary, f"▁a {face} {face}") == ["▁a", *[face.replace(" ", "")] * 2]
+    assert split_pieces(words, vocabulary, "▁a <0xC3> <0xA9> s ▁b") == ["▁a<0xC3><0xA9>s", "▁b"]
+
+
+def test_a_chinese_text_of_a_real_byte_level_tokenizer_has_a_word_a_letter(byte_tokenizer):
+    ids = byte_tokenizer.flat(["我喜欢 the cat。"])[0]
+    starts, _ = byte_tokenizer.words.split(ids)
+    texts = [byte_tokenizer.tokenizer.decode(part.tolist()) for part in np.split(ids, starts[1:])]
+    assert [text.strip() for text in texts] == ["我", "喜", "欢", "the", "cat", "。"]
 
 
 def test_a_lone_blank_is_part_of_what_follows():
