@@ -141,3 +141,15 @@ def test_the_first_word_of_a_text_and_later_ones_are_found_and_written_alike(byt
     edit = Substitute.of(byte_tokenizer, 1, {"dog": ["old fox"], "cat": ["stone"]})
     edited = edit(byte_tokenizer.flat(["dog sees cat, dog"])[0], np.random.default_rng(0))
     assert edited.tolist() == byte_tokenizer.flat(["old fox sees stone, old fox"])[0].tolist()
+
+
+def test_blank_lines_are_passed_over_and_bytes_that_are_no_text_are_named(wordnet):
+    for name in ("data.noun", "index.noun"):
+        with (wordnet / name).open("ab") as more:
+            more.write(b"\n  \n")
+    assert read_synonyms(wordnet)["andiron"] == ["dog"]
+    lines = (wordnet / "data.verb").read_text(encoding="utf-8").count("\n")
+    with (wordnet / "data.verb").open("ab") as more:
+        more.write(b"\xff\xfe\n")
+    with pytest.raises(InputError, match=rf"data.verb:{lines + 1}: not UTF-8"):
+        read_synonyms(wordnet)
