@@ -126,7 +126,7 @@ def _csv(path: Path) -> tuple[tuple[str, ...], Rows]:
                 if all_read:  # the reader asks for a line beyond the last one only while a quote is open
                     raise InputError(f"{path}:{start}: a quote is opened in this row and never closed.")
                 if cells:
-                    yield reader.line_num, cells
+                    yield start, cells  # where the row begins: it may go on over several lines
                 start = reader.line_num + 1
         except csv.Error as error:
             raise InputError(f"{path}:{start}: not a readable .csv row ({error}).") from error
@@ -218,13 +218,27 @@ def _parquet(path: Path) -> tuple[tuple[str, ...], Rows]:
         number = 0
         try:
             for batch in file.iter_batches(batch_size=1024):
-                for row in batch.to_pylist():
+                for row in _python_rows(batch):
                     number += 1
                     yield number, row
         except broken as error:
             raise InputError(f"{path}: the parquet file is damaged after row {number:,}.") from error
 
     return tuple(file.schema_arrow.names), rows()
+
+
+def _python_rows(batch: Any) -> list[dict[str, Any]]:
+    """The rows of a batch; a time that Python's own classes cannot hold (nanoseconds, the year 10000) is its text."""
+    from pyarrow import string, types
+
+    try:
+        rows: list[dict[str, Any]] = batch.to_pylist()
+    except (ValueError, OverflowError):
+        for place, field in enumerate(batch.schema):
+            if types.is_temporal(field.type):
+                batch = batch.set_column(place, field.name, batch.column(place).cast(string()))
+        rows = batch.to_pylist()
+    return rows
 
 
 def _check_cells(path: Path, metadata: Any) -> None:
