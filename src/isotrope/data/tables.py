@@ -129,7 +129,12 @@ def _csv(path: Path) -> tuple[tuple[str, ...], Rows]:
                     yield start, cells  # where the row begins: it may go on over several lines
                 start = reader.line_num + 1
         except csv.Error as error:
-            raise InputError(f"{path}:{start}: not a readable .csv row ({error}).") from error
+            told = {
+                "new-line": "a carriage return stands outside quotes; quote the field, or take it out",
+                "field limit": f"a field is longer than {LONGEST:,} characters; break it into rows",
+            }
+            reason = next((words for sign, words in told.items() if sign in str(error)), f"not readable ({error})")
+            raise InputError(f"{path}:{start}: {reason}.") from error
 
     return _headed(path, rows())
 
