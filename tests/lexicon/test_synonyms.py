@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from isotrope.errors import InputError
+from isotrope.lexicon.relations import Related, related_words
 from isotrope.lexicon.synonyms import read_synonyms, tokenize_synonyms
-from isotrope.lexicon.wordnet import WORDNET
+from isotrope.lexicon.wordnet import WORDNET, Entry, Synset
 from isotrope.views.edits import Substitute
 
 LICENCE = "  1 This software and database is being provided to you, the LICENSEE\n  2 0000 words of licence\n"
@@ -153,3 +154,17 @@ def test_blank_lines_are_passed_over_and_bytes_that_are_no_text_are_named(wordne
         more.write(b"\xff\xfe\n")
     with pytest.raises(InputError, match=rf"data.verb:{lines + 1}: not UTF-8"):
         read_synonyms(wordnet)
+
+
+def test_a_synonym_is_no_hypernym_and_no_antonym_besides():
+    above, against = Synset(("hound", "animal"), (), (), ()), Synset(("hound", "cat"), (), (), ())
+    dog = Synset(("dog", "hound"), ((0, "1"),), (("dog", 0, "2", 0), ("dog", 0, "2", 1)), ())
+
+    class Three:
+        def entries(self, senses):
+            return [Entry(0, "dog", [dog])]
+
+        def find(self, part, offset):
+            return {"1": above, "2": against}[offset]
+
+    assert related_words(Three())[0, "dog"] == Related(("hound",), ("animal",), ("cat",))

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -136,3 +139,25 @@ def test_pieces_can_be_taken_for_words(tokenizer):
 def test_no_ids_have_no_words(tokenizer):
     starts, words = tokenizer.words.split(np.empty(0, dtype=np.int32))
     assert starts.size == words.size == 0
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.sampled_from("aé我あ국’，😀\ue000."), min_size=1, max_size=8), st.integers(0, 9999))
+def test_a_word_begins_with_a_letter_however_its_bytes_are_cut(letters, seed):
+    raw = "".join(letters).encode()
+    cuts = [0, *(np.random.default_rng(seed).random(len(raw) - 1) < 0.5).nonzero()[0] + 1, len(raw)]
+    pieces = [raw[start:end].decode("latin1").translate(BYTE_LETTERS) for start, end in pairwise(cuts)]
+    vocabulary = {piece: number for number, piece in enumerate(dict.fromkeys([*pieces, "Ġx", "Ġy"]))}
+    words = Words.of(vocabulary, frozenset(), frozenset(), None)
+    ids = np.array([vocabulary[piece] for piece in ("Ġx", *pieces)])
+    starts = {cuts[place - 1] for place in words.split(ids)[0].tolist() if place}
+    assert all(raw[start] not in range(0x80, 0xC0) for start in starts)
+
+
+@pytest.mark.parametrize("letter", "é我あ국’，😀\ue000")
+def test_the_first_byte_of_a_letter_shows_its_script(letter):
+    pieces = ["Ġx", *letter.encode().decode("latin1").translate(BYTE_LETTERS)]
+    vocabulary = {piece: number for number, piece in enumerate(dict.fromkeys([*pieces, "Ġy"]))}
+    words = Words.of(vocabulary, frozenset(), frozenset(), None)
+    starts, _ = words.split(np.array([vocabulary[piece] for piece in pieces]))
+    assert starts.tolist() == ([0] if letter in "é국’" else [0, 1])
