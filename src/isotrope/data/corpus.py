@@ -18,9 +18,9 @@ from isotrope.data.cache_folders import is_whole
 from isotrope.data.corpus_files import FORMAT, Counts, Keys, Tokenizer, layout_of, whole_keys
 from isotrope.data.corpus_writer import build
 from isotrope.data.record_types import RECORD_TYPES, Record, RecordType, record_type_named
-from isotrope.data.sources import content_of, find_records, read_sentences
+from isotrope.data.sources import find_records, read_sentences
 from isotrope.data.span_file import SpanFile
-from isotrope.data.tables import check_file
+from isotrope.data.tables import check_file, content_of
 from isotrope.errors import InputError
 from isotrope.files import cache_folder, digest, written_folder
 

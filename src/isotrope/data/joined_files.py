@@ -17,8 +17,7 @@ from typing import IO, Any
 
 from isotrope.data.cache_folders import is_whole_file, write_sum
 from isotrope.data.packed_streams import unpacking
-from isotrope.data.sources import check_unchanged, content_of
-from isotrope.data.tables import check_file, format_of, header_of, table_of
+from isotrope.data.tables import check_file, check_unchanged, content_of, format_of, header_of, table_of
 from isotrope.data.text_lines import lines_of
 from isotrope.errors import InputError
 from isotrope.files import cache_folder, digest, written_file

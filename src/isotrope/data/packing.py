@@ -15,8 +15,8 @@ import numpy.typing as npt
 from isotrope.data.cache_folders import is_whole, write_facts
 from isotrope.data.corpus_files import BLOCK, Tokenizer
 from isotrope.data.record_types import Record
-from isotrope.data.sources import content_of, read_sentences
-from isotrope.data.tables import check_file
+from isotrope.data.sources import read_sentences
+from isotrope.data.tables import check_file, content_of
 from isotrope.errors import InputError
 from isotrope.files import cache_folder, digest, written_folder
 from isotrope.progress import bar

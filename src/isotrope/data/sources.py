@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 from isotrope.data.emoji import labelled_by_emoji
 from isotrope.data.readers import from_rows, read
 from isotrope.data.record_types import Record, RecordType, choose_columns, record_type_named
-from isotrope.data.tables import PACKED, check_file, format_of, header_of
+from isotrope.data.tables import check_file, check_unchanged, content_of, header_of
 from isotrope.errors import InputError
-from isotrope.files import digest, file_digest
+from isotrope.files import digest
 
 LIST = "the given list"
 LABELLED = "labelled-pairs"
@@ -93,22 +93,10 @@ def _in_file(
     return Source(str(source), record_type, unchanged(path, content, read(path, record_type, columns, split)), content)
 
 
-def content_of(path: Path) -> str:
-    """A digest of a data file. The same bytes mean other records under another suffix."""
-    packing = path.suffix.lower() if path.suffix.lower() in PACKED else ""
-    return digest(file_digest(path), format_of(path), packing)
-
-
 def unchanged(path: Path, content: str, records: Iterable[Record]) -> Iterator[Record]:
     """The records of a file, and ``check_unchanged`` behind the last."""
     yield from records
     check_unchanged(path, content)
-
-
-def check_unchanged(path: Path, content: str) -> None:
-    """Refuse a file that is no longer the one of ``content``: the cache would hold other records under its name."""
-    if content_of(path) != content:
-        raise InputError(f"{path}: the file changed while it was read; wait until it is written, and try again.")
 
 
 def _in_memory(rows: list[Any], record_types: Sequence[str], columns: Sequence[str] | None, split: bool) -> Source:

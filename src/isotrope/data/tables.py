@@ -20,7 +20,7 @@ from isotrope.data.json_rows import parse_row
 from isotrope.data.packed_streams import opened, unpacking
 from isotrope.data.text_lines import LONGEST, lines_of
 from isotrope.errors import InputError
-from isotrope.files import check_name
+from isotrope.files import check_name, digest, file_digest
 
 FORMATS = (".txt", ".tsv", ".csv", ".jsonl", ".parquet")
 PACKED = (".gz", ".xz")
@@ -74,6 +74,18 @@ def _kind_of(path: Path) -> int:
         told = {errno.ENAMETOOLONG: "the name is too long", errno.ELOOP: "the links lead in a circle"}
         reason = told.get(getattr(error, "errno", None) or 0, "no such file")
         raise InputError(f"{str(path)[:200]}: {reason}.") from error
+
+
+def content_of(path: Path) -> str:
+    """A digest of a data file. The same bytes mean other records under another suffix."""
+    packing = path.suffix.lower() if path.suffix.lower() in PACKED else ""
+    return digest(file_digest(path), format_of(path), packing)
+
+
+def check_unchanged(path: Path, content: str) -> None:
+    """Refuse a file that is no longer the one of ``content``: the cache would hold other records under its name."""
+    if content_of(path) != content:
+        raise InputError(f"{path}: the file changed while it was read; wait until it is written, and try again.")
 
 
 def header_of(path: str | os.PathLike[str]) -> tuple[str, ...] | None:
