@@ -89,6 +89,39 @@ def test_a_file_has_the_permissions_any_new_file_has(tmp_path: Path) -> None:
     assert (tmp_path / "ours").stat().st_mode == (tmp_path / "plain").stat().st_mode
 
 
+def test_a_file_that_is_replaced_keeps_its_permissions(tmp_path: Path) -> None:
+    (tmp_path / "secret").write_text("old")
+    (tmp_path / "secret").chmod(0o600)
+    with written_file(tmp_path / "secret") as temporary:
+        temporary.write_text("new")
+    assert (tmp_path / "secret").read_text() == "new"
+    assert (tmp_path / "secret").stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_a_link_stays_a_link_and_what_it_leads_to_is_written(tmp_path: Path, there: bool) -> None:
+    (tmp_path / "inner").mkdir()
+    if there:
+        (tmp_path / "inner" / "real.txt").write_text("old")
+    (tmp_path / "link.txt").symlink_to(Path("inner") / "real.txt")
+    with written_file(tmp_path / "link.txt") as temporary:
+        temporary.write_text("new")
+    assert (tmp_path / "link.txt").is_symlink()
+    assert (tmp_path / "inner" / "real.txt").read_text() == "new"
+    assert names_in(tmp_path) == ["inner", "link.txt"]
+    assert names_in(tmp_path / "inner") == ["real.txt"]
+
+
+def test_a_device_or_a_pipe_is_never_replaced(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "link").symlink_to(tmp_path / "pipe")
+    for name in ("pipe", "link"):
+        with pytest.raises(InputError, match="pipe: this is a device or a pipe; name a file"):
+            write_json(tmp_path / name, 1)
+    assert (tmp_path / "pipe").is_fifo()
+    assert names_in(tmp_path) == ["link", "pipe"]
+
+
 def test_json_is_readable_by_people(tmp_path: Path) -> None:
     write_json(tmp_path / "a.json", {"name": "句子", "n": 1})
     text = (tmp_path / "a.json").read_text(encoding="utf-8")

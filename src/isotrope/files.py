@@ -8,6 +8,7 @@ import json
 import os
 import re
 import shutil
+import stat
 import tempfile
 import time
 from collections.abc import Iterator
@@ -77,15 +78,20 @@ def _system_errors() -> Iterator[None]:
 
 @contextmanager
 def written_file(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """Yield a temporary path in the same folder; on success it takes the name ``path``, on failure it disappears."""
+    """Yield a temporary path in the same folder; on success it takes the name ``path``, on failure it disappears.
+
+    A link stays a link: the file that it leads to is replaced. An earlier file keeps its permissions.
+    """
     target = Path(path)
+    target = Path(os.path.realpath(target)) if os.path.islink(target) else target
+    _refuse_device(target)
     with explained(target), _made_parents(target), writing_in(target.parent):
         handle, name = tempfile.mkstemp(prefix=f".{target.name}{MARK}", suffix=target.suffix, dir=target.parent)
         os.close(handle)
         temporary = Path(name)
         try:
             yield temporary
-            os.chmod(temporary, 0o666 & ~_umask())
+            os.chmod(temporary, stat.S_IMODE(target.stat().st_mode) if target.is_file() else 0o666 & ~_umask())
             sync(temporary)
             os.replace(temporary, target)
             sync(target.parent)
@@ -124,6 +130,12 @@ def discard(folder: Path) -> None:
         with suppress(FileNotFoundError):
             os.rename(folder, grave / "gone")
         shutil.rmtree(grave, ignore_errors=True)
+
+
+def _refuse_device(target: Path) -> None:
+    """A device or a pipe would be replaced by a file: /dev/null too, for who may do that."""
+    if os.path.exists(target) and not target.is_file() and not target.is_dir():
+        raise InputError(f"Cannot write {target}: this is a device or a pipe; name a file.")
 
 
 @contextmanager

@@ -15,8 +15,9 @@ from hash_tokenizer import HashTokenizer
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from isotrope.data import corpus_writer
-from isotrope.data.corpus import Corpus, Records, open_corpus
+from isotrope.data import corpus_writer, packing
+from isotrope.data.corpus import Corpus, Records, open_corpus, open_documents
+from isotrope.data.packing import pack
 from isotrope.errors import InputError
 
 
@@ -380,3 +381,48 @@ def test_the_cache_holds_plain_facts() -> None:
     assert facts["record_type"] == "labelled"
     assert facts["counts"]["records"] == 2
     assert corpus.folder.name == corpus.fingerprint == facts["fingerprint"]
+
+
+@pytest.mark.parametrize("way", [open_documents, lambda files, words: pack(files, words, 1, 2, 4)])
+def test_documents_under_another_suffix_are_other_documents(tmp_path: Path, way: Any) -> None:
+    """A .txt has a line a sentence; a .csv begins with a header, and each of its rows is a document."""
+    content = "text\n" + "".join(f"one {number} two. Three four five.\n\n" for number in range(40))
+    plain, table = (write(tmp_path / f"a{suffix}", content) for suffix in (".txt", ".csv"))
+    assert way([plain], HashTokenizer()).fingerprint != way([table], HashTokenizer()).fingerprint
+
+
+def test_rows_with_other_special_tokens_are_other_rows(tmp_path: Path) -> None:
+    text = write(tmp_path / "a.txt", "".join(f"one {number} two three four five.\n\n" for number in range(40)))
+    first, second = (pack([text], HashTokenizer(), start, 2, 4) for start in (1, 7))
+    assert (int(first.train[0, 0]), int(second.train[0, 0])) == (1, 7)
+
+
+@pytest.mark.parametrize(
+    "way",
+    [
+        opened,
+        lambda file, words: open_documents([file], words),
+        lambda file, words: pack([file], words, 1, 2, 4),
+    ],
+)
+def test_a_file_that_changes_while_it_is_read_is_refused_and_not_kept(
+    tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch, way: Any
+) -> None:
+    """Its records would be found again under the name of the earlier content."""
+    for room in (corpus_writer, packing):
+        monkeypatch.setattr(room, "BLOCK", 4)
+    text = "".join(f"one {number} two three four five.\n\n" for number in range(40))
+    path = write(tmp_path / "a.txt", text)
+
+    def meanwhile(texts: list[str]) -> Any:
+        write(path, "other words of the same line\n\n" + text)
+        return HashTokenizer().flat(texts)
+
+    words = HashTokenizer(flat=meanwhile)
+    with pytest.raises(InputError, match="the file changed while it was read"):
+        way(path, words=words) if way is opened else way(path, words)
+    assert not [file for file in cache.rglob("*") if file.is_file()]
+
+
+def test_a_key_that_is_no_text_is_one_sentence() -> None:
+    assert "the key 1 of a dictionary is no text" in complaint([{1: "a"}])

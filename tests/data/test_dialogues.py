@@ -203,3 +203,10 @@ def test_what_stood_around_a_gap_is_no_pair(opened: Any) -> None:
     record_type, first, second = natural_pairs(corpus, rows)
     assert record_type == "neighbours"
     assert {*first, *second} <= set(Records(corpus, rows.tolist()).texts())
+
+
+def test_a_row_without_a_text_ends_no_dialogue(opened: Any) -> None:
+    rows = [{"text": text, "dialogue_id": name} for text, name in (("Hello.", "a"), ("", "b"), ("Bye.", "a"), ("", ""))]
+    corpus = opened(rows, "dialogues")
+    assert as_lists(corpus) == [["Hello.", "Bye."]]
+    assert corpus.counts.empty == 2

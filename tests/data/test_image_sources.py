@@ -170,3 +170,26 @@ def test_one_image_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
     skipped = Skipped()
     assert list(open_source(tmp_path / "a.png").pictures(skipped)) == []
     assert skipped.count == 1
+
+
+def test_a_mark_before_the_metadata_is_no_part_of_a_name(tmp_path: Path) -> None:
+    (tmp_path / "a.png").write_bytes(encoded(Image.new("RGB", (4, 4))))
+    (tmp_path / "metadata.csv").write_text("file_name,label\na.png,cat\n", encoding="utf-8-sig")
+    assert [entry[:2] for entry in open_source(tmp_path).entries] == [("a.png", "cat")]
+
+
+def test_a_parquet_label_that_is_null_is_no_label_and_a_damaged_one_is_one_sentence(tmp_path: Path) -> None:
+    import pyarrow
+    import pyarrow.parquet
+
+    picture = encoded(Image.new("RGB", (4, 4)))
+    pyarrow.parquet.write_table(
+        pyarrow.table({"image": [picture] * 3, "label": ["cat", None, "dog"]}), tmp_path / "a.parquet"
+    )
+    assert [label for _, label, _ in open_source(tmp_path / "a.parquet").entries] == ["cat", None, "dog"]
+    with pytest.raises(InputError, match="the images have no labels"):
+        open_images(tmp_path / "a.parquet", "labelled-images", 4)
+    whole = (tmp_path / "a.parquet").read_bytes()
+    (tmp_path / "b.parquet").write_bytes(whole[:4] + bytes(200) + whole[204:])
+    with pytest.raises(InputError, match=r"b.parquet: the parquet file is damaged"):
+        open_source(tmp_path / "b.parquet")

@@ -12,7 +12,7 @@ import pytest
 
 import isotrope
 from isotrope.cli import main
-from isotrope.data.link_extraction import ExtractedLinks
+from isotrope.data.link_extraction import ExtractedLinks, extract_links, read_types
 from isotrope.data.wikitext import Marked, linked_sentences, mark_html, mark_wikitext
 from isotrope.errors import InputError
 
@@ -184,3 +184,16 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     with pytest.raises(SystemExit, match="2"):
         main(["links", str(tmp_path / "w.xml"), "--output", str(tmp_path / "l2.tsv"), "--min-links", "0"])
     assert "min_links must be at least 1" in capsys.readouterr().err
+
+
+def test_a_row_of_types_without_one_is_passed_over(tmp_path: Path) -> None:
+    (tmp_path / "types.jsonl").write_text(
+        '{"entity": "Earth", "entity_type": "planet"}\n{"entity": "Sun"}\n{"entity": "Moon", "entity_type": null}\n'
+    )
+    assert read_types(tmp_path / "types.jsonl") == {"Earth": ["planet"]}
+
+
+def test_half_a_character_of_a_page_is_named_with_its_line(tmp_path: Path) -> None:
+    (tmp_path / "wiki.json").write_text('{"title": "A", "text": "<a href=\\"B\\">x \\ud83d</a> is here."}\n')
+    with pytest.raises(InputError, match=r"wiki.json:1: the text holds half a character"):
+        extract_links([tmp_path / "wiki.json"], tmp_path / "links.tsv", min_links=1)

@@ -70,6 +70,13 @@ def test_a_csv_field_may_be_as_long_as_a_line(tmp_path: Path) -> None:
     assert texts(written(tmp_path, "a.csv", f"text\n{'x' * 200_000}\n")) == [("x" * 200_000,)]
 
 
+def test_a_csv_field_that_cannot_be_read_is_named_in_plain_words(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"a.csv:2: a carriage return stands outside quotes; quote the field, or"):
+        texts(written(tmp_path, "a.csv", "text,label\none\rtwo,1\n"))
+    with pytest.raises(InputError, match=r"a.csv:3: a field is longer than 4,000,000 characters; break it into rows"):
+        texts(written(tmp_path, "a.csv", 'text,label\na,1\n"' + "one two\n" * 600_000 + '",1\n'))
+
+
 # ---- JSON
 
 

@@ -278,10 +278,11 @@ def test_parquet_text_stored_as_bytes_is_decoded(tmp_path: Path) -> None:
 
 
 def test_lines_are_counted_as_an_editor_counts_them(tmp_path: Path) -> None:
+    """A row that goes on over several lines is named by the one where it begins."""
     tsv = write(tmp_path / "a.tsv", "text\n\none\n\ntwo\n")
     assert [record.line for record in records_of(tsv, "sentences")] == [3, 5]
     table = write(tmp_path / "a.csv", 'text\none\n"two\nlines"\nlast\n')
-    assert [record.line for record in records_of(table, "sentences")] == [2, 4, 5]
+    assert [record.line for record in records_of(table, "sentences")] == [2, 3, 5]
 
 
 def test_a_tsv_row_of_empty_fields_is_a_record_to_be_counted(tmp_path: Path) -> None:
@@ -488,3 +489,26 @@ def test_a_parquet_file_damaged_in_the_middle(tmp_path: Path) -> None:
     content = bytearray(as_parquet(("text",), [(f"text number {i}",) for i in range(5000)]))
     content[200:3000] = b"\xff" * 2800  # the footer is whole, so the damage shows only when the rows are read
     assert "damaged" in complaint(write(tmp_path / "a.parquet", bytes(content)))
+
+
+def test_columns_that_differ_in_case_alone_are_refused_unless_one_is_named(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.tsv", "text\t Text\na b\tc d\n")
+    with pytest.raises(InputError, match=r"columns 'text' and ' Text' differ in case or blanks alone"):
+        records_of(path, "sentences")
+    assert [one.texts for one in read(path, record_type_named("sentences"), ["text"])] == [("a b",)]
+
+
+def test_a_parquet_column_of_nanoseconds_is_no_obstacle(tmp_path: Path) -> None:
+    times = pyarrow.array([1, 2], pyarrow.timestamp("ns"))
+    parquet.write_table(pyarrow.table({"text": ["one", "two"], "label": times}), tmp_path / "a.parquet")
+    assert texts_of(tmp_path / "a.parquet") == ["one", "two"]
+    assert [one.value for one in records_of(tmp_path / "a.parquet", "labelled")] == [
+        "1970-01-01 00:00:00.000000001",
+        "1970-01-01 00:00:00.000000002",
+    ]
+
+
+def test_a_message_on_a_row_of_several_lines_names_the_first(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.csv", 'text,label\nx,1\n"a\nb\nc",1,2\n')
+    with pytest.raises(InputError, match=r"a.csv:3: 3 fields found"):
+        records_of(path, "labelled")

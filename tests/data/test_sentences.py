@@ -97,3 +97,9 @@ def test_a_book_in_one_line_is_cut(sentence: str) -> None:
     # Looking at all the text before or behind each stop would take a minute here.
     found = split_sentences(sentence * 100_000)
     assert "".join(found).replace(" ", "") == (sentence * 100_000).replace(" ", "")
+
+
+@pytest.mark.parametrize("line", ["See" + "." * 400_000 + "x now. Then", "…" * 400_000 + ", so", "!?" * 200_000 + "x."])
+def test_a_line_of_stops_is_looked_at_once(line: str) -> None:
+    # From each stop to the end of its run would take twenty minutes.
+    assert "".join(split_sentences(line)).replace(" ", "") == line.replace(" ", "")

@@ -82,12 +82,18 @@ def test_a_run_ends_with_its_text() -> None:
 
 def plain_words(text: str) -> list[str]:
     """The definition, letter by letter and without a shortcut."""
-    text = html.unescape(text.lower()).replace("’", "'")
-    text = "".join(letter for letter in unicodedata.normalize("NFKD", text) if not unicodedata.combining(letter))
+    text = unicodedata.normalize("NFKD", html.unescape(text).lower().replace("’", "'")).lower()
+    text = "".join(letter for letter in text if not unicodedata.combining(letter))
     text = re.sub(r"-[lr][crs]b-", " ", text)
     text = re.sub(r" (n) ?'(t)\b|(?<=\w)(?: ?'|' )(s|t|m|d|re|ve|ll)\b", _joined, text).replace("'", "")
-    words = " ".join(re.findall(r"\w+", text))
+    words = " ".join(re.findall(r"\w+", "".join(f" {one} " if _is_unspaced(one) else one for one in text)))
     return re.sub(r"\b(?:(can) (not)|(gon|wan) (na)|(got) (ta)|(gim|lem) (me))\b", _joined, words).split()
+
+
+def _is_unspaced(letter: str) -> bool:
+    """Kana and Chinese characters."""
+    blocks = (0x3040, 0x30FF), (0x3400, 0x9FFF), (0xF900, 0xFAFF), (0x20000, 0x3FFFF)
+    return any(first <= ord(letter) <= last for first, last in blocks)
 
 
 def _joined(match: re.Match[str]) -> str:
@@ -98,6 +104,16 @@ def _joined(match: re.Match[str]) -> str:
 @given(st.lists(pieces, max_size=16).map("".join) | st.text(max_size=30))
 def test_words_are_those_of_the_definition(text: str) -> None:
     assert words_of(text) == plain_words(text)
+
+
+def test_a_capital_that_is_spelled_out_is_a_capital() -> None:
+    assert words_of("&#201;LAN &#65;cid ™") == words_of("élan acid tm") == ["elan", "acid", "tm"]
+
+
+def test_a_chinese_sentence_is_protected_though_it_has_no_blanks() -> None:
+    protected = Protected([("set", ["今天天气很好。", "Eine Zeile davor."])])
+    assert protected.found_in("我们觉得今天天气很好，一起去公园。") == ["今 天 天 气 很 好"]
+    assert protected.found_in("我们觉得昨天天气很好") == []
 
 
 @settings(max_examples=50, deadline=None)

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from isotrope.errors import InputError
+from isotrope.lexicon.relations import Related, related_words
 from isotrope.lexicon.synonyms import read_synonyms, tokenize_synonyms
-from isotrope.lexicon.wordnet import WORDNET
+from isotrope.lexicon.wordnet import WORDNET, Entry, Synset
 from isotrope.views.edits import Substitute
 
 LICENCE = "  1 This software and database is being provided to you, the LICENSEE\n  2 0000 words of licence\n"
@@ -141,3 +142,29 @@ def test_the_first_word_of_a_text_and_later_ones_are_found_and_written_alike(byt
     edit = Substitute.of(byte_tokenizer, 1, {"dog": ["old fox"], "cat": ["stone"]})
     edited = edit(byte_tokenizer.flat(["dog sees cat, dog"])[0], np.random.default_rng(0))
     assert edited.tolist() == byte_tokenizer.flat(["old fox sees stone, old fox"])[0].tolist()
+
+
+def test_blank_lines_are_passed_over_and_bytes_that_are_no_text_are_named(wordnet):
+    for name in ("data.noun", "index.noun"):
+        with (wordnet / name).open("ab") as more:
+            more.write(b"\n  \n")
+    assert read_synonyms(wordnet)["andiron"] == ["dog"]
+    lines = (wordnet / "data.verb").read_text(encoding="utf-8").count("\n")
+    with (wordnet / "data.verb").open("ab") as more:
+        more.write(b"\xff\xfe\n")
+    with pytest.raises(InputError, match=rf"data.verb:{lines + 1}: not UTF-8"):
+        read_synonyms(wordnet)
+
+
+def test_a_synonym_is_no_hypernym_and_no_antonym_besides():
+    above, against = Synset(("hound", "animal"), (), (), ()), Synset(("hound", "cat"), (), (), ())
+    dog = Synset(("dog", "hound"), ((0, "1"),), (("dog", 0, "2", 0), ("dog", 0, "2", 1)), ())
+
+    class Three:
+        def entries(self, senses):
+            return [Entry(0, "dog", [dog])]
+
+        def find(self, part, offset):
+            return {"1": above, "2": against}[offset]
+
+    assert related_words(Three())[0, "dog"] == Related(("hound",), ("animal",), ("cat",))

@@ -101,6 +101,17 @@ def test_words_are_forgotten_when_there_are_too_many(monkeypatch):
         assert len(words.words) <= 50 + 103
 
 
+def test_words_too_long_to_be_remembered_do_not_fill_the_memory(monkeypatch):
+    monkeypatch.setattr(known_words, "WIDEST_POOL", 50)
+    backend = backend_of(True)
+    words = words_of(backend)
+    for block in range(5):
+        texts = [f"the {'cat' * 30}{100 * block + number} walks" for number in range(100)]
+        found = words.flat(texts)
+        assert split(found) == asked(backend, texts)
+        assert len(words.pool) <= 50 + len(found[0])
+
+
 def test_the_tokenizer_is_asked_for_a_word_once():
     backend, calls = backend_of(True), []
     rules = rules_of(backend)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+
 import numpy as np
 import pytest
 import torch
@@ -70,3 +72,24 @@ def test_somebody_elses_truncation_and_padding_do_not_matter(tokenizer):
 
 def test_fingerprints_tell_tokenizers_apart(tokenizer, byte_tokenizer):
     assert tokenizer.fingerprint() == tokenizer.fingerprint() != byte_tokenizer.fingerprint()
+
+
+def test_a_fingerprint_knows_what_the_text_of_a_tokenizer_does_not_say(byte_tokenizer, tokenizer):
+    """Truncation that somebody set changes no ids here; reading special tokens as letters does."""
+    plain = copy.deepcopy(tokenizer.tokenizer)
+    before = TextTokenizer(plain).fingerprint()
+    text = TextTokenizer(plain)
+    plain.backend_tokenizer.enable_truncation(3)
+    assert text.fingerprint() == before
+    letters = copy.deepcopy(tokenizer.tokenizer)
+    letters.split_special_tokens = True
+    assert TextTokenizer(letters).flat(["[SEP]"])[0].tolist() != TextTokenizer(plain).flat(["[SEP]"])[0].tolist()
+    assert TextTokenizer(letters).fingerprint() != before
+
+
+def test_a_text_that_grows_into_its_prompt_is_taken_alone(byte_tokenizer):
+    """Behind "the ca" a "t" makes another word of it: the ids of the prompt are not there to be cut off."""
+    prompted = TextTokenizer(byte_tokenizer.tokenizer, "the ca")
+    whole = prompted.flat(["the cat"])[0].tolist()
+    assert whole[: len(prompted.prompt_ids)] != prompted.prompt_ids
+    assert prompted.opening(["t", "2"])[0].tolist() == [*prompted.flat(["t"])[0], *prompted.flat(["2"])[0]]

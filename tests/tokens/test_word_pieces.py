@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from isotrope.tokens.text_tokenizer import TextTokenizer
 from isotrope.tokens.word_pieces import Words
+
+# How byte-level vocabularies write bytes: printed ones as they are in Latin-1, the others from U+0100 on.
+HIDDEN = [byte for byte in range(256) if byte not in {*range(33, 127), *range(161, 173), *range(174, 256)}]
+BYTE_LETTERS = {byte: 256 + place for place, byte in enumerate(HIDDEN)}
 
 
 def spelled(tokenizer: TextTokenizer, text: str) -> list[str]:
@@ -54,6 +61,45 @@ def test_scripts_without_blanks_have_words_too():
     assert split_pieces(words, vocabulary, "▁( s ▁a.b s <s> s") == ["▁(", "s", "▁a.bs", "<s>", "s"]
 
 
+def test_bytes_of_scripts_without_blanks_begin_words_too():
+    """Byte-level pieces: 我 and 😀 whole, 喜 cut behind its first and 欢 behind its second byte; é and 국 go on."""
+
+    def piece(raw: bytes) -> str:
+        return raw.decode("latin1").translate(BYTE_LETTERS)
+
+    whole = {name: piece(name.encode()) for name in ("我", "😀", "é", "국", "a", ".", "’", "我我", "a我")}
+    cut = {"喜": ("喜".encode()[:1], "喜".encode()[1:]), "欢": ("欢".encode()[:2], "欢".encode()[2:])}
+    named = {**whole, " a": "Ġa", " 我": "Ġ" + whole["我"]}
+    named |= {f"{name}{place}": piece(raw) for name, parts in cut.items() for place, raw in enumerate(parts)}
+    vocabulary = {spelling: number for number, spelling in enumerate(named.values())}
+    words = Words.of(vocabulary, frozenset(), frozenset(), None)
+
+    def split(*names: str) -> list[list[str]]:
+        starts, _ = words.split(np.array([vocabulary[named[name]] for name in names]))
+        return [list(part) for part in np.split(np.array(names, dtype=object), starts[1:])]
+
+    assert split(" a", "é", "a", ".", " a", "’", "a") == [[" a", "é", "a"], ["."], [" a", "’", "a"]]
+    assert split(" 我", "我", "a", "我我", "국") == [[" 我"], ["我"], ["a"], ["我我"], ["국"]]
+    assert split("我", "喜0", "喜1", "欢0", "欢1", "😀", "a") == [["我"], ["喜0", "喜1"], ["欢0", "欢1"], ["😀"], ["a"]]
+    assert split(" a", "국", "국", "a我", "我") == [[" a", "국", "국", "a我"], ["我"]]
+
+
+def test_bytes_that_sentencepiece_falls_back_to_are_one_letter():
+    names = ["▁a", "▁b", "<0xF0>", "<0x9F>", "<0x98>", "<0x80>", "<0xC3>", "<0xA9>", "s"]
+    vocabulary = {name: number for number, name in enumerate(names)}
+    words = Words.of(vocabulary, frozenset(), frozenset(), None)
+    face = "<0xF0> <0x9F> <0x98> <0x80>"
+    assert split_pieces(words, vocabulary, f"▁a {face} {face}") == ["▁a", *[face.replace(" ", "")] * 2]
+    assert split_pieces(words, vocabulary, "▁a <0xC3> <0xA9> s ▁b") == ["▁a<0xC3><0xA9>s", "▁b"]
+
+
+def test_a_chinese_text_of_a_real_byte_level_tokenizer_has_a_word_a_letter(byte_tokenizer):
+    ids = byte_tokenizer.flat(["我喜欢 the cat。"])[0]
+    starts, _ = byte_tokenizer.words.split(ids)
+    texts = [byte_tokenizer.tokenizer.decode(part.tolist()) for part in np.split(ids, starts[1:])]
+    assert [text.strip() for text in texts] == ["我", "喜", "欢", "the", "cat", "。"]
+
+
 def test_a_lone_blank_is_part_of_what_follows():
     vocabulary = {"▁": 0, "▁the": 1, "s": 2, "我": 3, "(": 4, "<s>": 5}
     words = Words.of(vocabulary, frozenset({5}), frozenset({5}), None)
@@ -93,3 +139,25 @@ def test_pieces_can_be_taken_for_words(tokenizer):
 def test_no_ids_have_no_words(tokenizer):
     starts, words = tokenizer.words.split(np.empty(0, dtype=np.int32))
     assert starts.size == words.size == 0
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.sampled_from("aé我あ국’，😀\ue000."), min_size=1, max_size=8), st.integers(0, 9999))
+def test_a_word_begins_with_a_letter_however_its_bytes_are_cut(letters, seed):
+    raw = "".join(letters).encode()
+    cuts = [0, *(np.random.default_rng(seed).random(len(raw) - 1) < 0.5).nonzero()[0] + 1, len(raw)]
+    pieces = [raw[start:end].decode("latin1").translate(BYTE_LETTERS) for start, end in pairwise(cuts)]
+    vocabulary = {piece: number for number, piece in enumerate(dict.fromkeys([*pieces, "Ġx", "Ġy"]))}
+    words = Words.of(vocabulary, frozenset(), frozenset(), None)
+    ids = np.array([vocabulary[piece] for piece in ("Ġx", *pieces)])
+    starts = {cuts[place - 1] for place in words.split(ids)[0].tolist() if place}
+    assert all(raw[start] not in range(0x80, 0xC0) for start in starts)
+
+
+@pytest.mark.parametrize("letter", "é我あ국’，😀\ue000")
+def test_the_first_byte_of_a_letter_shows_its_script(letter):
+    pieces = ["Ġx", *letter.encode().decode("latin1").translate(BYTE_LETTERS)]
+    vocabulary = {piece: number for number, piece in enumerate(dict.fromkeys([*pieces, "Ġy"]))}
+    words = Words.of(vocabulary, frozenset(), frozenset(), None)
+    starts, _ = words.split(np.array([vocabulary[piece] for piece in pieces]))
+    assert starts.tolist() == ([0] if letter in "é국’" else [0, 1])

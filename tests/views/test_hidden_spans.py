@@ -126,3 +126,8 @@ def test_what_becomes_of_the_fragment() -> None:
     assert np.mean(inside == MASK) == pytest.approx(0.8, abs=0.03)  # and one in 500 by chance
     assert np.mean(inside == 60) == pytest.approx(0.1, abs=0.03)
     assert (ids == 60).all()
+
+
+def test_a_text_without_tokens_has_nothing_to_hide() -> None:
+    rng = np.random.default_rng(0)
+    assert draw_spans(0, 0.15, 3.0, 100, rng).tolist() == []

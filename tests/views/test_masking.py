@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from isotrope.tokens.padded import Tokens
+from isotrope.tokens.template import Template, templated
 from isotrope.tokens.text_tokenizer import TextTokenizer
 from isotrope.views.masking import Masked, mask_rows, mask_tokens
 
@@ -165,3 +166,16 @@ def test_a_row_with_too_few_ordinary_tokens_is_asked_for_those_alone():
         assert sorted(answers[:3].tolist()) == [-100, 50, 60]
         assert answers[3:].tolist() == [-100] * 3
         assert torch.equal(shown[torch.isin(ids, specials)], ids[torch.isin(ids, specials)])
+
+
+def test_neither_a_prompt_nor_a_template_is_masked(tokenizer: TextTokenizer) -> None:
+    prompted = TextTokenizer(tokenizer.tokenizer, "the old cat walks ")
+    framed = TextTokenizer(templated(tokenizer.tokenizer, Template.parse("the cat [X] walks [MASK] the dog")))
+    for each in (prompted, framed):
+        tokens = each.frame([np.arange(10, 20)] * 50, 64)
+        before, behind = len(each.prefix), len(each.suffix)
+        assert before + behind > 3
+        labels = mask_tokens(tokens, each, np.random.default_rng(0), rate=1.0).labels
+        assert (labels[:, :before] < 0).all()
+        assert (labels[:, -behind:] < 0).all()
+        assert (labels[:, before:-behind] >= 0).all()

@@ -6,8 +6,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 import isotrope
+from isotrope.tokens.text_tokenizer import TextTokenizer
 from isotrope.views.ngrams import hide_ngrams
 
 
@@ -48,3 +50,13 @@ def test_a_text_without_tokens_has_an_empty_ngram(encoder: isotrope.Encoder) -> 
     hidden, ngrams = hide_ngrams(tokens, encoder.text_tokenizer, np.random.default_rng(0))
     assert hidden.ids.tolist() == tokens.ids.tolist()
     assert len(ngrams[0]) == 0
+
+
+def test_a_prompt_is_never_hidden(tokenizer: TextTokenizer) -> None:
+    prompted = TextTokenizer(tokenizer.tokenizer, "the old cat walks ")
+    tokens = prompted.frame([np.arange(10, 16)] * 50, 64)
+    before = len(prompted.prefix)
+    assert before > len(prompted.start)
+    hidden, ngrams = hide_ngrams(tokens, prompted, np.random.default_rng(0))
+    assert torch.equal(hidden.ids[:, :before], tokens.ids[:, :before])
+    assert all(len(ngram) for ngram in ngrams)

@@ -81,3 +81,13 @@ def test_all_five_wrong_orders_come_up(tokenizer: TextTokenizer) -> None:
 def test_short_rows_have_nothing_to_shuffle(tokenizer: TextTokenizer) -> None:
     found = shuffle_trigrams(unasked(rows_of(tokenizer, 0, 1, 2)), tokenizer, np.random.default_rng(0), 1.0)
     assert len(found.asked) == 0
+
+
+def test_a_prompt_keeps_its_order(tokenizer: TextTokenizer) -> None:
+    prompted = TextTokenizer(tokenizer.tokenizer, "the old cat walks the dog ")
+    tokens = prompted.frame([np.arange(10, 30)] * 20, 200)
+    before = len(prompted.prefix)
+    assert before > 3
+    found = shuffle_trigrams(unasked(tokens), prompted, np.random.default_rng(0), 1.0)
+    assert torch.equal(found.tokens.ids[:, :before], tokens.ids[:, :before])
+    assert (found.labels[:, before:] >= 0).any()

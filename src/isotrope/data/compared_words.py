@@ -6,6 +6,8 @@
     `` so ''   "so"   “so”   &quot;so&quot;  → so
     Café                                     → cafe
 
+    我喜欢你。                                → 我 喜 欢 你
+
 Case, accents, punctuation and brackets go; what a tokenizer of the Penn Treebank cut apart is joined again. Both sides
 of a comparison must pass through it. Spelling (can't, cannot) stays: other words are another text.
 """
@@ -23,16 +25,16 @@ _CLITIC = re.compile(  # does n't, it 's, the speaker' s; what begins with a bla
 )
 _CUT = re.compile(r"\b(?:(can) (not)|(gon|wan) (na)|(got) (ta)|(gim|lem) (me))\b")
 _SECOND = frozenset(("not", "na", "ta", "me"))  # halves of words that were cut
-_WORD = re.compile(r"\w+")
+# Kana and Chinese characters: no blanks stand between words, so each character counts as one.
+_UNSPACED = "\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
+_WORD = re.compile(rf"(?=\w)[{_UNSPACED}]|[^\W{_UNSPACED}]+")
 _FOREIGN = re.compile(r"[^\x00-\x7f]+")
 _BLANKED = bytes(code if code < 128 and _WORD.match(chr(code)) else 32 for code in range(256))  # ASCII: words stay
 
 
 def words_of(text: str) -> list[str]:
     """What is compared: lower-cased words without accents and punctuation."""
-    text = text.lower()
-    if "&" in text:
-        text = html.unescape(text)
+    text = (html.unescape(text) if "&" in text else text).lower()
     if not text.isascii():
         text = _FOREIGN.sub(_without_accents, text)
     if "b-" in text:
@@ -49,7 +51,8 @@ class _Plain(dict[int, str]):
     """What stands for a letter, by its code: its decomposition (NFKD) without combining marks."""
 
     def __missing__(self, code: int) -> str:
-        self[code] = "".join(one for one in unicodedata.normalize("NFKD", chr(code)) if not unicodedata.combining(one))
+        plain = unicodedata.normalize("NFKD", chr(code)).lower()  # ™ is TM, and that is tm
+        self[code] = "".join(one for one in plain if not unicodedata.combining(one))
         return self[code]
 
 

@@ -20,8 +20,9 @@ from isotrope.data.corpus_writer import build
 from isotrope.data.record_types import RECORD_TYPES, Record, RecordType, record_type_named
 from isotrope.data.sources import find_records, read_sentences
 from isotrope.data.span_file import SpanFile
+from isotrope.data.tables import check_file, content_of
 from isotrope.errors import InputError
-from isotrope.files import cache_folder, digest, file_digest, written_folder
+from isotrope.files import cache_folder, digest, written_folder
 
 Ids = npt.NDArray[np.int32]
 SWEPT = 1 << 16  # texts looked at in one go where all are
@@ -309,9 +310,10 @@ def open_corpus(
 
 def open_documents(sources: Sequence[str | os.PathLike[str]], tokenizer: Tokenizer) -> Corpus:
     """The sentences of several files as one corpus of documents, none of which goes on from one file to the next."""
-    fingerprint = digest(FORMAT, "documents", *(file_digest(source) for source in sources), tokenizer.fingerprint())
+    contents = [content_of(check_file(source)) for source in sources]
+    fingerprint = digest(FORMAT, "documents", *contents, tokenizer.fingerprint())
     where = ", ".join(map(str, sources))
-    return _kept(fingerprint, read_sentences(sources), record_type_named("documents"), tokenizer, where)
+    return _kept(fingerprint, read_sentences(sources, contents), record_type_named("documents"), tokenizer, where)
 
 
 def _kept(

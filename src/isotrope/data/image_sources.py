@@ -173,7 +173,7 @@ def _reader(file: Path) -> Callable[[], Pixels]:
 def _metadata(folder: Path, table: Path) -> list[tuple[Path, str | None]]:
     """The rows of metadata.csv or metadata.jsonl: file_name, and label where there is one."""
     try:
-        with open(table, encoding="utf-8", newline="") as file:
+        with open(table, encoding="utf-8-sig", newline="") as file:
             rows = (
                 list(csv.DictReader(file))
                 if table.suffix == ".csv"
@@ -264,10 +264,15 @@ def _of_parquet(path: Path) -> ImageSource:
     column = _image_column(path)
     if column is None:
         raise InputError(f"{path}: no column of encoded images; name it image, with the bytes of a file in each row.")
-    table = pyarrow.parquet.read_table(path)
+    try:
+        file = pyarrow.parquet.ParquetFile(path)
+        label = next((name for name in ("label", "labels", "class") if name in file.schema_arrow.names), None)
+        table = file.read([column] if label is None else [column, label])
+    except (OSError, pyarrow.ArrowException) as error:
+        raise InputError(f"{path}: the parquet file is damaged ({error}).") from error
     cells = table[column].to_pylist()
-    label = next((name for name in ("label", "labels", "class") if name in table.column_names), None)
-    labels = _labels(None if label is None else table[label].to_pylist(), None, len(cells), str(path))
+    given = [None] * len(cells) if label is None else table[label].to_pylist()
+    labels = [None if one is None else str(one) for one in given]
     if not cells:
         raise InputError(f"{path}: the file holds no images.")
 

@@ -8,18 +8,19 @@ content: the same files are written once, and a run can say later what it was tr
 from __future__ import annotations
 
 import json
+import math
 import os
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from isotrope.data.cache_folders import is_whole_file, write_sum
 from isotrope.data.packed_streams import unpacking
-from isotrope.data.tables import check_file, format_of, header_of, table_of
+from isotrope.data.tables import check_file, check_unchanged, content_of, format_of, header_of, table_of
 from isotrope.data.text_lines import lines_of
 from isotrope.errors import InputError
-from isotrope.files import cache_folder, digest, file_digest, written_file
+from isotrope.files import cache_folder, digest, written_file
 
 STANDARD_INPUT = "-"
 TEXTS = (".txt", ".tsv", ".csv", ".jsonl", ".gz", ".xz", "")  # endings that no image has
@@ -52,7 +53,8 @@ def join_files(files: Sequence[Path]) -> Path:
             f"{files[0]} has the columns {', '.join(headers[files[0]])}, and {other} has {', '.join(headers[other])}; "
             "give files with the same columns."
         )
-    name = digest(*(part for file in files for part in (file_digest(file), format_of(file))))
+    contents = [content_of(file) for file in files]
+    name = digest(*contents)
     target = cache_folder() / "joined" / f"{name}{'.txt' if all(plain) else '.jsonl'}"
     if not is_whole_file(target):
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -60,6 +62,7 @@ def join_files(files: Sequence[Path]) -> Path:
             for number, file in enumerate(files):
                 out.write("\n" if number and all(plain) else "")
                 out.writelines(f"{line}\n" for line in (_lines(file) if all(plain) else _rows(file)))
+                check_unchanged(file, contents[number])
         write_sum(target)
     return target
 
@@ -79,7 +82,28 @@ def _lines(file: Path) -> Iterator[str]:
 def _rows(file: Path) -> Iterator[str]:
     with unpacking(file):
         for _, row in table_of(file)[1]:
-            yield json.dumps(row, ensure_ascii=False, default=str)
+            yield _json_line({name: _plain(cell) for name, cell in row.items()})
+
+
+def _json_line(row: dict[str, Any]) -> str:
+    """A row as a line that can be written; half a character stays spelled out, for the reader to refuse."""
+    line = json.dumps(row, ensure_ascii=False, default=str)
+    try:
+        line.encode()
+    except UnicodeEncodeError:
+        return json.dumps(row, default=str)
+    return line
+
+
+def _plain(cell: Any) -> Any:
+    """A cell as JSON holds it: bytes are text, as the reader of one file has them, and NaN is a missing number."""
+    if isinstance(cell, bytes):
+        return cell.decode("utf-8", errors="surrogateescape")
+    if isinstance(cell, float) and not math.isfinite(cell):
+        return None
+    if isinstance(cell, dict):
+        return {name: _plain(one) for name, one in cell.items()}
+    return [_plain(one) for one in cell] if isinstance(cell, list | tuple) else cell
 
 
 def _from_stream(stream: IO[bytes] | None) -> Path:
@@ -87,7 +111,7 @@ def _from_stream(stream: IO[bytes] | None) -> Path:
     content = (sys.stdin.buffer if stream is None else stream).read()
     if not content.strip():
         raise InputError("Standard input is empty; pipe one sentence a line into the command, or name a file.")
-    first = content.lstrip().split(b"\n", 1)[0]
+    first = content.removeprefix(b"\xef\xbb\xbf").lstrip().split(b"\n", 1)[0]
     suffix = ".jsonl" if first.startswith(b"{") else ".tsv" if b"\t" in first else ".txt"
     target = cache_folder() / "joined" / f"{digest(content)}{suffix}"
     if not is_whole_file(target):

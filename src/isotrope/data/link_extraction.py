@@ -99,7 +99,7 @@ def read_types(path: str | os.PathLike[str]) -> dict[str, list[str]]:
                 f"{source}: columns found: {', '.join(map(repr, header))}; types need entity and entity_type."
             )
         for _, row in rows:
-            entity, sort = (" ".join(str(row[name] or "").split()) for name in ("entity", "entity_type"))
+            entity, sort = (" ".join(str(row.get(name) or "").split()) for name in ("entity", "entity_type"))
             if entity and sort:
                 found.setdefault(title_of(entity), []).append(sort)
     return found

@@ -16,8 +16,9 @@ from isotrope.data.cache_folders import is_whole, write_facts
 from isotrope.data.corpus_files import BLOCK, Tokenizer
 from isotrope.data.record_types import Record
 from isotrope.data.sources import read_sentences
+from isotrope.data.tables import check_file, content_of
 from isotrope.errors import InputError
-from isotrope.files import cache_folder, digest, file_digest, written_folder
+from isotrope.files import cache_folder, digest, written_folder
 from isotrope.progress import bar
 
 HELD_EVERY = 200  # one document in so many is held out
@@ -82,13 +83,14 @@ def pack(
     Each row begins with ``start`` and ends with ``stop``, and holds length − 2 tokens of text. A row may hold parts of
     several documents.
     """
-    fingerprint = digest("packed-2", *(file_digest(source) for source in sources), tokenizer.fingerprint(), str(length))
+    contents = [content_of(check_file(source)) for source in sources]
+    fingerprint = digest("packed-3", *contents, tokenizer.fingerprint(), str((start, stop, length)))
     folder = cache_folder() / "packed" / fingerprint
     if not is_whole(folder / "packed.json", ", ".join(map(str, sources))):
         dtype = "<u2" if tokenizer.vocabulary <= 1 << 16 else "<i4"
         with written_folder(folder, whole="packed.json") as temporary:
             held = held_documents(files_of_documents(sources))
-            counts = _write(temporary, read_sentences(sources), held, tokenizer, start, stop, length, dtype)
+            counts = _write(temporary, read_sentences(sources, contents), held, tokenizer, start, stop, length, dtype)
             facts = {"fingerprint": fingerprint, "length": length, "type": dtype, **counts}
             write_facts(temporary / "packed.json", facts)
     return PackedText(folder)

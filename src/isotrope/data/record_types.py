@@ -172,6 +172,7 @@ def choose_columns(
     for names in record_type.known:
         if all(name in lowered for name in names):
             extra = [name for name in record_type.extra if name in lowered and name not in names][:1]
+            _check_once(header, (*names, *extra), where)
             return tuple(lowered[name] for name in (*names, *extra))
     if record_type.width == 1 and len(header) == 1:
         return (header[0],)
@@ -180,6 +181,17 @@ def choose_columns(
         f"{where}: columns found: {_listed(header)}; {record_type.name} need {wanted}; "
         f"name {record_type.width} of those found as `columns`."
     )
+
+
+def _check_once(header: Sequence[str], names: Sequence[str], where: str) -> None:
+    """Refuse two columns that are known by one name ("text", "Text"): the last would win."""
+    for known in names:
+        alike = [name for name in header if name.strip().lower() == known]
+        if len(alike) > 1:
+            raise InputError(
+                f"{where}: the columns {' and '.join(map(repr, alike))} differ in case or blanks alone; rename one of "
+                "them, or name the right one as `columns`."
+            )
 
 
 def _asked_columns(header: Sequence[str], record_type: RecordType, asked: Sequence[str], where: str) -> tuple[str, ...]:

@@ -20,10 +20,11 @@ _LAST_WORD = re.compile(r"[^\s\u2e80-\uffff]*$")  # Chinese letters touch the wo
 _INITIALS = re.compile(r"(?:[A-Z]\.)*[A-Z]")
 _CLOSERS = "\"'”’」』）)】》］]"
 _CLOSING = f"[{re.escape(_CLOSERS)}]"
-# An ellipsis goes on where a comma, another stop or a lower-case word follows.
-_WIDE_END = re.compile(rf"[。！？]+{_CLOSING}*|…+{_CLOSING}*(?!…|{_CLOSING}|[。！？，、；：,.!?;:]| ?[a-z])")
+# An ellipsis goes on where a comma, another stop or a lower-case word follows. A run of marks is looked at from its
+# first one alone: from each of them, a line of dots would take the square of its length.
+_WIDE_END = re.compile(rf"[。！？]+{_CLOSING}*|(?<!…)…+{_CLOSING}*(?!…|{_CLOSING}|[。！？，、；：,.!?;:]| ?[a-z])")
 _LAST = f".!?{_CLOSERS}"
-_END = re.compile(rf"[.!?]+{_CLOSING}*(?=\s+\S)")
+_END = re.compile(rf"(?<![.!?])[.!?]+{_CLOSING}*(?=\s+\S)")
 _OPENERS = "\"'“‘(［[「『（"
 
 

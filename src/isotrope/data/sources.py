@@ -5,14 +5,15 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from isotrope.data.emoji import labelled_by_emoji
 from isotrope.data.readers import from_rows, read
 from isotrope.data.record_types import Record, RecordType, choose_columns, record_type_named
-from isotrope.data.tables import PACKED, check_file, format_of, header_of
+from isotrope.data.tables import check_file, check_unchanged, content_of, header_of
 from isotrope.errors import InputError
-from isotrope.files import digest, file_digest
+from isotrope.files import digest
 
 LIST = "the given list"
 LABELLED = "labelled-pairs"
@@ -41,12 +42,18 @@ def find_records(
     return found._replace(records=labelled_by_emoji(found.records, found.where)) if found.record_type.in_text else found
 
 
-def read_sentences(sources: Sequence[str | os.PathLike[str]]) -> Iterator[Record]:
-    """Sentences of all files in order, documents numbered throughout."""
+def read_sentences(
+    sources: Sequence[str | os.PathLike[str]], contents: Sequence[str] | None = None
+) -> Iterator[Record]:
+    """Sentences of all files in order, documents numbered throughout.
+
+    With ``contents``, a digest of each file (``content_of``), a file that changes meanwhile is refused.
+    """
     first = 0
-    for source in sources:
+    for number, source in enumerate(sources):
         last = first
-        for record in read(source, record_type_named("documents")):
+        records = read(source, record_type_named("documents"))
+        for record in records if contents is None else unchanged(Path(source), contents[number], records):
             last = first + record.document
             if record.texts[0]:
                 yield record._replace(document=last)
@@ -82,16 +89,23 @@ def _in_file(
         and _begins_with_a_word(read(path, record_type_named(LABELLED)))
     ):
         record_type = record_type_named(LABELLED)
-    packing = path.suffix.lower() if path.suffix.lower() in PACKED else ""
-    # The same bytes mean other records under another suffix.
-    content = digest(file_digest(path), format_of(path), packing)
-    return Source(str(source), record_type, read(path, record_type, columns, split), content)
+    content = content_of(path)
+    return Source(str(source), record_type, unchanged(path, content, read(path, record_type, columns, split)), content)
+
+
+def unchanged(path: Path, content: str, records: Iterable[Record]) -> Iterator[Record]:
+    """The records of a file, and ``check_unchanged`` behind the last."""
+    yield from records
+    check_unchanged(path, content)
 
 
 def _in_memory(rows: list[Any], record_types: Sequence[str], columns: Sequence[str] | None, split: bool) -> Source:
     if not rows:
         raise InputError("The given list of records is empty.")
     if all(isinstance(row, dict) for row in rows):
+        odd = next((name for row in rows for name in row if not isinstance(name, str)), None)
+        if odd is not None:
+            raise InputError(f"{LIST}: the key {odd!r} of a dictionary is no text; name columns by strings.")
         record_type, named = _that_fits(tuple(rows[0]), record_types, columns, LIST), rows
     else:
         columns = None

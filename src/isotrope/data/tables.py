@@ -20,7 +20,7 @@ from isotrope.data.json_rows import parse_row
 from isotrope.data.packed_streams import opened, unpacking
 from isotrope.data.text_lines import LONGEST, lines_of
 from isotrope.errors import InputError
-from isotrope.files import check_name
+from isotrope.files import check_name, digest, file_digest
 
 FORMATS = (".txt", ".tsv", ".csv", ".jsonl", ".parquet")
 PACKED = (".gz", ".xz")
@@ -76,6 +76,18 @@ def _kind_of(path: Path) -> int:
         raise InputError(f"{str(path)[:200]}: {reason}.") from error
 
 
+def content_of(path: Path) -> str:
+    """A digest of a data file. The same bytes mean other records under another suffix."""
+    packing = path.suffix.lower() if path.suffix.lower() in PACKED else ""
+    return digest(file_digest(path), format_of(path), packing)
+
+
+def check_unchanged(path: Path, content: str) -> None:
+    """Refuse a file that is no longer the one of ``content``: the cache would hold other records under its name."""
+    if content_of(path) != content:
+        raise InputError(f"{path}: the file changed while it was read; wait until it is written, and try again.")
+
+
 def header_of(path: str | os.PathLike[str]) -> tuple[str, ...] | None:
     """Column names of a table, None for a plain text file."""
     source = check_file(path)
@@ -126,10 +138,15 @@ def _csv(path: Path) -> tuple[tuple[str, ...], Rows]:
                 if all_read:  # the reader asks for a line beyond the last one only while a quote is open
                     raise InputError(f"{path}:{start}: a quote is opened in this row and never closed.")
                 if cells:
-                    yield reader.line_num, cells
+                    yield start, cells  # where the row begins: it may go on over several lines
                 start = reader.line_num + 1
         except csv.Error as error:
-            raise InputError(f"{path}:{start}: not a readable .csv row ({error}).") from error
+            told = {
+                "new-line": "a carriage return stands outside quotes; quote the field, or take it out",
+                "field limit": f"a field is longer than {LONGEST:,} characters; break it into rows",
+            }
+            reason = next((words for sign, words in told.items() if sign in str(error)), f"not readable ({error})")
+            raise InputError(f"{path}:{start}: {reason}.") from error
 
     return _headed(path, rows())
 
@@ -218,13 +235,27 @@ def _parquet(path: Path) -> tuple[tuple[str, ...], Rows]:
         number = 0
         try:
             for batch in file.iter_batches(batch_size=1024):
-                for row in batch.to_pylist():
+                for row in _python_rows(batch):
                     number += 1
                     yield number, row
         except broken as error:
             raise InputError(f"{path}: the parquet file is damaged after row {number:,}.") from error
 
     return tuple(file.schema_arrow.names), rows()
+
+
+def _python_rows(batch: Any) -> list[dict[str, Any]]:
+    """The rows of a batch; a time that Python's own classes cannot hold (nanoseconds, the year 10000) is its text."""
+    from pyarrow import string, types
+
+    try:
+        rows: list[dict[str, Any]] = batch.to_pylist()
+    except (ValueError, OverflowError):
+        for place, field in enumerate(batch.schema):
+            if types.is_temporal(field.type):
+                batch = batch.set_column(place, field.name, batch.column(place).cast(string()))
+        rows = batch.to_pylist()
+    return rows
 
 
 def _check_cells(path: Path, metadata: Any) -> None:

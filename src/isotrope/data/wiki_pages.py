@@ -21,6 +21,7 @@ from isotrope.data.wikitext import Marked, mark_html, mark_wikitext
 from isotrope.errors import InputError
 
 KINDS = "a MediaWiki .xml dump or wikiextractor's JSON lines, plain or packed"
+HALF = re.compile("[\ud800-\udfff]")  # JSON can spell it, and no file can hold it
 INFOBOX = re.compile(r"\{\{\s*infobox[ _]+([^|{}<\n]+)", re.IGNORECASE)
 # Prefixes of pages that are no articles; a dump names those of its language itself.
 NAMESPACES = frozenset(
@@ -117,5 +118,7 @@ def _from_json(source: Path) -> Iterator[Page]:
         row = parse_row(line, f"{source}:{number}")
         if not isinstance(row, dict) or not all(isinstance(row.get(name), str) for name in ("title", "text")):
             raise InputError(f"{source}:{number}: an object with a title and a text was expected.")
+        if HALF.search(row["title"]) or HALF.search(row["text"]):
+            raise InputError(f"{source}:{number}: the text holds half a character; write the file anew.")
         if row["title"].strip():
             yield Page(" ".join(row["title"].split()), mark_html(row["text"], NAMESPACES))

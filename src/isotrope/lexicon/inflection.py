@@ -16,6 +16,7 @@ FORMS = (  # for each part of speech, the base form first
 
 _HISSING = re.compile(r"(s|x|z|ch|sh)$")
 _CONSONANT_Y = re.compile(r"[^aeiou]y$")
+_CONSONANT_O = re.compile(r"[^aeiou]o$")  # goes, vetoes; but woos, radios
 _DOUBLED = re.compile(r"^[^aeiou]*(qu)?[aeiou][bdfgklmnprtvz]$")  # one syllable: stop, stopped; visit keeps its t
 _SYLLABLES = re.compile(r"[aeiouy]+")
 _STRONG = re.compile(r"ne?$|u[^aeiou]*$")  # taken, gone, sung: a participle that is not the past
@@ -76,7 +77,7 @@ class EnglishInflection:
         if word in _AUXILIARIES:
             return _AUXILIARIES[word]
         ing = next((form for form in known if form.endswith("ing")), with_ending(word, "ing"))
-        third = f"{word}es" if word.endswith("o") else with_s(word)
+        third = f"{word}es" if _CONSONANT_O.search(word) else with_s(word)
         rest = [form for form in known if form not in (ing, third)]
         if not rest or word in _UNCHANGED:
             past = word if word in _UNCHANGED else with_ending(word, "ed")

@@ -19,7 +19,7 @@ from isotrope.lexicon.word_table import PARTS, REPLACEMENTS, Choices, Floats, Wo
 from isotrope.lexicon.wordnet import WordNet, files_of
 from isotrope.progress import bar
 
-FORMAT = "words-5"
+FORMAT = "words-6"
 FACTS = "facts.json"  # written last: the checksums of the table's files
 UNSEEN = 0.5  # the count of a reading that the tagged text does not have
 SMOOTHING = 5.0  # examples that a neighbour must have to be believed half

@@ -121,10 +121,17 @@ def _check_there(path: Path) -> None:
 def _lines(path: Path) -> Iterator[Fields]:
     """The licence, whose lines begin with a blank, is passed over."""
     _check_there(path)
-    with path.open(encoding="utf-8") as lines:
+    with path.open("rb") as lines:
         for number, line in enumerate(lines, 1):
-            if not line.startswith(" "):
-                yield line.split(), f"{path}:{number}"
+            if line.strip() and not line.startswith(b" "):
+                yield _decoded(line, f"{path}:{number}").split(), f"{path}:{number}"
+
+
+def _decoded(line: bytes, where: str) -> str:
+    try:
+        return line.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise InputError(f"{where}: not UTF-8; the file of WordNet is damaged, install it again.") from error
 
 
 def _offsets(fields: list[str], where: str) -> list[str]:

@@ -25,6 +25,7 @@ BITS = 18  # of a slot's number
 WIDEST = 15  # bytes of a word that has a slot; its key is these bytes and their number
 LONGEST = 64  # bytes of a word that is kept at all
 MOST = 400_000  # words that are kept
+WIDEST_POOL = 1 << 22  # ids that are kept; words too long to be remembered leave theirs here too
 ODDEST = 0.25  # share of odd bytes above which words are too long, as in Chinese
 BORDER, JOINED = "|", 32  # between words of one text; words in it
 BLANK, LETTER, MARK, ODD = range(4)
@@ -122,7 +123,7 @@ class KnownWords:
         firsts = np.searchsorted(starts, begins)  # the first word of each text
         letters = LOWER[raw] if self.lower else raw
         with self.lock:
-            if len(self.words) > MOST:
+            if len(self.words) > MOST or len(self.pool) > WIDEST_POOL:
                 self._forget()
             words = self._found(letters, starts, ends, [(int(firsts[text]), texts[text]) for text in asides])
             places, pool = self.places, self.pool

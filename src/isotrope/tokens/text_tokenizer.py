@@ -77,8 +77,13 @@ class TextTokenizer:
     def fingerprint(self) -> str:
         """A short name that is equal for tokenizers which give every text the same ids."""
         backend = getattr(self.tokenizer, "backend_tokenizer", None)
-        content = backend.to_str() if backend is not None else json.dumps(sorted(self.tokenizer.get_vocab().items()))
-        return digest(content, self.prompt) if self.prompt else digest(content)
+        if backend is None:
+            known = self.tokenizer
+            facts = [type(known).__name__, sorted(known.get_vocab().items()), getattr(known, "init_kwargs", {})]
+            return digest(json.dumps(facts, default=str, sort_keys=True), self.prompt)
+        _uncut(backend)
+        further = ("special tokens are letters",) if self._splits_specials else ()  # which to_str does not say
+        return digest(backend.to_str(), *((self.prompt,) if self.prompt or further else ()), *further)
 
     def flat(self, texts: list[str]) -> Flat:
         """All ids one after another, without special tokens, and the length of each text."""
@@ -145,12 +150,14 @@ class TextTokenizer:
         backend = getattr(self.tokenizer, "backend_tokenizer", None)
         if backend is None:
             return [list(ids) for ids in self.tokenizer(texts, add_special_tokens=False)["input_ids"]]
-        backend.no_truncation()
-        backend.no_padding()
-        plain = isinstance(self.tokenizer, PlainTokenizer)  # which would make transformers' tokenizer to answer
-        asked = not plain and bool(getattr(self.tokenizer, "split_special_tokens", False))
-        backend.encode_special_tokens = asked if split is None else split  # a copy of the backend has lost it
+        _uncut(backend)
+        backend.encode_special_tokens = self._splits_specials if split is None else split  # a copy has lost it
         return [encoding.ids for encoding in backend.encode_batch_fast(texts, add_special_tokens=False)]
+
+    @property
+    def _splits_specials(self) -> bool:
+        plain = isinstance(self.tokenizer, PlainTokenizer)  # which would make transformers' tokenizer to answer
+        return not plain and bool(getattr(self.tokenizer, "split_special_tokens", False))
 
     def parsed(self, text: str) -> list[int]:
         """Ids of a text in which special tokens are written, such as [MASK]."""
@@ -230,6 +237,12 @@ class TextTokenizer:
         present = np.arange(width) < lengths[:, None]
         ids[present] = flat
         return Tokens(torch.from_numpy(ids), torch.from_numpy(present.astype(np.int64)), lengths)
+
+
+def _uncut(backend: Any) -> None:
+    """Take out the truncation and the padding that somebody else asked for."""
+    backend.no_truncation()
+    backend.no_padding()
 
 
 def _places(text: list[int], row: list[int]) -> set[int]:

@@ -1,11 +1,12 @@
 """Words inside tokens: which pieces of a vocabulary begin a word and which continue one.
 
 Use it wherever an edit or a mask must not split a word. It reads marks of the vocabulary ("##", "Ġ", "▁"), never
-the text, so it works on arrays of ids alone.
+the text, so it works on arrays of ids alone. Byte-level pieces are read as the bytes that they spell.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from string import punctuation
@@ -17,6 +18,13 @@ import numpy.typing as npt
 CONTINUED = "##"  # WordPiece marks the pieces that continue a word
 BLANKS = ("Ġ", "▁")  # byte pairs and SentencePiece mark those that follow a blank
 ASCII_PUNCTUATION = frozenset(punctuation)
+FALLBACK = re.compile(r"<0x([0-9A-F]{2})>")  # a byte that SentencePiece has no piece for
+PRINTED = (*range(33, 127), *range(161, 173), *range(174, 256))  # bytes that a byte-level vocabulary writes as letters
+HIDDEN = (byte for byte in range(256) if byte not in PRINTED)  # the others stand from U+0100 on
+BYTES = {chr(byte): byte for byte in PRINTED} | {chr(256 + place): byte for place, byte in enumerate(HIDDEN)}
+CONTINUING = bytes(range(0x80, 0xC0))  # in UTF-8, bytes behind the first of a letter
+# First bytes of scripts without blanks, and of emoji; Korean (0xea to 0xed) has blanks.
+UNSPACED_LEADS = frozenset(bytes([byte]) for byte in (*range(0xE3, 0xEA), 0xEE, 0xEF, *range(0xF0, 0xF5)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,8 +61,9 @@ class Words:
                 starts[number] = not piece.startswith(mark)
             else:
                 bare = piece.removeprefix(mark)
-                starts[number] = bare != piece or _stands_alone(piece[:1])
-                stops[number] = all(map(_stands_alone, bare)) if bare else -1
+                begins, ends = _borders(bare, _bytes_of(bare, mark))
+                starts[number] = bare != piece or begins
+                stops[number] = ends if bare else -1
         starts[list(specials)], stops[list(specials)] = 2, 1
         outside = np.zeros(starts.size, dtype=np.bool_)
         outside[list(fixed)] = True
@@ -71,6 +80,28 @@ class Words:
     def split_pieces(self, ids: npt.NDArray[Any]) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
         """As ``split``, each piece taken for a word."""
         return np.arange(ids.size), (~self.fixed.take(ids)).nonzero()[0]
+
+
+def _bytes_of(piece: str, mark: str) -> bytes | None:
+    """The bytes that a piece spells: each letter of a byte-level vocabulary is one, as is <0xE4> in SentencePiece."""
+    if mark == BLANKS[0]:
+        return bytes(BYTES[letter] for letter in piece) if all(letter in BYTES for letter in piece) else None
+    found = FALLBACK.fullmatch(piece)
+    return bytes([int(found[1], 16)]) if found else None
+
+
+def _borders(piece: str, raw: bytes | None) -> tuple[bool, bool]:
+    """Whether a piece begins a word without a blank before it, and whether nothing continues it.
+
+    The bytes of a letter may be cut into several pieces: those behind the first continue it, and of the first its
+    leading byte shows the script.
+    """
+    if raw is None:
+        return _stands_alone(piece[:1]), all(map(_stands_alone, piece))
+    body = raw.lstrip(CONTINUING)
+    text = body.decode("utf-8", errors="ignore")
+    begins = _stands_alone(text[0]) if text else body[:1] in UNSPACED_LEADS
+    return body == raw and begins, bool(text) and text.encode() == body and all(map(_stands_alone, text))
 
 
 def _stands_alone(letter: str) -> bool:

@@ -42,13 +42,13 @@ def hide_fragment(
 
 
 def span_counts(length: int, density: float, mean: float, most: int) -> tuple[int, int]:
-    """How many tokens are hidden, m, and in how many spans; none of a single token.
+    """How many tokens are hidden, m, and in how many spans; none of a single token, or of no token.
 
         m = min(max(⌊n·r⌉, 1), n − 1),   spans = max(1, ⌊m/μ⌉)
 
     n is ``length``, r ``density``, μ ``mean``; there are at most ``most`` spans.
     """
-    hidden = min(max(round(length * density), 1), length - 1)
+    hidden = min(max(round(length * density), 1), max(length - 1, 0))
     return hidden, min(max(round(hidden / mean), 1), hidden, length - hidden, most)
 
 

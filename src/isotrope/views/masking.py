@@ -58,7 +58,7 @@ def mask_tokens(
     At least one token of a row is chosen, or short sentences would never have a label.
     """
     ids = tokens.ids.numpy().copy()
-    ordinary = (tokens.mask.numpy() > 0) & ~np.isin(ids, list(tokenizer.specials)) & ~_framing(tokens, tokenizer)
+    ordinary = (tokens.mask.numpy() > 0) & ~np.isin(ids, list(tokenizer.specials)) & ~framing(tokens, tokenizer)
     dice = np.where(ordinary, rng.random(ids.shape), 2.0)
     chosen = ordinary & ((dice < rate) | (dice == dice.min(axis=1, keepdims=True)))
     labels = np.where(chosen, ids, -100)
@@ -71,7 +71,7 @@ def mask_tokens(
     )
 
 
-def _framing(tokens: Tokens, tokenizer: TextTokenizer) -> npt.NDArray[np.bool_]:
+def framing(tokens: Tokens, tokenizer: TextTokenizer) -> npt.NDArray[np.bool_]:
     """[rows, width]: where the prompt or a template stands; rows of two segments have none."""
     ids = tokens.ids.numpy()
     before, columns = tokenizer.prefix[: ids.shape[1]], np.arange(ids.shape[1])

@@ -9,7 +9,7 @@ import torch
 
 from isotrope.tokens.padded import Tokens
 from isotrope.tokens.text_tokenizer import TextTokenizer
-from isotrope.views.masking import Masked
+from isotrope.views.masking import Masked, framing
 
 RUN = 3
 ORDERS = np.array([order for order in permutations(range(RUN)) if order != tuple(range(RUN))])  # the five wrong ones
@@ -18,10 +18,12 @@ ORDERS = np.array([order for order in permutations(range(RUN)) if order != tuple
 def shuffle_trigrams(masked: Masked, tokenizer: TextTokenizer, rng: np.random.Generator, share: float = 0.05) -> Masked:
     """``share`` of the trigrams in which nothing is masked are put into a wrong order.
 
-    Trigrams neither overlap nor reach over a special token. The labels are those of the shuffled positions alone.
+    Trigrams neither overlap nor reach over a special token, a prompt or a template. The labels are those of the
+    shuffled positions alone.
     """
     ids = masked.tokens.ids.numpy().copy()
     free = (masked.tokens.mask.numpy() > 0) & ~np.isin(ids, list(tokenizer.specials)) & (masked.labels.numpy() < 0)
+    free &= ~framing(masked.tokens, tokenizer)
     labels = np.full_like(ids, -100)
     if ids.shape[1] >= RUN:
         whole = np.lib.stride_tricks.sliding_window_view(free, RUN, axis=1).all(axis=2)
