@@ -78,7 +78,7 @@ def _train(job: Job, resume: bool) -> Finished:
     log = MetricsLog(folder, accelerator, job.speeds or {"records_per_second": records}, job.combined.sources)
     keeps_start = settings.keep_start and job.start_counts
     selection = Selection(job.combined, job.judge, folder, log, settings.patience, keeps_start)
-    checkpoints = Checkpoints(folder, job.combined, updater, accelerator, log.alarm)
+    checkpoints = Checkpoints(folder, job.combined, updater, accelerator, [log.alarm, *log.alarms])
     length = RunLength(job.steps, settings.max_seconds, accelerator, settings.time_limit)
     state = checkpoints.begin(resume)
     if state is None:
