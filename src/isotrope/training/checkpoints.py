@@ -1,4 +1,4 @@
-"""What resume needs, kept and given back: weights, moments, schedule, scaler, alarms, the tactics' states, the run's state."""
+"""What resume needs, kept and given back: weights, moments, schedule, scaler, alarms, states of tactics and run."""
 
 from __future__ import annotations
 
