@@ -84,10 +84,11 @@ def gradients_agree(name: str, kind: str, folder: str, source: str, mlm: bool, c
     assert outcome.candidates == (2 * GLOBAL if kind == "triples" else GLOBAL), outcome.candidates
     largest = 0.0
     for (key, first), second in zip(together.named_parameters(), alone.parameters(), strict=True):
-        expected = torch.zeros_like(second) if second.grad is None else second.grad
-        assert first.grad is not None
-        assert torch.allclose(first.grad, expected, atol=1e-5), (name, key, float((first.grad - expected).abs().max()))
-        largest = max(largest, float(expected.abs().max()))
+        assert (first.grad is None) == (second.grad is None), (name, key)  # one of zeros would let it decay
+        if first.grad is None or second.grad is None:
+            continue
+        assert torch.allclose(first.grad, second.grad, atol=1e-5), (name, key)
+        largest = max(largest, float(second.grad.abs().max()))
     assert largest > 1e-2  # a test of zeros would prove nothing
 
 

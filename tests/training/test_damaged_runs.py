@@ -303,6 +303,20 @@ def test_sigterm_is_the_first_ctrl_c(tiny: Path, text: Path, tmp_path: Path, fin
     assert not (folder / ".lock").exists()
 
 
+def test_a_handler_that_python_did_not_set_is_no_end_of_a_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Inside another program ``signal.signal`` answers None, which it does not take back."""
+    put = signal.signal
+    before = signal.getsignal(signal.SIGTERM)
+    monkeypatch.setattr(signal, "signal", lambda number, handler: [put(number, handler), None][1])
+    try:
+        with interruption.interruptible() as asked:
+            assert not asked()
+        assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
+    finally:
+        put(signal.SIGTERM, before)
+        put(signal.SIGINT, signal.default_int_handler)
+
+
 def test_the_echo_of_a_signal_is_not_the_second_one(
     monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
 ) -> None:

@@ -22,6 +22,7 @@ from isotrope.methods.frame.method_registry import find
 from isotrope.methods.frame.settings import Settings
 from isotrope.methods.mlm import MaskedLanguageModel, MLMSettings
 from isotrope.towers.keeping import Frozen, Momentum, Tower, Trained
+from isotrope.training import gathering
 from isotrope.training.loop import make_accelerator
 from isotrope.training.loop_settings import LoopSettings
 from isotrope.training.optimiser import build_optimiser, build_schedule, rise_and_fall
@@ -170,3 +171,51 @@ def test_the_rate_rises_then_falls_to_zero(tiny: Path) -> None:
     assert rates[2] == max(rates) == 1.0
     assert rates[10] == 0.0
     assert rates[2:] == sorted(rates[2:], reverse=True)
+
+
+class Unused(Method[Settings]):
+    """A head whose vectors no term reads, and one that the loss reads."""
+
+    card = Card(name="unused", title="A head that nobody reads", paper="no paper", year=2024)
+
+    def towers(self, encoder: Encoder) -> dict[str, Tower]:
+        width = encoder.dimension
+        return {"head": Trained(nn.Linear(width, width)), "idle": Trained(nn.Linear(width, width))}
+
+    def views(self, records: Records, rng: np.random.Generator) -> dict[str, View]:
+        return {"sentences": self.frame(records.tokens())}
+
+    def represent(self, batch: Batch) -> dict[str, Tensor]:
+        (vectors,) = self.encoder.embed(batch["sentences"])
+        return {"read": self.tower["head"](vectors), "idle": self.tower["idle"](vectors)}
+
+    def loss(self, representations: dict[str, Tensor], generator: torch.Generator) -> dict[str, Tensor]:
+        return {"own": representations["read"].square().mean()}
+
+
+@pytest.mark.parametrize("chunk_size", [None, 5])
+def test_what_the_loss_leaves_out_has_no_gradient_and_so_does_not_decay(
+    tiny: Path, sentences: Path, chunk_size: int | None
+) -> None:
+    method = Combined(Unused(Settings(), isotrope.load(tiny, device="cpu"), 64)).train()
+    batch = batch_of(method, sentences, ("sentences",))
+    compute_gradient(method, batch, make_accelerator(LoopSettings()), KEY, chunk_size)
+    idle, head = (list(method.method.tower[name].parameters()) for name in ("idle", "head"))
+    assert all(parameter.grad is None for parameter in idle)
+    assert all(parameter.grad is not None for parameter in head)
+
+
+def test_two_processes_leave_a_weight_that_neither_used_without_a_gradient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A gradient of zeros would let it decay, which it does not in one process."""
+    both, mine, theirs, nobodys = (nn.Parameter(torch.ones(2)) for _ in range(4))
+    both.grad, mine.grad = torch.full((2,), 2.0), torch.full((2,), 4.0)
+    other = iter((torch.tensor([1.0, 0.0, 1.0, 0.0]), torch.tensor([4.0, 4.0, 0.0, 0.0, 6.0, 6.0])))
+    monkeypatch.setattr(gathering, "processes", lambda: 2)
+    monkeypatch.setattr(gathering.distributed, "all_reduce", lambda tensor: tensor.add_(next(other)))
+    gathering.average_gradients([both, mine, theirs, nobodys])
+    assert [parameter.grad.tolist() for parameter in (both, mine, theirs) if parameter.grad is not None] == [
+        [3.0, 3.0],
+        [2.0, 2.0],
+        [3.0, 3.0],
+    ]
+    assert nobodys.grad is None

@@ -6,6 +6,7 @@ import itertools
 import json
 import os
 import signal
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -198,6 +199,24 @@ def test_collapse_warns_in_a_real_run(tiny: Path, sentences: Path, tmp_path: Pat
         isotrope.train(
             "simcse", sentences, model=tiny, output=tmp_path / "run", max_steps=60, temperature=50.0, **settings
         )
+
+
+@pytest.mark.usefixtures("rising_judge")
+@pytest.mark.parametrize("several", [False, True])
+def test_a_resumed_run_does_not_repeat_its_alarm(tiny: Path, sentences: Path, tmp_path: Path, several: bool) -> None:
+    settings = {**SHORT, "learning_rate": 1e-6, "logging_steps": 1, "eval_steps": 52, "final_table": False}
+    common = {**settings, "model": tiny, "output": tmp_path / "run"}
+    one = {"data": sentences, "method": "simcse", "settings": {"temperature": 50.0}}
+    if several:
+        common |= {"sources": [{**one, "name": name} for name in "ab"]}
+    else:
+        common |= {"method": "simcse", "data": sentences, "temperature": 50.0}
+    with pytest.warns(TrainingWarning, match=r"log\(16\)"):
+        isotrope.train(max_steps=52, **common)
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        isotrope.train(max_steps=64, resume=True, **common)
+    assert not [one for one in said if "log(16)" in str(one.message)]
 
 
 @pytest.mark.usefixtures("rising_judge")

@@ -110,3 +110,20 @@ def test_a_plan_holds_every_setting_of_the_run_once(sentences: Path, tmp_path: P
     names = [name for each in setting_classes(plan.method) for name in each.__dataclass_fields__]
     assert len(names) == len(set(names)) == len(resolved)
     assert set(setting_classes(plan.method)) - {plan.method.Settings} == set(shared_setting_classes())
+
+
+def test_float16_on_a_processor_is_refused_and_not_silently_float32(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ISOTROPE_DEVICE", "cpu")
+    with pytest.raises(InputError, match="float16 needs a GPU"):
+        make_plan("simcse", "sentences.txt", precision="float16")
+
+
+def test_auto_never_takes_bfloat16_on_a_processor_beside_an_unused_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda: True)
+    assert half_precision.mixed_precision("auto") == "bf16"
+    monkeypatch.setenv("ISOTROPE_DEVICE", "cpu")
+    assert half_precision.mixed_precision("auto") == "no"
+    monkeypatch.setattr(half_precision, "bfloat16_works", lambda: False)
+    with pytest.raises(InputError, match="leave precision at auto"):
+        half_precision.check_processor("adamw", "bfloat16")

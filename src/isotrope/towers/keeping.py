@@ -19,6 +19,9 @@ class Tower(nn.Module):
     def after_update(self, representations: dict[str, Tensor]) -> None:
         """Called after each optimiser step, with the whole batch's representations, without gradient."""
 
+    def after_restore(self) -> None:
+        """Called when a checkpoint has put its tensors back: what is remembered of them on the host is out of date."""
+
 
 class Trained(Tower):
     """Learns with the encoder: at ``multiple`` times the loop's rate, or at a ``learning_rate`` of its own.

@@ -77,9 +77,12 @@ class GrowingQueue(KeyQueue):
         self._held = min(self._count() + len(newest), len(self.keys))
         self.held.fill_(self._held)
 
+    def after_restore(self) -> None:
+        self._held = None
+
     def _load_from_state_dict(self, *named: Any, **options: Any) -> None:
         super()._load_from_state_dict(*named, **options)
-        self._held = None
+        self.after_restore()
 
 
 def _unit(vectors: Tensor) -> Tensor:

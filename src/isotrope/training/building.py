@@ -26,6 +26,7 @@ from isotrope.training.held_out_task import chooses_itself
 from isotrope.training.image_opening import with_scaled_rate
 from isotrope.training.loop_settings import LoopSettings
 from isotrope.training.opening import Opened, open_like
+from isotrope.training.optimiser import hidden_matrices
 from isotrope.training.plan import Plan
 from isotrope.training.record_lengths import check_length
 from isotrope.training.run_length import UNMEASURED
@@ -68,6 +69,8 @@ def build(plan: Plan, opened: Opened, accelerator: Accelerator, split: tuple[Row
     combined.method.count(usable)
     _check_size(corpus, order, usable, held, settings)
     combined.method.settings.check_batch(settings.batch_size)
+    if settings.optimiser == "muon" and not hidden_matrices(combined):
+        raise InputError("optimiser muon takes the weight matrices of layers, and this model has none; choose adamw.")
     if settings.batch_size % accelerator.num_processes:
         raise InputError(f"batch_size {settings.batch_size} cannot be shared by {accelerator.num_processes} processes.")
     tests = _test_sets(plan, opened, combined)

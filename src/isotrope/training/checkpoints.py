@@ -1,7 +1,8 @@
-"""What resume needs, kept and given back: weights, moments, schedule, scaler, the tactics' states, the run's state."""
+"""What resume needs, kept and given back: weights, moments, schedule, scaler, alarms, states of tactics and run."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, fields
 from typing import TYPE_CHECKING
 
@@ -22,11 +23,16 @@ class Checkpoints:
     """Saves a run as it stands, and puts it back."""
 
     def __init__(
-        self, folder: RunFolder, module: nn.Module, updater: Updater, accelerator: Accelerator, alarm: CollapseAlarm
+        self,
+        folder: RunFolder,
+        module: nn.Module,
+        updater: Updater,
+        accelerator: Accelerator,
+        alarms: Sequence[CollapseAlarm],
     ) -> None:
         self.folder, self.module, self.updater = folder, module, updater
         self.optimiser, self.schedule, self.tactics = updater.optimiser, updater.schedule, updater.tactics
-        self.accelerator, self.alarm = accelerator, alarm
+        self.accelerator, self.alarms = accelerator, alarms
 
     def begin(self, resume: bool) -> TrainingState | None:
         """The state to go on from, or None for a run from its first step; log lines that will be written again go."""
@@ -43,7 +49,8 @@ class Checkpoints:
         self.schedule.load_state_dict(kept["schedule"])
         if self.accelerator.scaler is not None:
             self.accelerator.scaler.load_state_dict(kept["scaler"])
-        self.alarm.first_rank, self.alarm.first_cosine = kept["alarm"]
+        for alarm, remembered in zip(self.alarms, kept["alarms"], strict=True):
+            alarm.restore(remembered)
         for tactic in self.tactics:
             tactic.restore(kept["tactics"].get(tactic.card.name, {}))
         self.schedule.base_lrs = rates  # a run whose loss was no number goes on with a lower rate
@@ -55,7 +62,7 @@ class Checkpoints:
             kept = {**asdict(state), "schedule": self.schedule.state_dict()}
             if self.accelerator.scaler is not None:
                 kept["scaler"] = self.accelerator.scaler.state_dict()
-            kept["alarm"] = [self.alarm.first_rank, self.alarm.first_cosine]
+            kept["alarms"] = [alarm.state() for alarm in self.alarms]
             remembered = {tactic.card.name: found for tactic in self.tactics if (found := tactic.state())}
             self.folder.save(state.step, self.module, self.optimiser, kept, remembered)
         self.accelerator.wait_for_everyone()

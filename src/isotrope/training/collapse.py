@@ -6,6 +6,7 @@ import math
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 ADVICE = (
     "lower the learning rate, raise the temperature, use a larger batch, "
@@ -61,6 +62,14 @@ class CollapseAlarm:
                     f"the space is a needle; {ADVICE}.",
                 )
         return warnings
+
+    def state(self) -> dict[str, Any]:
+        """What a resumed run needs, so that it says what an uninterrupted one says."""
+        return {**vars(self), "losses": list(self.losses), "said": sorted(self.said)}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        self.first_rank, self.first_cosine = state["first_rank"], state["first_cosine"]
+        self.losses, self.said = deque(state["losses"]), set(state["said"])
 
     def _say(self, warning: str, sentence: str) -> list[str]:
         if warning in self.said:

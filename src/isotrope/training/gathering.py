@@ -61,10 +61,16 @@ _all_gather: Callable[[Tensor], tuple[Tensor, ...]] = _AllGather.apply
 
 
 def average_gradients(parameters: Iterable[nn.Parameter]) -> None:
-    """Mean over processes, in one message. A parameter that one process did not use counts as zero there."""
-    if processes() == 1:
+    """Mean over processes. A parameter that one process did not use counts as zero there.
+
+    One that no process used keeps no gradient: the optimiser passes it over, and it does not decay, as in one process.
+    """
+    every = list(parameters)
+    if processes() == 1 or not every:
         return
-    members = list(parameters)
+    used = torch.tensor([parameter.grad is not None for parameter in every], device=every[0].device).float()
+    distributed.all_reduce(used)
+    members = [parameter for parameter, count in zip(every, used.tolist(), strict=True) if count]
     for parameter in members:
         if parameter.grad is None:
             parameter.grad = torch.zeros_like(parameter)

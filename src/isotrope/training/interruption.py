@@ -37,7 +37,8 @@ def interruptible() -> Iterator[Callable[[], bool]]:
 
     def restore() -> None:
         for number, handler in before.items():
-            signal.signal(number, handler)
+            # None: not set from Python, but by a program that Python runs in; it cannot be put back from here.
+            signal.signal(number, signal.SIG_DFL if handler is None else handler)
 
     try:
         yield lambda: bool(asked)

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Mapping, Sequence
-from contextlib import closing
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -66,6 +66,11 @@ class Job:
 
 def train_loop(job: Job, resume: bool = False) -> Finished:
     """Train; at the end the weights are those of the best evaluation."""
+    with tracked(job.accelerator, job.settings):
+        return _train(job, resume)
+
+
+def _train(job: Job, resume: bool) -> Finished:
     settings, folder, accelerator, tactics = job.settings, job.folder, job.accelerator, job.tactics
     job.combined.to(accelerator.device).train()
     updater = Updater(job.combined, settings, job.steps, tactics, accelerator)
@@ -73,8 +78,7 @@ def train_loop(job: Job, resume: bool = False) -> Finished:
     log = MetricsLog(folder, accelerator, job.speeds or {"records_per_second": records}, job.combined.sources)
     keeps_start = settings.keep_start and job.start_counts
     selection = Selection(job.combined, job.judge, folder, log, settings.patience, keeps_start)
-    checkpoints = Checkpoints(folder, job.combined, updater, accelerator, log.alarm)
-    begin_tracking(accelerator, settings)
+    checkpoints = Checkpoints(folder, job.combined, updater, accelerator, [log.alarm, *log.alarms])
     length = RunLength(job.steps, settings.max_seconds, accelerator, settings.time_limit)
     state = checkpoints.begin(resume)
     if state is None:
@@ -114,7 +118,6 @@ def train_loop(job: Job, resume: bool = False) -> Finished:
                 length.go_on()
             if stop:
                 raise Interrupted(f"stopped at step {state.step}", _stopped(state, checkpoints, folder))
-    end_tracking(accelerator, settings)
     checkpoints.put_best(state)
     complete = not late or state.step >= length.steps
     return Finished(folder.history(), state.best_step, state.step, complete, start_kept=has_start(state))
@@ -161,11 +164,15 @@ def make_accelerator(settings: LoopSettings, folder: RunFolder | None = None) ->
     )
 
 
-def begin_tracking(accelerator: Accelerator, settings: LoopSettings) -> None:
-    if settings.report_to != "none":
-        accelerator.init_trackers("isotrope", config=asdict(settings))
-
-
-def end_tracking(accelerator: Accelerator, settings: LoopSettings) -> None:
-    if settings.report_to != "none":
-        accelerator.end_training()
+@contextmanager
+def tracked(accelerator: Accelerator, settings: LoopSettings) -> Iterator[None]:
+    """Inside the block the log goes to the tracker as well; it is closed whatever ends the block."""
+    if settings.report_to == "none":
+        yield
+        return
+    accelerator.init_trackers("isotrope", config=asdict(settings))
+    try:
+        yield
+    finally:
+        for tracker in accelerator.trackers:  # accelerate's own end_training would also part the processes
+            tracker.finish()

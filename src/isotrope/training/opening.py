@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import torch
+
 from isotrope.data.corpus import Corpus, open_corpus
 from isotrope.data.image_sources import is_image_source
 from isotrope.data.sources import find_records
@@ -61,13 +63,14 @@ def open_like(plan: Plan, data: Any, record_types: Sequence[str], encoder: Encod
 
 
 def open_start(plan: Plan, accelerator: Accelerator) -> Encoder:
-    """The encoder that training starts from, as it was."""
+    """The encoder that training starts from, as it was; a head that it lacks is drawn by the run's seed."""
     if issubclass(plan.method, FromScratch):
         record_types = plan.method.record_types(plan.settings)
         records = find_records(plan.data, record_types, plan.columns, plan.split).records
         return plan.method.initialise(plan.settings, records, plan.loop.seed).to(accelerator.device)
     if isinstance(plan.model, Encoder):
         return copy.deepcopy(plan.model).to(accelerator.device)  # the caller's encoder stays as it is
+    torch.manual_seed(plan.loop.seed)
     return _with_head(plan, accelerator) if plan.unasked_head else _loaded(plan, accelerator)
 
 

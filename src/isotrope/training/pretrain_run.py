@@ -34,6 +34,7 @@ from isotrope.training.pretrain_tasks import Task, open_task
 from isotrope.training.run_circumstances import surroundings
 from isotrope.training.run_folder import RunFolder
 from isotrope.training.state import Finished, Interrupted, Judge, Judgement, TrainingWarning
+from isotrope.training.step import callers_random_state
 from isotrope.training.tactics.weight_average import WeightAverage, WeightAverageSettings
 
 if TYPE_CHECKING:
@@ -78,7 +79,8 @@ def run_pretrain(
     folder, loop = RunFolder(Path(output)), settings.loop()
     check_machine(loop)
     accelerator = make_accelerator(loop, folder)
-    with returning_memory(), folder.alone(resume, accelerator.is_main_process), together(accelerator):
+    alone = folder.alone(resume, accelerator.is_main_process)
+    with returning_memory(), callers_random_state(), alone, together(accelerator):
         encoder = _start(sources, folder, settings, resume, tokenizer, given, accelerator)
         task = open_task(sources, encoder, settings, accelerator)
         facts = _facts(sources, encoder, settings, task, accelerator)

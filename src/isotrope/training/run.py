@@ -31,6 +31,7 @@ from isotrope.training.record_lengths import length_remarks
 from isotrope.training.run_circumstances import origin_of, source_of, surroundings
 from isotrope.training.run_folder import RunFolder
 from isotrope.training.state import Finished, Interrupted, Judge, Judgement, TrainingWarning
+from isotrope.training.step import callers_random_state
 
 if TYPE_CHECKING:
     from accelerate import Accelerator
@@ -76,10 +77,11 @@ class Run:
 
 def run_plan(plan: Plan, make_judge: JudgeMaker) -> Run:
     """Train as planned. ``make_judge`` makes, of a corpus and its held-out rows, what checkpoints are chosen by."""
-    plan = with_needed_run(plan, partial(run_plan, make_judge=make_judge))
-    accelerator = make_accelerator(plan.loop, plan.folder)
-    with returning_memory(), plan.folder.alone(plan.resume, accelerator.is_main_process), together(accelerator):
-        return _run(plan, make_judge, accelerator)
+    with returning_memory(), callers_random_state():
+        plan = with_needed_run(plan, partial(run_plan, make_judge=make_judge))
+        accelerator = make_accelerator(plan.loop, plan.folder)
+        with plan.folder.alone(plan.resume, accelerator.is_main_process), together(accelerator):
+            return _run(plan, make_judge, accelerator)
 
 
 def _run(plan: Plan, make_judge: JudgeMaker, accelerator: Accelerator) -> Run:

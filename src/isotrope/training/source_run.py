@@ -33,6 +33,7 @@ from isotrope.training.source_building import BuiltSources, build_sources, open_
 from isotrope.training.source_judge import judge_sources
 from isotrope.training.source_plan import SourcesPlan
 from isotrope.training.state import Finished
+from isotrope.training.step import callers_random_state
 
 if TYPE_CHECKING:
     from accelerate import Accelerator
@@ -42,12 +43,12 @@ if TYPE_CHECKING:
 
 def run_sources(plan: SourcesPlan, make_judge: JudgeMaker) -> Run:
     """Train as planned; with one source, this is the run of that method, bit for bit."""
-    plans = [with_needed_run(one, partial(run_plan, make_judge=make_judge)) for one in plan.plans]
-    plan = replace(plan, plans=tuple(plans))
-    accelerator = make_accelerator(plan.first.loop, plan.first.folder)
-    alone = plan.first.folder.alone(plan.first.resume, accelerator.is_main_process)
-    with returning_memory(), alone, together(accelerator):
-        return _run(plan, make_judge, accelerator)
+    with returning_memory(), callers_random_state():
+        plans = [with_needed_run(one, partial(run_plan, make_judge=make_judge)) for one in plan.plans]
+        plan = replace(plan, plans=tuple(plans))
+        accelerator = make_accelerator(plan.first.loop, plan.first.folder)
+        with plan.first.folder.alone(plan.first.resume, accelerator.is_main_process), together(accelerator):
+            return _run(plan, make_judge, accelerator)
 
 
 def _run(plan: SourcesPlan, make_judge: JudgeMaker, accelerator: Accelerator) -> Run:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -45,6 +46,14 @@ def seed_device(seed: int, device: torch.device) -> None:
         torch.cuda.default_generators[device.index or 0].manual_seed(seed)
     else:
         torch.manual_seed(seed)
+
+
+@contextmanager
+def callers_random_state() -> Iterator[None]:
+    """Behind the block torch's generators go on where the caller left them, whatever a run has seeded inside it."""
+    devices = [torch.cuda.current_device()] if torch.cuda.is_initialized() else []
+    with torch.random.fork_rng(devices):
+        yield
 
 
 def compute_gradient(
@@ -109,10 +118,11 @@ def _pass_on(
         for name, tensor in again.items():
             whole, start = local[name].grad, starts[name]
             starts[name] += len(tensor)
-            if tensor.requires_grad:
+            if tensor.requires_grad and whole is not None:  # what the loss leaves out has no gradient, not one of zeros
                 tensors.append(tensor)
-                gradients.append(torch.zeros_like(tensor) if whole is None else whole[start : starts[name]])
-        torch.autograd.backward(tensors, gradients)
+                gradients.append(whole[start : starts[name]])
+        if tensors:
+            torch.autograd.backward(tensors, gradients)
 
 
 def _leaf(parts: list[Tensor]) -> Tensor:

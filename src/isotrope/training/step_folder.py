@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from isotrope.checksums import damage, sum_of, sums_of
 from isotrope.errors import InputError
 from isotrope.files import write_json, written_folder
+from isotrope.towers.keeping import Tower
 
 WEIGHTS, OPTIMISER, TACTICS, STATE, SUMS = (
     "weights.safetensors",
@@ -106,3 +107,6 @@ def put_weights(module: nn.Module, weights: dict[str, Tensor]) -> None:
         raise InputError("The checkpoint was written by another method or model; it does not fit.")
     for name, tensor in named.items():
         tensor.copy_(weights[name])
+    for part in module.modules():
+        if isinstance(part, Tower):
+            part.after_restore()

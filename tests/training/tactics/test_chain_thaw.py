@@ -46,7 +46,7 @@ def simcse(tiny: Path, pooling: str = "cls") -> Combined:
     return Combined(SimCSE(SimCSE.Settings(), isotrope.load(tiny, pooling=pooling, device="cpu"), 32))
 
 
-def thaw_of(combined: Combined, asked: str, steps: int, **loop: float) -> ChainThaw:
+def thaw_of(combined: Combined, asked: str, steps: int, **loop: float | str) -> ChainThaw:
     settings = ChainThawSettings(chain_thaw=asked)
     check(settings)
     return ChainThaw(settings, combined, LoopSettings(**loop), steps)  # type: ignore[arg-type]
@@ -165,6 +165,13 @@ def test_the_rate_rises_and_falls_in_each_stage_and_the_head_has_ten_times(tiny:
     one = [0.5, 1.0, 2 / 3, 1 / 3]
     assert [thaw.rate(step) for step in range(20)] == pytest.approx([10 * share for share in one] + 4 * one)
     assert thaw.rate(20) == 0.0
+
+
+def test_a_stage_has_the_schedule_of_the_loop(tiny: Path) -> None:
+    constant = thaw_of(simcse(tiny), "4", 20, warmup_ratio=0.25, schedule="constant")
+    assert [constant.rate(step) for step in range(4, 8)] == [0.5, 1.0, 1.0, 1.0]
+    cosine = thaw_of(simcse(tiny), "4", 20, warmup_ratio=0.25, schedule="cosine")
+    assert [cosine.rate(step) for step in range(4, 8)] == pytest.approx([0.5, 1.0, 0.75, 0.25])
 
 
 def test_by_default_there_are_no_stages() -> None:

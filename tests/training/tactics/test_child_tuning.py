@@ -154,6 +154,30 @@ def test_resume_equals_uninterrupted(
     assert all(torch.equal(first[name], second[name]) for name in first)
 
 
+def test_a_queue_that_fisher_information_looked_at_is_filled_again_by_resume(
+    tiny: Path, sentences: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A tactic prepares itself with the start, before the checkpoint is read."""
+    settings = {**SHORT, "eval_steps": 3, "child_tuning": "D", "child_samples": 64, "queue": 40, "pooling": "cls"}
+    whole = isotrope.train("esimcse", sentences, model=tiny, output=tmp_path / "whole", max_steps=6, **settings)
+    steps, follow = iter(range(1, 10)), Combined.after_update
+
+    def fall_at_four(self: Combined, representations: dict[str, Tensor]) -> None:
+        follow(self, representations)
+        if next(steps) == 4:
+            raise RuntimeError("the power fails")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Combined, "after_update", fall_at_four)
+        with pytest.raises(RuntimeError, match="the power fails"):
+            isotrope.train("esimcse", sentences, model=tiny, output=tmp_path / "cut", max_steps=6, **settings)
+    again = isotrope.train(
+        "esimcse", sentences, model=tiny, output=tmp_path / "cut", max_steps=6, resume=True, **settings
+    )
+    first, second = ([line["loss"] for line in run.history if "loss" in line] for run in (whole, again))
+    assert first == second
+
+
 def test_the_largest_are_taken_over_all_tensors_and_ties_by_order() -> None:
     masks = largest({"a": torch.tensor([[0.0, 5.0], [1.0, 1.0]]), "b": torch.tensor([1.0, 7.0])}, 0.5)
     assert masks["a"].tolist() == [[False, True], [True, False]]

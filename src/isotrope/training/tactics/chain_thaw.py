@@ -7,8 +7,9 @@
     all          everything
 
 What a stage freezes has no gradient, so the optimiser does not touch it, nor does weight decay: it stays the same to
-the last bit. Each stage is a training of its own, in which the rate rises and falls. A stage whose score no longer
-rises ends before its time; what it leaves goes to the last stage. The best weights of a stage are put back behind it.
+the last bit. Each stage is a training of its own, in which the rate rises and falls as the loop's schedule says. A
+stage whose score no longer rises ends before its time; what it leaves goes to the last stage. The best weights of a
+stage are put back behind it.
 """
 
 from __future__ import annotations
@@ -174,7 +175,8 @@ class ChainThaw(Tactic[ChainThawSettings]):
 
     def rate(self, step: int) -> float:
         stage = self.stage(step)
-        share = rise_and_fall(step - stage.start, stage.end - stage.start, self.loop.warmup_ratio)
+        done, length = step - stage.start, stage.end - stage.start
+        share = rise_and_fall(done, length, self.loop.warmup_ratio, self.loop.schedule)
         return share * (self.settings.chain_head_rate if stage.name == HEAD else 1.0)
 
     def logged(self, step: int) -> dict[str, Any]:
