@@ -16,7 +16,7 @@ import numpy.typing as npt
 import torch
 from torch import nn
 
-from isotrope.encoders.encoder_uses import EncoderUses
+from isotrope.encoders.encoder_uses import PROMPT_POOLED, EncoderUses
 from isotrope.encoders.finite_vectors import check_finite, check_given
 from isotrope.encoders.first_token import check_first_token
 from isotrope.encoders.gpu_encoding import half_precision
@@ -135,6 +135,11 @@ class Encoder(EncoderUses, LateBackbone, nn.Module):
 
     @prompt.setter
     def prompt(self, prompt: str) -> None:
+        if prompt and not self.facts.get(PROMPT_POOLED, True):
+            raise InputError(
+                "This model leaves its prompt out of the pooling, which isotrope does not do; encode without a prompt.",
+                setting="prompt",
+            )
         self.text_tokenizer = TextTokenizer(self.text_tokenizer.tokenizer, prompt)
 
     @property
