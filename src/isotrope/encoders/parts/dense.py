@@ -47,6 +47,16 @@ class Dense(VectorPart):
             "activation_function": f"{type(self.activation).__module__}.{type(self.activation).__qualname__}",
         }
 
+    def write(self, place: Path) -> None:
+        """The format keeps the class of an activation alone, so one with settings or weights of its own is refused."""
+        known = _activation(self.config())
+        if known is None or self.activation.state_dict() or repr(known()) != repr(self.activation):
+            raise InputError(
+                f"A Dense module with the activation {self.activation} cannot be written: its format keeps the name of "
+                "a class of torch.nn alone; take one without settings."
+            )
+        super().write(place)
+
     @classmethod
     def build(cls, config: dict[str, Any]) -> Self:
         activation = _activation(config)

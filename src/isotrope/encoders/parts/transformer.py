@@ -64,7 +64,11 @@ class Transformer(Backbone):
                 model.save_pretrained(place)
         finally:
             model.config.output_hidden_states = before
-        self.tokenizer.save_pretrained(place)
+        side, self.tokenizer.padding_side = self.tokenizer.padding_side, "right"
+        try:  # as rows are padded here; positions that count from the left would move others' vectors
+            self.tokenizer.save_pretrained(place)
+        finally:
+            self.tokenizer.padding_side = side
         # A pooler that nobody reads is not kept; other readers must not look for it, or they draw one and say so.
         unpooled = {"model_args": {"add_pooling_layer": False}} if _has_no_pooler(self.backbone) else {}
         facts = {"max_seq_length": self.max_length, "do_lower_case": False, **unpooled}
