@@ -236,7 +236,7 @@ class Encoder(EncoderUses, LateBackbone, nn.Module):
     def pooled(self, tokens: Tokens) -> torch.Tensor:
         """[rows, width]: pooled states, before the parts."""
         alone = self.pooling.modes == ("cls",) and not self.pooling.needs_all_layers and self.token_weights is None
-        if alone and tokens.lengths.all() and (bare := self._bare(tokens)):
+        if alone and (bare := self._bare(tokens)) and tokens.lengths.all():
             return bare.first_states(tokens)
         return self._pool(self._pooled_layers(tokens), tokens)
 

@@ -150,8 +150,8 @@ def pool(
     if mode == "cls":
         return states[:, 0]
     if mode == "lasttoken":
-        last = mask.sum(dim=1).clamp(min=1) - 1
-        found = states[torch.arange(len(states), device=states.device), last]
+        last = (mask.sum(dim=1).clamp(min=1) - 1).view(-1, 1, 1)
+        found = states.gather(1, last.expand(-1, 1, states.shape[-1])).squeeze(1)  # an index would fix an export's rows
         return found * mask[:, :1].to(found.dtype)
     present = mask.unsqueeze(-1)
     if mode == "max":
