@@ -185,6 +185,20 @@ def test_what_an_export_cannot_do_is_said(exported: Path, tmp_path: Path) -> Non
     assert not any(tmp_path.iterdir())
 
 
+def test_a_model_without_a_graph_is_one_sentence(
+    tiny: Path, topics: list[str], tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """The QR decomposition of SBERT-WK has no operator; torch would print the whole graph before it says so."""
+    walking = isotrope.fit_space("sbert-wk", load(tiny, device="cpu"), topics[:20], first_layer=0)
+    level = logging.getLogger("torch.onnx").level
+    capfd.readouterr()
+    with pytest.raises(InputError, match=r"^This model cannot be written as an ONNX graph \(.*linalg_qr.*\)\.$"):
+        isotrope.export(walking, tmp_path / "export", text=topics[:5])
+    assert "graph(" not in "".join(capfd.readouterr())
+    assert logging.getLogger("torch.onnx").level == level
+    assert not any(tmp_path.iterdir())
+
+
 @pytest.mark.parametrize("int8", [False, True])
 def test_an_export_predicts_what_its_model_predicts(tiny: Path, topics: list[str], tmp_path: Path, int8: bool) -> None:
     rows = [(text, "even" if number % 2 else "odd") for number, text in enumerate(topics[:40])]
