@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -85,6 +86,22 @@ def test_what_a_batch_raises_is_raised_here() -> None:
 
     with pytest.raises(ValueError, match="the sixth"):
         list(side_by_side(work, range(50), nn.Linear(1, 1), CPU))
+
+
+def test_after_a_failure_no_further_batch_begins() -> None:
+    begun: list[int] = []
+
+    def work(number: int) -> int:
+        begun.append(number)
+        if number == 0:
+            raise KeyboardInterrupt
+        time.sleep(0.3)
+        return number
+
+    with pytest.raises(KeyboardInterrupt):
+        list(side_by_side(work, range(20), nn.Linear(1, 1), CPU))
+    assert max(begun) < 4  # five were handed over
+    assert torch.get_num_threads() == 2
 
 
 def test_vectors_are_those_of_one_thread(tiny: Path, topics: list[str]) -> None:
