@@ -76,7 +76,9 @@ def test_the_empty_text_has_a_vector(encoder):
 
 
 @pytest.mark.parametrize(
-    "bad", [5, None, ["a", None], ["a", 3.5], [["a"]], b"bytes", {"a": "b"}, "half \ud800", ["a", "\udfff"]], ids=repr
+    "bad",
+    [5, None, ["a", None], ["a", 3.5], [["a"]], b"bytes", {"a": "b"}, np.array("a"), "half \ud800", ["a", "\udfff"]],
+    ids=repr,
 )
 def test_what_is_no_text_is_refused(encoder, bad):
     with pytest.raises(InputError, match="encode takes"):
@@ -92,6 +94,23 @@ def test_the_bad_item_is_named(encoder):
 def test_a_batch_of_nothing_is_refused(encoder, size):
     with pytest.raises(InputError, match="batch_size"):
         encoder.encode(["a"], batch_size=size)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"batch_size": 2.5}, {"batch_size": "2"}, {"truncate_dim": 2.0}, {"truncate_dim": True}, {"truncate_dim": -1}],
+    ids=str,
+)
+@pytest.mark.parametrize("processes", [1, 2])
+def test_numbers_that_are_none_are_refused_before_any_work(encoder, options, processes):
+    with pytest.raises(InputError, match=next(iter(options))):
+        encoder.encode(["a", "b", "c"], processes=processes, **options)
+
+
+@pytest.mark.parametrize("options", [{"prompt": 5}, {"processes": 1.5}, {"processes": 0}], ids=str)
+def test_other_options_of_another_type_are_refused(encoder, options):
+    with pytest.raises(InputError, match=next(iter(options))):
+        encoder.encode(["a"], **options)
 
 
 # --------------------------------------------------------------------------------------------------------- independence
@@ -170,6 +189,17 @@ def test_similarity_takes_texts_and_vectors(encoder, texts):
     assert encoder.similarity(vectors[0], vectors).shape == (1, len(texts))
     assert encoder.similarity(texts, []).shape == (len(texts), 0)
     assert np.isfinite(encoder.similarity(np.zeros(32), texts)).all()
+
+
+def test_similarity_takes_arrays_of_texts_and_refuses_what_is_neither(encoder, texts):
+    expected = encoder.similarity(texts, texts[:2])
+    for other in (np.array(texts[:2]), (text for text in texts[:2]), np.array(texts[:2], dtype=object)):
+        np.testing.assert_array_equal(encoder.similarity(texts, other), expected)
+    vectors = torch.from_numpy(encoder.encode(texts[:2])).requires_grad_()
+    np.testing.assert_allclose(encoder.similarity(texts, vectors), expected, **CLOSE)
+    for bad in (np.ones((2, 3)), np.ones((2, 3, 32)), ["a", 1], 5, [[1.0], [1.0, 2.0]]):
+        with pytest.raises(InputError, match="similarity takes"):
+            encoder.similarity(texts, bad)
 
 
 def test_encoding_in_the_middle_of_training(fresh, texts):

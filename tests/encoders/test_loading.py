@@ -175,6 +175,17 @@ def test_the_default_prompt_is_put_before_each_text(bert, tmp_path, texts, vecto
     assert not np.allclose(load(folder).encode(texts[0]), load(bert).encode(texts[0]), atol=1e-3)
 
 
+@pytest.mark.parametrize(("asked", "width"), [(8, 8), (32, 32), (99, 32)])
+def test_the_stored_number_of_dimensions_is_kept(asked, width, bert, tmp_path, texts, vectors_elsewhere):
+    folder = saved_by_sentence_transformers(bert, tmp_path / "st", pooling(), truncate_dim=asked)
+    same_vectors(folder, texts, vectors_elsewhere)
+    encoder = load(folder)
+    assert encoder.dimension == width
+    encoder.save(tmp_path / "ours")
+    same_vectors(tmp_path / "ours", texts, vectors_elsewhere)
+    np.testing.assert_allclose(load(tmp_path / "ours").encode(texts), encoder.encode(texts), **CLOSE)
+
+
 # --------------------------------------------------------------------------------------------------- what load promises
 
 
@@ -264,6 +275,7 @@ def with_module(name, config=None, tensors=None):
 
 DENSE = {"in_features": 32, "out_features": 4, "bias": False, "activation_function": "torch.nn.modules.linear.Identity"}
 LINEAR = {"linear.weight": torch.zeros(4, 32)}
+STATED = "sentence_bert_config.json"
 BAD_FOLDERS = {
     "no config": (without("config.json"), "no config.json"),
     "no tokenizer": (without("tokenizer.json"), "tokenizer is missing"),
@@ -293,6 +305,18 @@ BAD_FOLDERS = {
         with_module("Dense", {**DENSE, "module_input_name": "token_embeddings"}, LINEAR),
         "sentence embedding",
     ),
+    "normalize on tokens": (with_module("Normalize", {"module_input_name": "token_embeddings"}), "sentence embedding"),
+    "normalize to elsewhere": (with_module("Normalize", {"module_output_name": "unit"}), "sentence embedding"),
+    "a head for its task": (written(STATED, '{"transformer_task": "fill-mask"}'), "transformer_task is 'fill-mask'"),
+    "a vector of its own": (written(STATED, '{"module_output_name": "sentence_embedding"}'), "module_output_name"),
+    "a pooler for its states": (
+        written(STATED, '{"modality_config": {"text": {"method": "forward", "method_output_name": "pooler_output"}}}'),
+        "pooler_output",
+    ),
+    "no text at all": (written(STATED, '{"modality_config": {"image": {}}}'), "modality_config"),
+    "a length for the processor": (written(STATED, '{"processing_kwargs": {"text": {"max_length": 6}}}'), "processing"),
+    "a length for queries": (written(STATED, '{"query_length": 6}'), "query_length is 6"),
+    "no number of dimensions": (written("config_sentence_transformers.json", '{"truncate_dim": 0}'), "truncate_dim"),
     "code for an activation": (
         with_module("Dense", {**DENSE, "activation_function": "os.system"}, LINEAR),
         "an activation of torch.nn was expected",
@@ -325,6 +349,29 @@ def test_a_prompt_left_out_of_the_pooling_is_refused_not_ignored(bert, tmp_path)
     folder = saved_by_sentence_transformers(bert, tmp_path / "st", pooling(), **settings)
     rewrite(folder / "1_Pooling" / "config.json", include_prompt=False)
     with pytest.raises(InputError, match="prompt"):
+        load(folder)
+
+
+def test_a_named_prompt_that_is_left_out_of_the_pooling_is_refused_when_it_is_used(
+    bert, tmp_path, texts, vectors_elsewhere
+):
+    folder = saved_by_sentence_transformers(bert, tmp_path / "st", pooling(), prompts={"query": "find the "})
+    rewrite(folder / "1_Pooling" / "config.json", include_prompt=False)
+    load(folder).save(tmp_path / "ours")
+    for place in (folder, tmp_path / "ours"):
+        same_vectors(place, texts, vectors_elsewhere)
+        for asked in ({"prompt_name": "query"}, {"prompt": "a "}):
+            with pytest.raises(InputError, match="leaves its prompt out"):
+                load(place).encode(texts, **asked)
+        np.testing.assert_array_equal(load(place).encode(texts, prompt=""), load(place).encode(texts))
+        assert json.loads((place / "1_Pooling" / "config.json").read_text())["include_prompt"] is False
+
+
+@pytest.mark.parametrize("name", ["word_embedding_dimension", "embedding_dimension"])
+def test_a_pooling_for_states_of_another_width(name, bert, tmp_path):
+    folder = saved_by_sentence_transformers(bert, tmp_path / "st", pooling())
+    (folder / "1_Pooling" / "config.json").write_text(json.dumps({name: 31, "pooling_mode": "mean"}))
+    with pytest.raises(InputError, match="the backbone's width, 32,"):
         load(folder)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 import pytest
 import torch
 from torch import nn
@@ -35,6 +37,40 @@ def test_evaluating_puts_back_each_part_as_it_was():
         assert not module[0](rows()).requires_grad
     assert [part.training for part in module.modules()] == before
     assert {True, False} == set(before)
+
+
+def test_threads_that_share_a_part_leave_it_in_eval_mode_until_the_last_is_done():
+    shared = small()
+    first, second = nn.Sequential(shared).train(), nn.Sequential(shared, small()).train()
+    begun, go_on = threading.Event(), threading.Event()
+
+    def other() -> None:
+        with evaluating(first):
+            begun.set()
+            go_on.wait(10)
+
+    thread = threading.Thread(target=other)
+    thread.start()
+    assert begun.wait(10)
+    with evaluating(second):
+        go_on.set()
+        thread.join()
+        assert first.training
+        assert not any(part.training for part in second.modules())
+    assert all(part.training for module in (first, second) for part in module.modules())
+
+
+def test_blocks_inside_one_another_and_a_failure_put_the_modes_back():
+    module = small().train()
+    with pytest.raises(KeyboardInterrupt), evaluating(module), evaluating(module[2]):
+        raise KeyboardInterrupt
+    assert all(part.training for part in module.modules())
+    assert torch.is_grad_enabled()
+    assert not torch.is_inference_mode_enabled()
+    module.eval()
+    with evaluating(module):
+        pass
+    assert not any(part.training for part in module.modules())
 
 
 def attention_rates(encoder, monkeypatch) -> set[float]:

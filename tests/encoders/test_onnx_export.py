@@ -19,6 +19,7 @@ from isotrope.encoders.fresh import fresh_encoder
 from isotrope.encoders.loading import load
 from isotrope.encoders.onnx_export import FLOAT32, INT8, Drift, usual_texts
 from isotrope.encoders.parts.dense import Dense
+from isotrope.encoders.pooling import MODES, POOLINGS
 from isotrope.errors import InputError
 
 pytest.importorskip("onnx", reason="exports need the extra onnx")
@@ -53,6 +54,19 @@ def test_the_whole_graph_gives_the_vectors_of_torch(original: Encoder, exported:
     assert (found.dimension, found.max_length) == (20, original.max_length)
     np.testing.assert_allclose(found.encode(TEXTS), original.encode(TEXTS), atol=1e-5)
     np.testing.assert_allclose(found.encode(TEXTS[0]), original.encode(TEXTS)[0], atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "pooling", [*POOLINGS, *(mode for mode in MODES if mode not in POOLINGS), "layer:1:cls", "cls+max+lasttoken"]
+)
+def test_every_pooling_is_in_the_graph_for_any_number_of_rows(
+    tiny: Path, topics: list[str], tmp_path: Path, pooling: str
+) -> None:
+    encoder = load(tiny, pooling=pooling, device="cpu")
+    isotrope.export(encoder, tmp_path / "export", text=topics[:5])
+    found = isotrope.load(tmp_path / "export")
+    for size in (None, 1, 2):
+        np.testing.assert_allclose(found.encode(TEXTS, batch_size=size), encoder.encode(TEXTS), atol=1e-5)
 
 
 @pytest.mark.parametrize("pooling", ["mask", 'mask:A sentence, "[X]", is a [MASK].'])
@@ -168,6 +182,20 @@ def test_what_an_export_cannot_do_is_said(exported: Path, tmp_path: Path) -> Non
         found.save(tmp_path / "saved")
     with pytest.raises(InputError, match="pooling inside"):
         isotrope.load(exported, pooling="cls")
+    assert not any(tmp_path.iterdir())
+
+
+def test_a_model_without_a_graph_is_one_sentence(
+    tiny: Path, topics: list[str], tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """The QR decomposition of SBERT-WK has no operator; torch would print the whole graph before it says so."""
+    walking = isotrope.fit_space("sbert-wk", load(tiny, device="cpu"), topics[:20], first_layer=0)
+    level = logging.getLogger("torch.onnx").level
+    capfd.readouterr()
+    with pytest.raises(InputError, match=r"^This model cannot be written as an ONNX graph \(.*linalg_qr.*\)\.$"):
+        isotrope.export(walking, tmp_path / "export", text=topics[:5])
+    assert "graph(" not in "".join(capfd.readouterr())
+    assert logging.getLogger("torch.onnx").level == level
     assert not any(tmp_path.iterdir())
 
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from isotrope.encoders.loading import load
-from isotrope.encoders.pooling import MODES, POOLINGS, Pooling, parse
+from isotrope.encoders.pooling import MODES, POOLINGS, Pooling, parse, pool
 from isotrope.errors import InputError
 
 LAYERS = 3
@@ -165,3 +165,11 @@ def test_an_unknown_name_is_refused_with_the_near_ones():
     with pytest.raises(InputError, match="Unknown pooling 'median'") as caught:
         Pooling.named("cls+median", 2)
     assert str(caught.value).count(" cls,") <= 1
+
+
+@pytest.mark.parametrize("mode", [mode for mode in MODES if mode != "cls"])  # without a first token there is no cls
+def test_a_row_without_a_token_is_zero(mode):
+    states = torch.randn(2, 4, 6, generator=torch.Generator().manual_seed(0))
+    found = pool(mode, states, torch.tensor([[0, 0, 0, 0], [1, 1, 0, 0]]))
+    assert not found[0].any()
+    torch.testing.assert_close(found[1:], pool(mode, states[1:, :2], torch.ones(1, 2, dtype=torch.int64)))

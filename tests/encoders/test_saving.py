@@ -159,6 +159,17 @@ def test_parts_that_no_stock_module_can_hold_are_refused(bert, tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.parametrize(
+    "activation", [nn.LeakyReLU(0.5), nn.PReLU(), nn.Softmax(dim=1), nn.GELU("tanh"), nn.Flatten()], ids=str
+)
+def test_an_activation_that_is_more_than_its_name_is_refused(activation, bert, tmp_path):
+    encoder = load(bert).with_parts([Dense(32, 4, activation=activation)])
+    encoder.fingerprint()
+    with pytest.raises(InputError, match="cannot be written"):
+        encoder.save(tmp_path / "model")
+    assert not list(tmp_path.iterdir())
+
+
 def test_an_order_of_poolings_that_old_keys_cannot_tell_is_refused(bert, tmp_path):
     with pytest.raises(InputError, match="joined in the order"):
         load(bert, pooling="mean+cls").save(tmp_path / "model")

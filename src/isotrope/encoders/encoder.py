@@ -16,7 +16,7 @@ import numpy.typing as npt
 import torch
 from torch import nn
 
-from isotrope.encoders.encoder_uses import EncoderUses
+from isotrope.encoders.encoder_uses import PROMPT_POOLED, EncoderUses
 from isotrope.encoders.finite_vectors import check_finite, check_given
 from isotrope.encoders.first_token import check_first_token
 from isotrope.encoders.gpu_encoding import half_precision
@@ -26,7 +26,7 @@ from isotrope.encoders.modes import evaluating
 from isotrope.encoders.parts.part import VectorPart
 from isotrope.encoders.parts.token_weights import TokenWeighting
 from isotrope.encoders.pooling import Pooling, is_masked
-from isotrope.encoders.truncation import check_width
+from isotrope.encoders.truncation import check_count, check_width
 from isotrope.encoders.unpadded import Unpadded, unpadded
 from isotrope.encoders.vector_groups import TOKEN_BUDGET, is_mean_of_rows, plan, vectors_of
 from isotrope.encoders.word_vectors import StaticVectors
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 Vectors = npt.NDArray[np.float32]
+UNLIMITED = 512  # tokens of a text where neither the model nor its folder names a number
 GRADIENT_BUDGET = 512  # tokens in one forward on a CPU with gradient: a step has few rows, and padding is paid thrice
 
 
@@ -46,6 +47,8 @@ def _checked(texts: str | Iterable[str]) -> list[str]:
     """The texts as a list, or a refusal that names the item which is none."""
     if isinstance(texts, Mapping) or not isinstance(texts, Iterable):
         raise InputError(f"encode takes a text or a list of texts, not {type(texts).__name__}.")
+    if isinstance(texts, np.ndarray) and not texts.ndim:
+        raise InputError("encode takes a text or a list of texts, not an array without dimensions.")
     rows = [texts] if isinstance(texts, str) else list(texts)
     for number, text in enumerate(rows):
         if not isinstance(text, str):
@@ -101,8 +104,7 @@ class Encoder(EncoderUses, LateBackbone, nn.Module):
         check_first_token(self.pooling, backbone, self.text_tokenizer)
         self.register_module("token_weights", token_weights)  # one that comes later takes the same place
         self.parts = nn.ModuleList(parts)
-        positions = self._positions()
-        self.max_length = min(max_length or positions, positions)
+        self.max_length = self._longest(max_length)
         self.facts = dict(facts or {})
         self._language_model = (language_model,)  # in a tuple: its backbone is ours already
 
@@ -135,6 +137,11 @@ class Encoder(EncoderUses, LateBackbone, nn.Module):
 
     @prompt.setter
     def prompt(self, prompt: str) -> None:
+        if prompt and not self.facts.get(PROMPT_POOLED, True):
+            raise InputError(
+                "This model leaves its prompt out of the pooling, which isotrope does not do; encode without a prompt.",
+                setting="prompt",
+            )
         self.text_tokenizer = TextTokenizer(self.text_tokenizer.tokenizer, prompt)
 
     @property
@@ -159,9 +166,13 @@ class Encoder(EncoderUses, LateBackbone, nn.Module):
         """The backbone with its masked-language head, where it was loaded with it."""
         return self._language_model[0]
 
-    def _positions(self) -> int:
+    def _longest(self, asked: int | None) -> int:
+        """The tokens of a text that are read: as many as are asked for, as far as the model has positions for them."""
         limit = int(getattr(self.network.config, "max_position_embeddings", 0) or 0)
-        return (limit if limit > 0 else 512) - self._first_position
+        if limit <= 0:  # a model that knows distances alone reads on
+            return asked or UNLIMITED
+        positions = limit - self._first_position
+        return min(asked or positions, positions)
 
     @property
     def _first_position(self) -> int:
@@ -225,7 +236,7 @@ class Encoder(EncoderUses, LateBackbone, nn.Module):
     def pooled(self, tokens: Tokens) -> torch.Tensor:
         """[rows, width]: pooled states, before the parts."""
         alone = self.pooling.modes == ("cls",) and not self.pooling.needs_all_layers and self.token_weights is None
-        if alone and tokens.lengths.all() and (bare := self._bare(tokens)):
+        if alone and (bare := self._bare(tokens)) and tokens.lengths.all():
             return bare.first_states(tokens)
         return self._pool(self._pooled_layers(tokens), tokens)
 
@@ -315,8 +326,13 @@ class Encoder(EncoderUses, LateBackbone, nn.Module):
         multiplies in float16, several times as fast; ``isotrope.encoders.gpu_encoding.half_cost`` measures what it
         changes.
         """
+        if batch_size is not None:
+            check_count("batch_size", batch_size)
+        width = self.dimension if truncate_dim is None else check_width(truncate_dim, self.dimension)
         if prompt_name is not None or prompt is not None:
-            wanted = self.prompt_named(prompt_name) if prompt is None and prompt_name is not None else str(prompt)
+            wanted = self.prompt_named(prompt_name) if prompt is None and prompt_name is not None else prompt
+            if not isinstance(wanted, str):
+                raise InputError(f"prompt must be a text, not {type(wanted).__name__}.", setting="prompt")
             options = (batch_size, normalize_embeddings, show_progress_bar, convert_to_numpy, convert_to_tensor)
             return self.with_prompt(wanted).encode(texts, *options, truncate_dim, processes=processes, half=half)
         single = isinstance(texts, str)
@@ -328,9 +344,6 @@ class Encoder(EncoderUses, LateBackbone, nn.Module):
                 self, rows, processes, batch_size, normalize_embeddings, show_progress_bar, truncate_dim
             )
             return torch.from_numpy(found) if convert_to_tensor or not convert_to_numpy else found
-        if batch_size is not None and batch_size < 1:
-            raise InputError(f"batch_size must be at least 1, not {batch_size}.")
-        width = self.dimension if truncate_dim is None else check_width(truncate_dim, self.dimension)
         vectors = np.empty((len(rows), width), dtype=np.float32)
         prompted = [self.prompt + text for text in rows] if self.prompt else rows
         show = len(rows) > 2000 and None if show_progress_bar is None else show_progress_bar
@@ -351,13 +364,26 @@ class Encoder(EncoderUses, LateBackbone, nn.Module):
     def similarity(self, a: Any, b: Any) -> npt.NDArray[np.float32]:
         """Cosines [rows of a, rows of b]; both are texts or vectors."""
         left, right = (self._unit(side) for side in (a, b))
+        if left.shape[1] != right.shape[1]:
+            raise InputError(
+                f"similarity takes vectors of one width; {left.shape[1]} and {right.shape[1]} dimensions were given."
+            )
         return left @ right.T
 
     def _unit(self, side: Any) -> npt.NDArray[np.float32]:
+        if isinstance(side, torch.Tensor):
+            side = side.detach().cpu()
+        elif not isinstance(side, str) and isinstance(side, Iterable) and not isinstance(side, np.ndarray):
+            side = list(side)
         is_text = isinstance(side, str) or (
-            isinstance(side, list | tuple) and all(isinstance(item, str) for item in side)
+            isinstance(side, list | np.ndarray) and all(isinstance(item, str) for item in side)
         )
-        vectors = np.array(self.encode(side) if is_text else side, dtype=np.float32, order="C", ndmin=2)
+        try:
+            vectors = np.array(self.encode(side) if is_text else side, dtype=np.float32, order="C", ndmin=2)
+        except (TypeError, ValueError) as error:
+            raise InputError(f"similarity takes texts or vectors ({error}).") from error
+        if vectors.ndim != 2:
+            raise InputError(f"similarity takes vectors, one a row; an array of shape {vectors.shape} was given.")
         check_given(vectors)
         return nn.functional.normalize(torch.from_numpy(vectors), dim=1).numpy()
 

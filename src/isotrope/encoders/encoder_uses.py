@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from isotrope.encoders.encoder import Encoder
 
 PROMPTS = "prompts"  # the fact that names prompts besides the model's own, one for each kind of text
+PROMPT_POOLED = "include_prompt"  # the fact that says False where a folder leaves prompts out of its pooling
 QUERY_NAMES = ("query",)
 DOCUMENT_NAMES = ("document", "passage", "corpus")  # in the order in which sentence-transformers tries them
 _one_at_a_time = threading.Lock()  # tokenizers and modes of modules are shared by threads

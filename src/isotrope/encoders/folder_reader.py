@@ -20,9 +20,11 @@ from isotrope.encoders.parts.transformer import Transformer
 from isotrope.encoders.read_out import FINISHED
 from isotrope.encoders.stored_fields import Fields
 from isotrope.encoders.stored_files import inside, read_facts, read_json
+from isotrope.encoders.truncation import truncated
 from isotrope.errors import InputError
 
 PACKAGES = ("sentence_transformers", "isotrope", "")  # another package that names a stock module is code of the folder
+SETTINGS = "config_sentence_transformers.json"
 READ_OUT = (Stage.LAYERS, Stage.TOKENS, Stage.POOLING)
 
 
@@ -50,10 +52,19 @@ def read_folder(folder: Path, pooling: str | None, language_head: bool) -> Encod
         if part.needs_config and not (place / "config.json").is_file():
             raise InputError(f"{place / 'config.json'}: the file is missing; copy the model's folder again.")
         part.read(place, read_facts(place / "config.json")).join(assembly, place)
-    encoder = assembly.encoder(pooling)
+    encoder = _truncated(folder, assembly.encoder(pooling))
     if (folder / FOLDER).is_dir() and (pooling is None or pooling == own_facts(folder).get("pooling")):
         encoder.classifier = Classifier.read(folder / FOLDER, encoder.dimension)
     return encoder
+
+
+def _truncated(folder: Path, encoder: Encoder) -> Encoder:
+    """With the leading dimensions that the folder asks for; more than there are means all."""
+    file = folder / SETTINGS
+    fields = Fields(file, read_facts(file))
+    if fields.facts.get("truncate_dim") is None:
+        return encoder
+    return truncated(encoder, min(fields.count("truncate_dim"), encoder.dimension))
 
 
 def listed_parts(folder: Path) -> list[tuple[type[Part], Path]]:
@@ -121,7 +132,7 @@ def own_facts(folder: Path) -> dict[str, Any]:
 def prompts_of(folder: Path) -> tuple[str, dict[str, str]]:
     """The prompt that is put before each text unless another is named, and the others by name; empty where there is
     none."""
-    file = folder / "config_sentence_transformers.json"
+    file = folder / SETTINGS
     facts = read_facts(file)
     prompts, default = facts.get("prompts") or {}, facts.get("default_prompt_name")
     if not isinstance(prompts, dict) or not all(isinstance(prompt, str) for prompt in prompts.values()):

@@ -7,6 +7,7 @@ because Python runs in one thread at a time.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import copy_context
@@ -22,6 +23,26 @@ MOST = 8  # threads; each has its share of the cores
 ROUNDS = 2  # batches a thread must have, or some cores would stand idle at the end
 
 
+class _Forks:
+    """Whether torch's own threads may have begun here: a forked process has none of them, and would wait forever."""
+
+    begun = False
+
+
+def mind_forks() -> None:
+    """Call before work on a CPU: a process that is forked after it computes on one core, as torch's own workers do."""
+    _Forks.begun = True
+
+
+def _begin_alone() -> None:
+    if _Forks.begun:
+        torch.set_num_threads(1)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_begin_alone)
+
+
 def cores_each() -> int:
     """Of the cores that torch may take, those of one batch."""
     cores = torch.get_num_threads()
@@ -32,6 +53,7 @@ def side_by_side(
     work: Callable[[Given], Found], given: Sequence[Given], module: nn.Module, device: torch.device
 ) -> Iterator[Found]:
     """``work`` of each, in the order given; in threads where the module runs on a CPU and nobody watches it."""
+    mind_forks()
     cores = torch.get_num_threads()
     threads = min(cores, MOST)
     if device.type != "cpu" or threads == 1 or len(given) < ROUNDS * threads or is_watched(module):

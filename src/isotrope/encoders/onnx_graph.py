@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import logging
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -76,11 +78,17 @@ def write_graph(encoder: Encoder, file: Path) -> None:
                 encoder.backbone.set_attn_implementation(implementation)
 
 
-class _quiet(warnings.catch_warnings):
-    """Without the tracer's remarks about constants in other people's code."""
-
-    def __enter__(self) -> Any:
-        entered = super().__enter__()
-        warnings.simplefilter("ignore")
-        logging.getLogger("torch.onnx").setLevel(logging.ERROR)
-        return entered
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Without the tracer's remarks about constants in other people's code, nor its whole graph after a failure."""
+    logger, tracer = logging.getLogger("torch.onnx"), torch._C
+    level, log = logger.level, getattr(tracer, "_jit_onnx_log", None)
+    logger.setLevel(logging.ERROR)
+    setattr(tracer, "_jit_onnx_log", lambda *said: None)  # noqa: B010 - the exporter switches it on, whoever switched it off
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logger.setLevel(level)
+        setattr(tracer, "_jit_onnx_log", log)  # noqa: B010

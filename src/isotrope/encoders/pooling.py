@@ -145,15 +145,18 @@ def _mixed(chosen: Sequence[int], layers: int) -> tuple[float, ...]:
 def pool(
     mode: str, states: torch.Tensor, mask: torch.Tensor, token_weights: torch.Tensor | None = None
 ) -> torch.Tensor:
-    """One vector a row by ``mode``. Rows are padded on the right: the first token is token 0."""
+    """One vector a row by ``mode``, zero where a row has no token. Rows are padded on the right: the first token is
+    token 0."""
     if mode == "cls":
         return states[:, 0]
     if mode == "lasttoken":
-        last = mask.sum(dim=1).clamp(min=1) - 1
-        return states[torch.arange(len(states), device=states.device), last]
+        last = (mask.sum(dim=1).clamp(min=1) - 1).view(-1, 1, 1)
+        found = states.gather(1, last.expand(-1, 1, states.shape[-1])).squeeze(1)  # an index would fix an export's rows
+        return found * mask[:, :1].to(found.dtype)
     present = mask.unsqueeze(-1)
     if mode == "max":
-        return states.masked_fill(present == 0, float("-inf")).amax(dim=1)
+        found = states.masked_fill(present == 0, float("-inf")).amax(dim=1)
+        return found.masked_fill(mask[:, :1] == 0, 0.0)
     weights = present.to(torch.promote_types(states.dtype, torch.float32))  # half precision would lose count
     if token_weights is not None:
         weights = weights * token_weights.unsqueeze(-1)

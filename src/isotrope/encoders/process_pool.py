@@ -21,6 +21,7 @@ import numpy.typing as npt
 import torch
 
 from isotrope.encoders.cut_texts import CutTexts, counting_cut, note_cut
+from isotrope.encoders.truncation import check_count
 from isotrope.errors import InputError, check_between
 from isotrope.progress import bar, hidden
 
@@ -42,6 +43,7 @@ def encode_in_processes(
     truncate_dim: int | None = None,
 ) -> npt.NDArray[np.float32]:
     """[texts, d] in the order given."""
+    check_count("processes", processes)
     check_between("processes", processes, 1, 1024)
     if encoder.device.type != "cpu":
         raise InputError(
@@ -63,11 +65,14 @@ def encode_in_processes(
             jobs = [
                 pool.submit(_work, start, texts[start : start + size], options) for start in range(0, len(texts), size)
             ]
-            for job in as_completed(jobs):
-                start, found, counted = job.result()
-                vectors[start : start + len(found)] = found
-                note_cut(counted.texts, counted.cut, counted.max_length)
-                advance(len(found))
+            try:
+                for job in as_completed(jobs):
+                    start, found, counted = job.result()
+                    vectors[start : start + len(found)] = found
+                    note_cut(counted.texts, counted.cut, counted.max_length)
+                    advance(len(found))
+            finally:  # after a failure nobody waits for the rest
+                pool.shutdown(wait=False, cancel_futures=True)
     except BrokenProcessPool as error:
         raise InputError(
             "A process of encode ended before its work: out of memory, or a script without the guard "

@@ -44,6 +44,11 @@ def read_tokenizer(folder: Path) -> Any:
         if tokenizer.pad_token is None:  # GPT-2 has none; padding is masked, so any special token will do
             tokenizer.pad_token = tokenizer.eos_token or tokenizer.unk_token or tokenizer.bos_token
         tokenizer("a")  # one that loads and cannot cut a text is no tokenizer
+    if getattr(tokenizer, "truncation_side", "right") == "left":
+        raise InputError(
+            f"{folder / CONFIG}: truncation_side is left, and isotrope keeps the beginning of a long text; set it to "
+            "right if that suits the model."
+        )
     if tokenizer.pad_token is None:
         raise InputError(
             f"{folder / CONFIG}: the tokenizer has no padding token, and no special token that could serve as one; "

@@ -9,7 +9,8 @@ student, whitening); of any other encoder it keeps an arbitrary part. Cosines ta
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from numbers import Integral
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import nn
@@ -21,8 +22,21 @@ if TYPE_CHECKING:
     from isotrope.encoders.encoder import Encoder
 
 
+def check_count(name: str, value: Any) -> None:
+    """Refuse what is no whole number from 1; ``name`` is the setting's."""
+    _check_whole(name, value)
+    if value < 1:
+        raise InputError(f"{name} must be at least 1, not {value}.", setting=name)
+
+
+def _check_whole(name: str, value: Any) -> None:
+    if isinstance(value, bool) or not isinstance(value, Integral):
+        raise InputError(f"{name} must be a whole number, not {value!r}.", setting=name)
+
+
 def check_width(truncate_dim: int, width: int) -> int:
     """Refuse what is no part of a vector of ``width``."""
+    _check_whole("truncate_dim", truncate_dim)
     if not 1 <= truncate_dim <= width:
         raise InputError(
             f"truncate_dim must lie between 1 and {width}, the dimensions of this model; {truncate_dim} was given.",

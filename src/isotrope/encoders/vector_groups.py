@@ -18,7 +18,7 @@ from isotrope.encoders.cut_texts import note_cut
 from isotrope.encoders.equal_rows import EqualRows
 from isotrope.encoders.fused_linear import fused_linears
 from isotrope.encoders.gpu_encoding import framed_rows, tokenized_ahead, vectors_behind
-from isotrope.encoders.group_threads import is_watched, side_by_side
+from isotrope.encoders.group_threads import is_watched, mind_forks, side_by_side
 from isotrope.encoders.word_vectors import StaticVectors
 from isotrope.tokens.padded import Lengths
 
@@ -55,6 +55,7 @@ def vectors_of(
     if encoder.device.type == "cuda" and not is_mean_of_rows(encoder):
         yield from vectors_behind((group, finished(output)) for group, output in _outputs_ahead(encoder, texts, rows))
         return
+    mind_forks()
     flat, lengths = encoder.text_tokenizer.flat(texts)
     extra = _frame(encoder)
     note_cut(len(texts), int((lengths + extra > encoder.max_length).sum()), encoder.max_length)

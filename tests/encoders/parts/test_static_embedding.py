@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,10 +11,13 @@ import numpy as np
 import pytest
 import torch
 from safetensors.torch import save_file
+from tokenizers import Tokenizer
 
 import isotrope
+from isotrope.encoders.cut_texts import CutTextWarning
 from isotrope.encoders.encoder import Encoder
 from isotrope.encoders.word_vectors import StaticVectors
+from isotrope.errors import InputError
 from isotrope.files import write_json
 
 
@@ -52,6 +56,32 @@ def test_a_shorter_length_still_cuts(framed: Path) -> None:
     long, short = "the cat sees the old river near the house", "the cat sees"
     encoder.max_length = 3
     np.testing.assert_allclose(encoder.encode(long), encoder.encode(short), atol=1e-6)
+
+
+def test_the_length_in_the_tokenizer_cuts_here_as_elsewhere(
+    framed: Path, tmp_path: Path, texts: list[str], vectors_elsewhere: Callable[[Path, list[str]], Any]
+) -> None:
+    known = Tokenizer.from_file(str(framed / "tokenizer.json"))
+    known.enable_truncation(5)
+    known.save(str(framed / "tokenizer.json"))
+    encoder = isotrope.load(framed, device="cpu")
+    np.testing.assert_allclose(encoder.encode(texts), vectors_elsewhere(framed, texts), atol=1e-6)
+    encoder.max_length = 3
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CutTextWarning)
+        encoder.save(tmp_path / "shorter")
+        again = isotrope.load(tmp_path / "shorter", device="cpu")
+        assert again.max_length == 3
+        np.testing.assert_allclose(again.encode(texts), encoder.encode(texts), atol=1e-6)
+        np.testing.assert_allclose(again.encode(texts), vectors_elsewhere(tmp_path / "shorter", texts), atol=1e-6)
+
+
+def test_a_tokenizer_that_keeps_the_end_of_a_text_is_refused(framed: Path) -> None:
+    known = Tokenizer.from_file(str(framed / "tokenizer.json"))
+    known.enable_truncation(5, direction="left")
+    known.save(str(framed / "tokenizer.json"))
+    with pytest.raises(InputError, match=r"tokenizer\.json: its truncation keeps 5 tokens from the left"):
+        isotrope.load(framed, device="cpu")
 
 
 def test_a_text_without_tokens_is_zero() -> None:

@@ -74,9 +74,12 @@ class Attention(ModulePart, TokenWeighting):
 
 
 def attention_weights(states: Tensor, mask: Tensor, vector: Tensor) -> Tensor:
-    """softmax(w · h_t) over the tokens of each row, in float32 at least: autocast would round a matrix product."""
+    """softmax(w · h_t) over the tokens of each row, in float32 at least: autocast would round a matrix product.
+
+    A row without a token has no weight at all.
+    """
     scores = (states.to(torch.promote_types(states.dtype, torch.float32)) * vector).sum(dim=-1)
-    return torch.softmax(scores.masked_fill(mask == 0, float("-inf")), dim=1)
+    return torch.softmax(scores.masked_fill(mask == 0, torch.finfo(scores.dtype).min), dim=1) * mask
 
 
 def attend(encoder: Encoder) -> None:

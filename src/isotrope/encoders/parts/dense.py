@@ -47,6 +47,16 @@ class Dense(VectorPart):
             "activation_function": f"{type(self.activation).__module__}.{type(self.activation).__qualname__}",
         }
 
+    def write(self, place: Path) -> None:
+        """The format keeps the class of an activation alone, so one with settings or weights of its own is refused."""
+        known = _activation(self.config())
+        if known is None or self.activation.state_dict() or repr(known()) != repr(self.activation):
+            raise InputError(
+                f"A Dense module with the activation {self.activation} cannot be written: its format keeps the name of "
+                "a class of torch.nn alone; take one without settings."
+            )
+        super().write(place)
+
     @classmethod
     def build(cls, config: dict[str, Any]) -> Self:
         activation = _activation(config)
@@ -61,11 +71,16 @@ class Dense(VectorPart):
         fields.flag("bias", True)
         if config.get("use_residual"):
             raise InputError(f"{place}: a Dense module with a residual connection is not supported.")
-        if {config.get(f"module_{end}_name") or VECTOR for end in ("input", "output")} != {VECTOR}:
-            raise InputError(f"{place}: a Dense module on anything but the sentence embedding is not supported.")
+        check_vector(place, config, cls.type_name)
         if _activation(config) is None:
             raise fields.refusal("activation_function", "the path of an activation of torch.nn")
         return super().read(place, config)
+
+
+def check_vector(place: Path, config: dict[str, Any], name: str) -> None:
+    """Refuse a module that reads or writes something else than the sentence vector, such as the states of tokens."""
+    if {config.get(f"module_{end}_name") or VECTOR for end in ("input", "output")} != {VECTOR}:
+        raise InputError(f"{place}: a {name} module on anything but the sentence embedding is not supported.")
 
 
 def _activation_path(config: dict[str, Any]) -> str:

@@ -16,7 +16,7 @@ from safetensors.torch import save_file
 from isotrope.encoders.language_head import MissingHeadError
 from isotrope.encoders.parts.part import Backbone, Part
 from isotrope.encoders.stored_files import REPAIR, TENSORS, gist
-from isotrope.encoders.word_vectors import Concepts, StaticVectors
+from isotrope.encoders.word_vectors import ENDLESS, Concepts, StaticVectors
 from isotrope.errors import InputError
 from isotrope.tokens.word_vocabulary import bare_tokenizer, word_tokenizer
 
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from isotrope.encoders.encoder import Encoder
 
 TOKENIZER = "tokenizer.json"
+CUT = {"direction": "Right", "strategy": "LongestFirst", "stride": 0}
 
 
 class StaticEmbedding(Backbone):
@@ -41,7 +42,7 @@ class StaticEmbedding(Backbone):
             return None
         if encoder.pooling.modes != (cls.own_pooling,) or encoder.token_weights is not None:
             raise InputError("A table of vectors is saved with its plain mean, the only pooling that its format knows.")
-        return cls(backbone, encoder.tokenizer)
+        return cls(backbone, encoder.tokenizer, max_length=encoder.max_length)
 
     def write(self, place: Path) -> None:
         tensors = {"embedding.weight": self.backbone.table.weight.detach().cpu().contiguous()}
@@ -50,12 +51,15 @@ class StaticEmbedding(Backbone):
             tensors["relations"] = self.backbone.matrices.detach().cpu().contiguous()
             names["relations"] = json.dumps(self.backbone.relations)
         save_file(tensors, place / TENSORS, metadata=names)
-        self.tokenizer.backend_tokenizer.save(str(place / TOKENIZER))
+        facts = json.loads(self.tokenizer.backend_tokenizer.to_str())
+        facts["truncation"] = None if self.max_length in (None, ENDLESS) else {**CUT, "max_length": self.max_length}
+        (place / TOKENIZER).write_text(json.dumps(facts, ensure_ascii=False, indent=2), encoding="utf-8")
 
     @classmethod
     def open(cls, place: Path, pooling: str | None, language_head: bool) -> Self:
         check_read_out(place, pooling, language_head)
-        return cls(*_table_and_tokenizer(place))
+        table, tokenizer, max_length = _table_and_tokenizer(place)
+        return cls(table, tokenizer, max_length=max_length)
 
 
 def check_read_out(place: Path, pooling: str | None, language_head: bool) -> None:
@@ -68,7 +72,7 @@ def check_read_out(place: Path, pooling: str | None, language_head: bool) -> Non
         raise InputError(f"{place}: a table of word vectors is read out by its mean; '{pooling}' was asked for.")
 
 
-def _table_and_tokenizer(place: Path) -> tuple[StaticVectors, Any]:
+def _table_and_tokenizer(place: Path) -> tuple[StaticVectors, Any, int | None]:
     from tokenizers import Tokenizer
 
     for name in (TENSORS, TOKENIZER):
@@ -88,9 +92,23 @@ def _table_and_tokenizer(place: Path) -> tuple[StaticVectors, Any]:
         raise InputError(
             f"{place}: {TENSORS} holds no table (embedding.weight) with a row for each token of {TOKENIZER}."
         )
+    length = _longest(place, backend)
     vectors, tokenizer = vectors.float(), word_tokenizer(bare_tokenizer(backend))  # nobody frames a text for a mean
     if "relations" not in tensors:
-        return StaticVectors(vectors), tokenizer
+        return StaticVectors(vectors), tokenizer, length
     if tensors["relations"].shape != (len(names), vectors.shape[1], vectors.shape[1]):
         raise InputError(f"{place}: {TENSORS} holds relations that do not fit its table.")
-    return Concepts(vectors, names, tensors["relations"].float()), tokenizer
+    return Concepts(vectors, names, tensors["relations"].float()), tokenizer, length
+
+
+def _longest(place: Path, backend: Any) -> int | None:
+    """The tokens after which the tokenizer cuts a text; None: it does not."""
+    cut = backend.truncation
+    if cut is None:
+        return None
+    if cut["direction"] != "right" or cut["max_length"] < 1:
+        raise InputError(
+            f"{place / TOKENIZER}: its truncation keeps {cut['max_length']} tokens from the {cut['direction']}, and "
+            "isotrope cuts texts at their end; set its direction to Right."
+        )
+    return int(cut["max_length"])

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from torch import Tensor, nn
 
+from isotrope.encoders.parts.dense import check_vector
 from isotrope.encoders.parts.part import VectorPart
 from isotrope.encoders.stored_fields import Fields
 
@@ -28,6 +29,11 @@ class Normalize(VectorPart):
     @classmethod
     def build(cls, config: dict[str, Any]) -> Self:
         return cls()
+
+    @classmethod
+    def read(cls, place: Path, config: dict[str, Any]) -> Self:
+        check_vector(place, config, cls.type_name)
+        return super().read(place, config)
 
 
 class LayerNorm(VectorPart):

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
+from isotrope.encoders.encoder_uses import PROMPT_POOLED
 from isotrope.encoders.parts.part import Part, Stage
 from isotrope.encoders.pooling import MODES, Pooling, is_masked
 from isotrope.encoders.stored_fields import Fields
@@ -34,6 +35,7 @@ OLD_KEYS = {
     "lasttoken": "pooling_mode_lasttoken",
 }
 WIDTH = "word_embedding_dimension"
+WIDTHS = (WIDTH, "embedding_dimension")  # the old name, which every version reads, and the new one
 FIRST_LAYER = 4  # where sentence-transformers starts when config.json does not say
 
 
@@ -102,7 +104,8 @@ class StockPooling(Part):
             return None
         if list(modes) != sorted(modes, key=MODES.index):
             raise InputError(f"Poolings are joined in the order {', '.join(MODES)}; '{encoder.pooling.name}' is not.")
-        return cls(modes, int(encoder.backbone.config.hidden_size))
+        width, included = int(encoder.backbone.config.hidden_size), bool(encoder.facts.get(PROMPT_POOLED, True))
+        return cls(modes, width, included)
 
     def config(self) -> dict[str, Any]:
         return {
@@ -121,7 +124,8 @@ class StockPooling(Part):
         names = fields.words("pooling_mode", "mean") if config.get("pooling_mode") else old or ("mean",)
         if not set(names) <= set(MODES):
             raise fields.refusal("pooling_mode", f"one of {', '.join(MODES)}")
-        return cls(names, fields.count(WIDTH, 0, default=0), fields.flag("include_prompt", True))
+        width = fields.count(next((name for name in WIDTHS if name in config), WIDTH), 0, default=0)
+        return cls(names, width, fields.flag("include_prompt", True))
 
     def join(self, assembly: Assembly, place: Path) -> None:
         states = int(assembly.first.backbone.config.hidden_size)
@@ -129,6 +133,8 @@ class StockPooling(Part):
             raise Fields(place / "config.json", {WIDTH: self.width}).refusal(WIDTH, f"the backbone's width, {states},")
         if not self.include_prompt and assembly.prompt:
             raise InputError(f"{place}: this model leaves its prompt out of the pooling, which isotrope does not do.")
+        if not self.include_prompt:
+            assembly.facts[PROMPT_POOLED] = False
         pooling = Pooling.named("+".join(self.modes), assembly.layers)
         if assembly.layer_weights is not None:
             pooling = Pooling.weighted(pooling.modes, assembly.layer_weights, str(assembly.facts.get("pooling", "")))

@@ -32,6 +32,13 @@ if TYPE_CHECKING:
     from isotrope.encoders.encoder import Encoder
 
 LAYER = re.compile(r"\.\d+\.")
+# What newer sentence-transformers may say of a Transformer, and the one value that is read here.
+TASK, STATES, OUTPUT = (
+    "feature-extraction",
+    "token_embeddings",
+    {"method": "forward", "method_output_name": "last_hidden_state"},
+)
+LENGTHS = ("query_length", "document_length", "query_expansion")
 
 
 class Transformer(Backbone):
@@ -57,7 +64,11 @@ class Transformer(Backbone):
                 model.save_pretrained(place)
         finally:
             model.config.output_hidden_states = before
-        self.tokenizer.save_pretrained(place)
+        side, self.tokenizer.padding_side = self.tokenizer.padding_side, "right"
+        try:  # as rows are padded here; positions that count from the left would move others' vectors
+            self.tokenizer.save_pretrained(place)
+        finally:
+            self.tokenizer.padding_side = side
         # A pooler that nobody reads is not kept; other readers must not look for it, or they draw one and say so.
         unpooled = {"model_args": {"add_pooling_layer": False}} if _has_no_pooler(self.backbone) else {}
         facts = {"max_seq_length": self.max_length, "do_lower_case": False, **unpooled}
@@ -156,6 +167,8 @@ def _further_layers(model: Any, unexpected: Any) -> list[str]:
 def _fit_to_config(tokenizer: Any, folder: Path) -> int | None:
     """Apply sentence_bert_config.json (or sentence_roberta_config.json …); gives the length to cut texts at."""
     configs = [Fields(file, read_facts(file)) for file in sorted(folder.glob("sentence_*_config.json"))]
+    for config in configs:
+        _check_use(config)
     if any(config.flag("do_lower_case", False) for config in configs):
         _lower_case(tokenizer, folder)
     given = [config for config in configs if config.facts.get("max_seq_length") is not None]
@@ -165,6 +178,25 @@ def _fit_to_config(tokenizer: Any, folder: Path) -> int | None:
         "model_max_length", 1
     )
     return int(limit) if limit < 1 << 20 else None  # a tokenizer without a limit says 10³⁰
+
+
+def _check_use(config: Fields) -> None:
+    """Refuse a Transformer that gives something else than the last states of a text cut at one length."""
+    facts = config.facts
+    modes, given = facts.get("modality_config") or {"text": OUTPUT}, facts.get("processing_kwargs") or {}
+    known = {
+        "transformer_task": facts.get("transformer_task") in (None, TASK),
+        "module_output_name": facts.get("module_output_name") in (None, STATES),
+        "modality_config": isinstance(modes, dict) and modes.get("text") == OUTPUT,
+        "processing_kwargs": isinstance(given, dict) and not given.get("text") and not given.get("common"),
+        **{name: facts.get(name) is None for name in LENGTHS},
+    }
+    unknown = next((name for name, fits in known.items() if not fits), None)
+    if unknown is not None:
+        raise InputError(
+            f"{config.file}: {unknown} is {facts[unknown]!r}; isotrope reads the last states of tokens, of every text "
+            "up to max_seq_length, and does not know such a model."
+        )
 
 
 def _lower_case(tokenizer: Any, folder: Path) -> None:
