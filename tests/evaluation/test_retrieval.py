@@ -368,3 +368,9 @@ def test_degenerate_vectors_gain_nothing(tiny: Path, data: Path, monkeypatch: py
     monkeypatch.setattr(encoder, "encode", lambda texts, **named: np.full((len(texts), 32), np.nan, np.float32))
     with pytest.raises(InputError, match="NaN or infinite vectors for 4"):
         isotrope.evaluate(encoder, "retrieval", data)
+
+
+def test_a_table_of_words_reads_whole_texts(tiny: Path, data: Path) -> None:
+    lengths = [isotrope.evaluate(model, "retrieval", data).protocol["length"] for model in ("builtin-static", tiny)]
+    assert lengths[0] == "whole texts"
+    assert lengths[1].startswith("texts cut at ")

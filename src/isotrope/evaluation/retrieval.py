@@ -17,6 +17,7 @@ from functools import lru_cache
 import numpy as np
 
 from isotrope.encoders.encoder import Encoder
+from isotrope.encoders.word_vectors import ENDLESS
 from isotrope.errors import InputError
 from isotrope.evaluation import bm25, lexical, random_baseline
 from isotrope.evaluation.benchmark_files import data_folder
@@ -116,7 +117,7 @@ def evaluate_retrieval(
         "protocol": PROTOCOL,
         "search": f"exact, cosine, first {DEPTH} of all documents; a document is its title and its text; ties lose",
         "average": " + ".join(each.found.name for each in whole),
-        "length": f"texts cut at {encoder.max_length} tokens",
+        "length": "whole texts" if encoder.max_length >= ENDLESS else f"texts cut at {encoder.max_length} tokens",
         "gains": "linear, as graded",
         "interval": f"95 % bootstrap of queries, {resamples} resamples, seed {seed}",
         **(_described(encoder.dimension) if baselines else {}),
