@@ -108,13 +108,13 @@ def cards_page(cards: Sequence[Any]) -> str:
 def card_page(card: Any) -> str:
     """What a method is, and how to call it."""
     facts = {"family": getattr(card, "family", None), "read-out": getattr(card, "read_out", None)}
-    told = [f"{name} {value}" for name, value in facts.items() if value not in (None, "none")]
+    known = [f"{name} {value}" for name, value in facts.items() if value not in (None, "none")]
     data = "MODEL TEXT" if card.kind == "space" else "DATA"
     verb = {"space": "fit-space", "training": "train", "head": "train"}.get(card.kind)
     use = (
         f"isotrope {verb} {card.name} {data} --output FOLDER" if verb else "isotrope train METHOD DATA --SETTING VALUE"
     )
-    return f"{card.title} ({card.year})\n{card.paper}\n{'; '.join([f'needs {card.needs}', *told])}\n{use}\n"
+    return f"{card.title} ({card.year})\n{card.paper}\n{'; '.join([f'needs {card.needs}', *known])}\n{use}\n"
 
 
 def _heading(card: Any) -> str:

@@ -8,6 +8,8 @@ from __future__ import annotations
 import itertools
 import os
 import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -60,6 +62,22 @@ def part_of(name: str) -> str:
         return "read-out"
     number = name.split("layer.")[1].split(".")[0] if "layer." in name else ""
     return f"layer {int(number) + 1}" if number else "embeddings" if "embeddings" in name else "layer 2"
+
+
+@contextmanager
+def interrupted(monkeypatch: pytest.MonkeyPatch, at: int) -> Iterator[None]:
+    """Inside the block a run gets Ctrl-C after update ``at``, and ends there."""
+    plain, taken = Combined.after_update, iter(range(1, 1000))
+
+    def interrupt(self: Combined, representations: dict[str, Tensor]) -> None:
+        plain(self, representations)
+        if next(taken) == at:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Combined, "after_update", interrupt)
+        with pytest.raises(KeyboardInterrupt, match=f"step {at}"):
+            yield
 
 
 def watched(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Tensor]]:
@@ -217,17 +235,8 @@ def test_a_stage_that_uses_up_its_updates_ends_with_its_best_weights_too(
     settings = {**PATIENT, "pooling": "cls", "chain_thaw": "4", "stage_patience": 9}
     seen = watched(monkeypatch)
     if at is not None:
-        plain, taken = Combined.after_update, iter(range(1, 1000))
-
-        def interrupt(self: Combined, representations: dict[str, Tensor]) -> None:
-            plain(self, representations)
-            if next(taken) == at:
-                os.kill(os.getpid(), signal.SIGINT)
-
-        with monkeypatch.context() as patch:
-            patch.setattr(Combined, "after_update", interrupt)
-            with pytest.raises(KeyboardInterrupt, match=f"step {at}"):
-                isotrope.train("simcse", sentences, tiny, tmp_path / "run", **settings)
+        with interrupted(monkeypatch, at):
+            isotrope.train("simcse", sentences, tiny, tmp_path / "run", **settings)
     isotrope.train("simcse", sentences, tiny, tmp_path / "run", resume=at is not None, **settings)
     for number, part in enumerate(PARTS[:3]):
         best, last, later = seen[4 * number + 1], seen[4 * number + 4], seen[4 * number + 5]
@@ -291,17 +300,8 @@ def test_resume_equals_uninterrupted(
     """Ctrl-C in the middle of the second stage, and between two stages."""
     settings = {**SHORT, "max_steps": 12, "chain_thaw": "2", "eval_steps": 12}
     whole = isotrope.train("deepmoji", samples["labelled"], tiny, tmp_path / "whole", **settings)
-    plain, taken = Combined.after_update, iter(range(1, 1000))
-
-    def interrupt(self: Combined, representations: dict[str, Tensor]) -> None:
-        plain(self, representations)
-        if next(taken) == at:
-            os.kill(os.getpid(), signal.SIGINT)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(Combined, "after_update", interrupt)
-        with pytest.raises(KeyboardInterrupt, match=f"step {at}"):
-            isotrope.train("deepmoji", samples["labelled"], tiny, tmp_path / "cut", **settings)
+    with interrupted(monkeypatch, at):
+        isotrope.train("deepmoji", samples["labelled"], tiny, tmp_path / "cut", **settings)
     again = isotrope.train("deepmoji", samples["labelled"], tiny, tmp_path / "cut", resume=True, **settings)
     first, second = (
         load_file(run.folder / "checkpoints" / "step-12" / "weights.safetensors") for run in (whole, again)
