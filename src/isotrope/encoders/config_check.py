@@ -65,11 +65,18 @@ def _check_kind(folder: Path, config: Fields) -> None:
     check_code(folder, known)
     if not known and not is_trusted(folder):
         raise InputError(f"{config.file}: transformers knows no model_type '{kind}'; take a newer one, or {REPAIR}.")
-    if config.facts.get("is_encoder_decoder"):
+    if config.facts.get("is_encoder_decoder") and not has_own_encoder(kind):
         raise InputError(
             f"{config.file}: {kind} is an encoder-decoder, whose states are those of a decoder; take a model "
-            "that is an encoder or a decoder."
+            "that is an encoder or a decoder, or a T5, whose encoder can be taken alone."
         )
+
+
+def has_own_encoder(kind: str) -> bool:
+    """Whether transformers has the encoder half of this encoder-decoder as a model: T5 and its kin."""
+    from transformers.models.auto.modeling_auto import MODEL_FOR_TEXT_ENCODING_MAPPING_NAMES
+
+    return MODEL_FOR_TEXT_ENCODING_MAPPING_NAMES.get(kind, "").endswith("EncoderModel")
 
 
 def _check_numbers(config: Fields) -> None:

@@ -75,7 +75,7 @@ class Decoder(nn.Module):
         if tied and not alike:
             raise InputError(
                 f"The weights of a {type(encoder.backbone).__name__} cannot be tied to a decoder's; "
-                "take a BERT or RoBERTa."
+                "take a BERT or RoBERTa, or set tie_weights false: the decoder then has weights of its own."
             )
         with quiet():
             self.model = BertModel(

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from isotrope.encoders.config_check import check_config, check_reads_text
+from isotrope.encoders.config_check import check_config, check_reads_text, has_own_encoder
 from isotrope.encoders.language_head import NEW_HEAD, NewHeadWarning
 from isotrope.encoders.parts.part import Backbone, Part
 from isotrope.encoders.quiet import quiet
@@ -91,13 +91,15 @@ def _has_no_pooler(backbone: Any) -> bool:
 
 def _models(folder: Path, tokenizer: Any, language_head: bool) -> tuple[Any, Any, Any]:
     """The backbone, the tokenizer, and the backbone with its language head where that is asked for."""
-    from transformers import AutoConfig, AutoModel
+    from transformers import AutoConfig, AutoModel, AutoModelForTextEncoding
 
     code = {"local_files_only": True, "trust_remote_code": is_trusted(folder)}
     held = check_weights(folder)
     with loaded_by_others(folder / "config.json", "the model"), quiet():
         config = AutoConfig.from_pretrained(folder, **code)
-        choose = _headed(config.model_type) if language_head else AutoModel
+        half = has_own_encoder(config.model_type)
+        language_head = language_head and not half  # the head of a T5 follows its decoder
+        choose = AutoModelForTextEncoding if half else _headed(config.model_type) if language_head else AutoModel
         check_size(folder, lambda: choose.from_config(config, trust_remote_code=is_trusted(folder)), held)
         model, report = choose.from_pretrained(
             folder,
