@@ -105,7 +105,7 @@ def test_a_t5_has_no_language_head_of_its_encoder(folder: Path, tmp_path: Path) 
 
 @pytest.mark.parametrize("folder", [bart], indirect=True)
 def test_other_encoder_decoders_are_refused(folder: Path) -> None:
-    with pytest.raises(InputError, match="bart is an encoder-decoder.*or a T5"):
+    with pytest.raises(InputError, match=r"bart is an encoder-decoder.*or a T5"):
         isotrope.load(folder)
 
 
