@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import isotrope
-from isotrope.comparison.equal_length import equal_length, seconds_of
+from isotrope.comparison.method_terms import equal_length, seconds_of
 from isotrope.errors import InputError
 from isotrope.methods.frame.combined import Combined
 from isotrope.training import run_length

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
@@ -15,8 +16,9 @@ from isotrope.errors import InputError
 from isotrope.methods.frame.batch import Batch
 from isotrope.methods.frame.combined import Combined
 from isotrope.methods.frame.settings import check
-from isotrope.methods.infoword import InfoWord
+from isotrope.methods.infoword import InfoWord, hide_ngrams
 from isotrope.methods.mlm import MaskedLanguageModel, MLMSettings
+from isotrope.tokens.text_tokenizer import TextTokenizer
 
 Build = Callable[..., Any]
 
@@ -193,3 +195,52 @@ def test_how_often_the_ngram_is_found_is_measured_on_held_out_text(built: Build,
     near, far = 3 / math.sqrt(32), math.log(math.exp(3 / math.sqrt(32)) + 3)  # two of four find their own
     assert held["ngram_information"].item() == pytest.approx(math.log(4) - (far - near / 2), abs=1e-6)
     assert held["mlm_perplexity"].item() == pytest.approx(math.exp(2))
+
+
+@pytest.fixture(scope="module")
+def encoder(tiny: Path) -> isotrope.Encoder:
+    return isotrope.load(tiny, device="cpu")
+
+
+def test_the_visible_tokens_and_the_ngram_make_up_the_sentence(encoder: isotrope.Encoder, topics: list[str]) -> None:
+    tokens = encoder.tokenize([*topics[:50], "salt", "the chef"], max_length=16)
+    hidden, ngrams = hide_ngrams(tokens, encoder.text_tokenizer, np.random.default_rng(0))
+    mask = encoder.text_tokenizer.mask
+    for row, (before, after, ngram) in enumerate(zip(tokens.ids, hidden.ids, ngrams, strict=True)):
+        places = (after == mask).nonzero().squeeze(1)
+        assert len(places) == len(ngram) >= 1
+        assert places.tolist() == list(range(int(places[0]), int(places[0]) + len(places)))  # no gap
+        assert before[places].tolist() == ngram.tolist()
+        assert bool((before == after)[after != mask].all())
+        inner = int(tokens.lengths[row]) - 2
+        assert int(places[0]) >= 1
+        assert int(places[-1]) <= inner
+        assert len(ngram) < inner or inner == 1
+    assert not bool((tokens.ids == mask).any())  # what was given is left as it was
+
+
+def test_lengths_have_their_mean_their_spread_and_their_ends(encoder: isotrope.Encoder, topics: list[str]) -> None:
+    tokens = encoder.tokenize(topics, max_length=64)
+    rng = np.random.default_rng(1)
+    sizes = np.array([len(ngram) for ngram in hide_ngrams(tokens, encoder.text_tokenizer, rng)[1]])
+    assert sizes.mean() == pytest.approx(5.0, abs=0.1)
+    assert sizes.std() == pytest.approx(np.sqrt(1 + 1 / 12), abs=0.1)  # rounding adds a twelfth
+    wide = np.array([len(ngram) for ngram in hide_ngrams(tokens, encoder.text_tokenizer, rng, 5.0, 9.0, 8)[1]])
+    assert set(wide) == set(range(1, 9))
+
+
+def test_a_text_without_tokens_has_an_empty_ngram(encoder: isotrope.Encoder) -> None:
+    tokens = encoder.frame([np.array([], dtype=np.int64)])
+    hidden, ngrams = hide_ngrams(tokens, encoder.text_tokenizer, np.random.default_rng(0))
+    assert hidden.ids.tolist() == tokens.ids.tolist()
+    assert len(ngrams[0]) == 0
+
+
+def test_a_prompt_is_never_hidden(tokenizer: TextTokenizer) -> None:
+    prompted = TextTokenizer(tokenizer.tokenizer, "the old cat walks ")
+    tokens = prompted.frame([np.arange(10, 16)] * 50, 64)
+    before = len(prompted.prefix)
+    assert before > len(prompted.start)
+    hidden, ngrams = hide_ngrams(tokens, prompted, np.random.default_rng(0))
+    assert torch.equal(hidden.ids[:, :before], tokens.ids[:, :before])
+    assert all(len(ngram) for ngram in ngrams)

@@ -19,8 +19,7 @@ from report_world import NASTY, World
 import isotrope
 from isotrope import progress
 from isotrope.report import measure
-from isotrope.report.build import FORMATS, Report
-from isotrope.report.figures import FIGURES
+from isotrope.report.build import FIGURES, FORMATS, Report
 from isotrope.report.findings import SubjectCard, TextFacts
 from isotrope.report.subject_styles import COLOURS, GREYS, styles
 from isotrope.training.run_folder import RunFolder
@@ -219,7 +218,7 @@ def test_models_alone_and_in_memory(tiny: Path, world: World) -> None:
 def test_the_final_table_of_a_run_is_shown(report: Report) -> None:
     from isotrope.evaluation.worth_table import Footing, Worth, WorthRow
     from isotrope.measures.intervals import Interval
-    from isotrope.report.page_tables import worth_section
+    from isotrope.report.page import worth_section
 
     rows = [
         WorthRow("start", 22.9, 15.1, Interval(20.1, 25.7), Interval(-9.0, -2.0)),

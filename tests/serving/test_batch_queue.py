@@ -194,12 +194,12 @@ def test_tasks_take_turns_and_never_share_a_batch() -> None:
 def test_memory_goes_back_after_so_many_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     """At every so manieth batch and no other; where the system has no such call, nothing happens."""
     from isotrope import allocator
-    from isotrope.serving import memory_return
+    from isotrope.serving import batch_queue
 
     asked: list[int] = []
     monkeypatch.setattr(allocator, "trimmer", lambda: asked.append)
-    for batches in range(1, 2 * memory_return.EVERY + 1):
-        memory_return.return_memory(batches)
+    for batches in range(1, 2 * batch_queue.EVERY + 1):
+        batch_queue.return_memory(batches)
     assert asked == [0, 0]
     monkeypatch.setattr(allocator, "trimmer", lambda: None)
-    memory_return.return_memory(memory_return.EVERY)
+    batch_queue.return_memory(batch_queue.EVERY)

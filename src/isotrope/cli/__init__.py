@@ -18,8 +18,6 @@ from isotrope.cli import evaluation_commands  # isort: skip  # noqa: F401
 from isotrope.cli import encoder_commands  # isort: skip  # noqa: F401
 from isotrope.cli import search_commands  # isort: skip  # noqa: F401
 from isotrope.cli import serving_commands  # isort: skip  # noqa: F401
-from isotrope.cli import prediction_commands  # isort: skip  # noqa: F401
-from isotrope.cli import export_commands  # isort: skip  # noqa: F401
 from isotrope.cli import data_commands  # isort: skip  # noqa: F401
 from isotrope.cli.application import Stopped, UsageProblem, app
 from isotrope.errors import InputError

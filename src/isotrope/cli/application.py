@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from functools import cache
 from typing import Annotated, Any
 
@@ -9,7 +10,6 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from isotrope.cli.completion_words import complete_model
-from isotrope.cli.device_option import device_option
 from isotrope.cli.flags import flags_of, with_flags
 from isotrope.cli.help_pages import WIDEST, commands_page, options_page, usage_words
 from isotrope.errors import InputError
@@ -160,3 +160,33 @@ def _version(
     else:
         return
     raise typer.Exit
+
+
+@cache
+def device_option() -> Any:
+    """Made by typer from a command that has nothing else, as ``--trust-remote-code`` is."""
+    only = typer.Typer(add_completion=False)
+
+    @only.command()
+    def _(
+        device: Annotated[
+            str | None,
+            typer.Option(
+                metavar="NAME",
+                callback=_choose,
+                expose_value=False,
+                help="cpu, cuda, cuda:1 or mps; default: the variable ISOTROPE_DEVICE, or a GPU where there is one.",
+            ),
+        ] = None,
+    ) -> None: ...
+
+    return next(option for option in typer.main.get_command(only).params if option.name == "device")
+
+
+def _choose(name: str | None) -> None:
+    """The variable reaches the processes that a command starts as well."""
+    if name is not None:
+        from isotrope.encoders.loading import DEVICE, checked_device
+
+        checked_device(name)
+        os.environ[DEVICE] = name

@@ -10,9 +10,9 @@ from isotrope.comparison.common_set import common_set
 from isotrope.comparison.comparison_table import FILE, Comparison
 from isotrope.comparison.footing import Footing
 from isotrope.comparison.judgement import Failure, finished_runs
+from isotrope.comparison.judges import Measures, can_judge_start, judge, protocol
 from isotrope.comparison.line_up import Plan
 from isotrope.comparison.setting_search import search_settings
-from isotrope.comparison.start_scores import score_start
 from isotrope.comparison.terms import LABEL_FREE, Task
 from isotrope.comparison.workers import run_all
 from isotrope.encoders.encoder import Encoder
@@ -20,7 +20,7 @@ from isotrope.encoders.loading import load
 from isotrope.files import explained
 from isotrope.leftovers import sweep
 from isotrope.locks import FolderLock
-from isotrope.progress import bar, say, spoken_time
+from isotrope.progress import bar, hidden, say, spoken_time
 
 
 def run_comparison(plan: Plan) -> Comparison:
@@ -79,3 +79,17 @@ def _run_missing(begun: Comparison, tasks: Sequence[Task], parallel: int) -> Com
             of = f"run {len(there) + done} of {len(tasks)}, {left} left"
             say(f"{outcome.name}, seed {outcome.seed}: {'failed' if isinstance(outcome, Failure) else 'done'} ({of})")
     return found
+
+
+def score_start(encoder: Encoder, fingerprint: str, plan: Plan) -> Measures:
+    """Empty where no suite can judge the start: its row is then taken from the runs, before their first step."""
+    if not can_judge_start(plan.terms):
+        return {}
+    file = plan.folder / FILE
+    if file.is_file():
+        earlier = Comparison.read(file)
+        now = (fingerprint, protocol(plan.terms))
+        if earlier.start and (earlier.terms.fingerprint, earlier.terms.protocol) == now:
+            return earlier.start
+    with hidden():
+        return judge(encoder, plan.terms, {})

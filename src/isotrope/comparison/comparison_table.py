@@ -12,10 +12,9 @@ from typing import Any
 
 from isotrope.comparison.common_set import COMMON, HIGH, LOW, spoken_gain
 from isotrope.comparison.footing import Footing
-from isotrope.comparison.judgement import Failure, Judgement, Outcome, numbers
+from isotrope.comparison.judgement import Failure, Judgement, Outcome, numbers, said_once
 from isotrope.comparison.judges import DEV
 from isotrope.comparison.line_up import FILE as FILE
-from isotrope.comparison.run_notes import said_once
 from isotrope.comparison.spread import FEWEST, Spread, against_first
 from isotrope.comparison.table_rows import START, Row, head_of, in_order, is_ranked, shown
 from isotrope.comparison.table_text import TextTable, markdown_text, plain_text

@@ -8,9 +8,9 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from isotrope.comparison.equal_length import LENGTHS
 from isotrope.comparison.judges import protocol
 from isotrope.comparison.line_up import Plan
+from isotrope.comparison.method_terms import LENGTHS
 from isotrope.evaluation.eval_data import MRR, SPEARMAN, has_scores
 from isotrope.version import __version__
 

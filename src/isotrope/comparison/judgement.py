@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -101,3 +102,18 @@ def kept_judgement(task: Task) -> Judgement | None:
                 f"{difference(before.get(part), now)}; choose another output."
             )
     return kept
+
+
+FIGURES = re.compile(r"[\d.,]+")
+
+
+def said_once(runs: Iterable[Judgement]) -> list[str]:
+    """Sentences of one method that differ in their figures alone are one, with the figures of the first."""
+    said: dict[tuple[str, str], tuple[str, list[int]]] = {}
+    for run in runs:
+        for sentence in run.warnings:
+            said.setdefault((run.name, FIGURES.sub("", sentence)), (sentence, []))[1].append(run.seed)
+    return [
+        f"{name}, seed{'s' * (len(seeds) > 1)} {', '.join(map(str, seeds))}: {sentence}"
+        for (name, _), (sentence, seeds) in said.items()
+    ]

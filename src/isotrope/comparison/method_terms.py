@@ -1,4 +1,4 @@
-"""What a comparison asks of a method and of the loop: settings resolved and checked, and the method's special needs.
+"""What a comparison asks of a method and of the loop: equal lengths, settings resolved and checked, special needs.
 
 The only file of this room that knows the classes of methods and settings.
 """
@@ -6,12 +6,13 @@ The only file of this room that knows the classes of methods and settings.
 from __future__ import annotations
 
 import dataclasses
+import math
+import re
 from collections.abc import Mapping
 from dataclasses import asdict
 from os.path import isfile
 from typing import Any
 
-from isotrope.comparison.equal_length import LENGTHS, equal_length
 from isotrope.comparison.terms import MethodTerms
 from isotrope.encoders.pooling import parse
 from isotrope.encoders.read_out import named
@@ -21,6 +22,32 @@ from isotrope.methods.frame.method_registry import find, registry
 from isotrope.methods.frame.settings import check, describe, resolve
 from isotrope.training.loop_settings import LoopSettings
 from isotrope.training.plan import setting_classes, shared_setting_classes
+
+STEPS = 200  # where nothing is given
+LENGTHS = ("max_steps", "epochs", "max_seconds")
+UNITS = {"s": 1, "m": 60, "h": 3600}
+
+
+def equal_length(settings: Mapping[str, Any], budget: str | float | None = None) -> dict[str, Any]:
+    """The settings of the loop, of which one says how long a run is. ``budget`` is a time such as 90s, 10m or 2h."""
+    given = [*(name for name in LENGTHS if settings.get(name) is not None), *(["budget"] if budget is not None else [])]
+    if len(given) > 1:
+        raise InputError(f"{' and '.join(given)} were given; all runs are equal in one of them, so give one.")
+    if budget is not None:
+        return {**settings, "max_steps": None, "max_seconds": seconds_of(budget)}
+    if given and given != ["max_steps"]:
+        return {**settings, "max_steps": None}  # a method may have a number of its own
+    return {"max_steps": STEPS, **settings}
+
+
+def seconds_of(budget: str | float) -> float:
+    """Of a number of seconds, or of a number with s, m or h behind it."""
+    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([smh]?)\s*", str(budget))
+    seconds = float(found[1]) * UNITS[found[2] or "s"] if found else math.nan
+    if not seconds > 0:
+        raise InputError(f"budget must be a time above 0, such as 90s, 10m or 2h; '{budget}' was given.", "budget")
+    return seconds
+
 
 COMPARED = {"keep_start": False}  # a method that harms must show it: the start has its own row
 EQUAL = (*LENGTHS, "seed", "eval_steps", "patience", "held_out", "held_out_seed")  # the same for every method

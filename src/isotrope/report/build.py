@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -15,13 +15,26 @@ from isotrope.files import write_json, written_file
 from isotrope.json_text import finite
 from isotrope.report.drawing import save_figure
 from isotrope.report.figure_parts import Figure
-from isotrope.report.figures import FIGURES, draw_all
 from isotrope.report.findings import Findings
 from isotrope.report.measure import measure
 from isotrope.report.page import write_page
+from isotrope.report.plane_figures import plane
+from isotrope.report.read_out_figures import read_out
+from isotrope.report.score_figures import scores, training
+from isotrope.report.space_figures import density, layers, sentence_map, spectrum
 from isotrope.report.subjects import Place, find_subjects
 from isotrope.report.texts import read_texts
 
+FIGURES: dict[str, Callable[[Findings], Figure | None]] = {
+    "scores": scores,
+    "plane": plane,
+    "training": training,
+    "spectrum": spectrum,
+    "layers": layers,
+    "read-out": read_out,
+    "density": density,
+    "map": sentence_map,
+}
 FORMATS = ("html", "png", "svg", "json")
 
 
@@ -113,3 +126,9 @@ def summary(report: Report) -> list[dict[str, Any]]:
             row[label] = f"{table.headlines()[card.name]:.2f}"
         rows.append({**row, "mean cosine": f"{shape.mean_cosine:.3f}", "effective rank": f"{shape.effective_rank:.1f}"})
     return rows
+
+
+def draw_all(findings: Findings) -> dict[str, Figure]:
+    """Every figure that there are values for."""
+    made = {name: make(findings) for name, make in FIGURES.items()}
+    return {name: figure for name, figure in made.items() if figure is not None}

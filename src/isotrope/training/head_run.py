@@ -27,10 +27,9 @@ from isotrope.heads.label_rows import labelled_records
 from isotrope.heads.label_sets import NOTHING, LabelSets
 from isotrope.heads.logistic_head import fit_head
 from isotrope.progress import say
-from isotrope.training.command_words import card_command
 from isotrope.training.plan import DEFAULT_MODEL, Place
 from isotrope.training.run import Run
-from isotrope.training.run_circumstances import surroundings
+from isotrope.training.run_circumstances import card_command, surroundings
 from isotrope.training.run_folder import RunFolder
 
 INSTEAD = "builtin"  # of the default model: a language model that is not trained further has poor vectors

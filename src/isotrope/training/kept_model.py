@@ -13,7 +13,7 @@ from isotrope.encoders.model_card import COMMAND, EVALUATION
 from isotrope.encoders.saving import check_target
 from isotrope.files import written_folder
 from isotrope.methods.frame.learner import Learner
-from isotrope.training.command_words import card_command
+from isotrope.training.run_circumstances import card_command
 from isotrope.training.run_folder import RunFolder
 from isotrope.training.state import Finished, TrainingWarning
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+import shlex
 import sys
 import time
 from importlib.metadata import version
@@ -38,3 +39,14 @@ def surroundings(device: str) -> dict[str, Any]:
         "command": " ".join(sys.argv),
         "started": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
     }
+
+
+PROGRAMS = ("isotrope", "isotrope.exe", "__main__.py")
+
+
+def card_command() -> str:
+    """``isotrope train …``, with the folders of absolute paths left out; empty where a Python program made the run."""
+    program, *words = sys.argv or [""]
+    if os.path.basename(program) not in PROGRAMS or not words:
+        return ""
+    return shlex.join(["isotrope", *(os.path.basename(word) if os.path.isabs(word) else word for word in words)])

@@ -17,7 +17,7 @@ from isotrope.methods.frame.combined import Combined
 from isotrope.training.loop_settings import LoopSettings
 from isotrope.training.tactics import child_tuning
 from isotrope.training.tactics.child_tuning import ChildTuning, ChildTuningSettings, fisher, largest
-from isotrope.training.tactics.layer_names import BLOCK
+from isotrope.training.tactics.tactic import BLOCK
 
 pytestmark = pytest.mark.filterwarnings("ignore::isotrope.training.state.TrainingWarning")
 SHORT: dict[str, Any] = {

@@ -27,8 +27,7 @@ from isotrope.methods.frame.method import Card
 from isotrope.methods.frame.settings import Positive, at_least
 from isotrope.training.loop_settings import LoopSettings
 from isotrope.training.optimiser import rise_and_fall, trainable
-from isotrope.training.tactics.layer_names import BLOCK
-from isotrope.training.tactics.tactic import Tactic, TacticSettings
+from isotrope.training.tactics.tactic import BLOCK, Tactic, TacticSettings
 
 HEAD, EMBEDDINGS, READ_OUT, ALL = "head", "embeddings", "read-out", "all"
 

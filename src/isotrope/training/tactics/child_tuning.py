@@ -32,8 +32,7 @@ from isotrope.training.feeds import CorpusFeed, make_batch
 from isotrope.training.gathering import processes
 from isotrope.training.loop_settings import LoopSettings
 from isotrope.training.step import keyed_seed, represent_seeded
-from isotrope.training.tactics.layer_names import BLOCK
-from isotrope.training.tactics.tactic import Tactic, TacticSettings
+from isotrope.training.tactics.tactic import BLOCK, Tactic, TacticSettings
 
 if TYPE_CHECKING:
     from accelerate import Accelerator

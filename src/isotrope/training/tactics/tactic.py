@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
     from accelerate import Accelerator
 
     from isotrope.training.feeds import CorpusFeed
+
+
+BLOCK = re.compile(r"\.(layers?|blocks?|h)\.\d+\.")  # a block of a backbone, in the name of a parameter
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,0 @@
-"""How the blocks of a backbone are recognised among the names of its parameters."""
-
-from __future__ import annotations
-
-import re
-
-BLOCK = re.compile(r"\.(layers?|blocks?|h)\.\d+\.")
