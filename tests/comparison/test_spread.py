@@ -69,6 +69,6 @@ def test_ten_seeds_of_fine_tuning_in_one_command(
 
 def test_few_seeds_have_no_spread(samples: dict[str, Path], short: dict[str, Any], tmp_path: Path) -> None:
     found = isotrope.compare(samples["documents"], "nsp", tmp_path / "all", suite="own", **{**short, "max_length": 32})
-    assert found.columns == ["seconds", "nsp_accuracy", "nsp_guess"]
+    assert found.columns == ["seconds", "nsp_accuracy", "nsp_guess", "mlm_perplexity"]
     assert found.rows()[0].name == "start"
     assert found.spread() == []

@@ -68,7 +68,7 @@ OWN: dict[str, dict[str, Any]] = {  # small enough for a tiny encoder, and with 
     "dialogue-order": {"form": "contrastive"},
     "diffcse": {"detection_weight": 1.0},  # the terms over tokens count as much as the contrast
     "infocse": {"reconstruction_weight": 1.0},
-    "declutr": {"mlm_weight": 0.0},  # each process draws masks of its own
+    **{name: {"mlm_weight": 0.0} for name in ("declutr", "nsp", "sop")},  # each process draws masks of its own
     "retromae": {"decoder_mask": 1e-9},  # each process draws what its decoder sees
     "fine-tune": {"dropout": 0.0},  # the head has its own
     "word2vec": {"dimension": 1, "window": 2},  # its vectors begin within ±0.5/dimension

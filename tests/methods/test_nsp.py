@@ -191,7 +191,9 @@ def test_a_model_without_token_types_works_too(tiny: Path, documents: Path, tmp_
     )
     plain = isotrope.Encoder(DistilBertModel(config), encoder.tokenizer)
     assert plain.frame_pairs([np.array([7])], [np.array([8])]).segments is None
-    run = isotrope.train("sop", documents, plain, tmp_path / "run", **{**SHORT, "max_steps": 2, "eval_steps": 2})
+    run = isotrope.train(
+        "sop", documents, plain, tmp_path / "run", mlm_weight=0.0, **{**SHORT, "max_steps": 2, "eval_steps": 2}
+    )
     assert len(run.history) >= 3
 
 
@@ -220,7 +222,7 @@ def test_chunks_give_the_gradient_of_the_whole_batch(
 
 @pytest.mark.parametrize("name", BOTH)
 def test_resume_equals_uninterrupted(name: str, resume_agrees: Callable[..., None], documents: Path) -> None:
-    resume_agrees(name, documents, mlm_weight=1.0)
+    resume_agrees(name, documents)
 
 
 def test_added_mlm_masks_the_pairs_and_keeps_their_segments(
@@ -236,13 +238,41 @@ def test_added_mlm_masks_the_pairs_and_keeps_their_segments(
     assert set(joined.on_held_out(found)) == {"nsp_accuracy", "nsp_guess", "mlm_perplexity"}
 
 
+@pytest.mark.parametrize("name", BOTH)
+@pytest.mark.filterwarnings("ignore::isotrope.training.state.TrainingWarning")
+def test_the_plain_command_has_the_total_of_the_paper(name: str, tiny: Path, documents: Path, tmp_path: Path) -> None:
+    """BERT's and ALBERT's total is MLM + the sentence task at equal weights; a weight that is given wins."""
+    lines = []
+    for weight in ({}, {"mlm_weight": 0.0}):
+        run = isotrope.train(name, documents, tiny, tmp_path / f"run{len(weight)}", **SHORT, **weight)
+        lines.append(next(line for line in run.history if "loss" in line))
+    assert lines[0]["loss"] == pytest.approx(lines[0][name] + lines[0]["mlm"], rel=1e-5)
+    assert lines[1]["loss"] == pytest.approx(lines[1][name], rel=1e-5)
+    assert "mlm" not in lines[1]
+    assert {one.name: one.default for one in isotrope.catalogue.describe_settings(name)}["mlm_weight"] == 1.0
+
+
+@pytest.mark.parametrize("name", BOTH)
+def test_a_start_without_a_language_head_is_refused(name: str, documents: Path, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=rf"{name} has masked.* no masked-language head; .* or set mlm_weight 0"):
+        isotrope.train(name, documents, "builtin", tmp_path / "run", **SHORT)
+    assert not (tmp_path / "run").exists()
+
+
 @pytest.mark.filterwarnings("ignore::isotrope.training.state.TrainingWarning")
 def test_an_order_that_words_give_away_is_learned_and_measured_on_held_out_text(tiny: Path, tmp_path: Path) -> None:
     said = ("first the chef bakes {} in the kitchen", "then the sailor steers {}", "last the pianist plays {}")
     documents = ["\n".join(line.format(f"the bread number {number}") for line in said) for number in range(200)]
     file = tmp_path / "documents.txt"
     file.write_text("\n\n".join(documents), encoding="utf-8")
-    settings = {"batch_size": 32, "learning_rate": 3e-3, "max_steps": 40, "eval_steps": 40, "held_out": 60}
+    settings = {
+        "batch_size": 32,
+        "learning_rate": 3e-3,
+        "max_steps": 40,
+        "eval_steps": 40,
+        "held_out": 60,
+        "mlm_weight": 0.0,
+    }
     run = isotrope.train("sop", file, tiny, tmp_path / "run", **settings)
     before, after = (line["evaluation"] for line in run.history if "evaluation" in line)
     assert before["sop_accuracy"] < 0.8

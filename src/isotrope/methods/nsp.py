@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
@@ -23,10 +23,13 @@ class NextSentenceSettings(SentencePairSettings):
 
 
 class NextSentence(SentencePairs[NextSentenceSettings]):
-    """ℓ = −log softmax(U·tanh(W·h_[CLS]))_label; label 0: B follows A in the text, label 1: B is of another document.
+    """L = ℓ + MLM, where ℓ = −log softmax(U·tanh(W·h_[CLS]))_label
 
-    When to use it: documents, with masked language modelling added (``mlm_weight``), as BERT was pre-trained. What
-    goes wrong: the topic alone gives most answers away, so little is learned of how sentences follow each other.
+    Label 0: B follows A in the text, label 1: B is of another document. Masked language modelling of the pairs has
+    equal weight, as BERT was pre-trained: ``mlm_weight`` is 1 unless given, so the start needs a masked-language head.
+
+    When to use it: documents, to go on with BERT's pre-training. What goes wrong: the topic alone gives most answers
+    away, so little is learned of how sentences follow each other.
     Siblings: ``sop`` takes both segments from one document, ``structbert`` has three classes and shuffled words.
     """
 
@@ -39,6 +42,7 @@ class NextSentence(SentencePairs[NextSentenceSettings]):
         family="generative",
     )
     takes_last_sentences = True
+    defaults: ClassVar[dict[str, Any]] = {"mlm_weight": 1.0}
     Settings = NextSentenceSettings
 
     def pair(self, records: Records, row: int, rng: np.random.Generator) -> Pair:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
@@ -21,12 +21,14 @@ class SentenceOrderSettings(SentencePairSettings):
 
 
 class SentenceOrder(SentencePairs[SentenceOrderSettings]):
-    """ℓ = −log softmax(U·tanh(W·h_[CLS]))_label; label 0: B follows A in the text, label 1: A follows B.
+    """L = ℓ + MLM, where ℓ = −log softmax(U·tanh(W·h_[CLS]))_label; label 0: B follows A in the text, 1: A follows B.
 
-    Both classes hold the same tokens, so the topic gives nothing away. When to use it: documents of several sentences,
-    with masked language modelling added (``mlm_weight``). What goes wrong: sentences without an order of their own (a
-    list, a shuffled file) cannot be learned; accuracy then stays at one half. Siblings: ``nsp`` draws the second
-    segment from another document, ``structbert`` does both.
+    Both classes hold the same tokens, so the topic gives nothing away. Masked language modelling of the pairs has equal
+    weight, as in ALBERT: ``mlm_weight`` is 1 unless given, so the start needs a masked-language head.
+
+    When to use it: documents of several sentences. What goes wrong: sentences without an order of their own (a list, a
+    shuffled file) cannot be learned; accuracy then stays at one half. Siblings: ``nsp`` draws the second segment from
+    another document, ``structbert`` does both.
     """
 
     card = Card(
@@ -38,6 +40,7 @@ class SentenceOrder(SentencePairs[SentenceOrderSettings]):
         family="generative",
     )
     Settings = SentenceOrderSettings
+    defaults: ClassVar[dict[str, Any]] = {"mlm_weight": 1.0}
 
     def pair(self, records: Records, row: int, rng: np.random.Generator) -> Pair:
         first, second, _ = self.followed(records.corpus, row, rng)
