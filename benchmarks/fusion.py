@@ -42,6 +42,7 @@ from isotrope.measures.score_fusion import WEIGHT, fuse
 from isotrope.search.query_words import words_of
 from isotrope.search.word_index import K1, B
 from isotrope.search.word_postings import postings
+from isotrope.search.word_stems import AUTO, NONE, Sample, chosen_stemmer, stemming
 
 QUERIES, DEPTH, FIRST, RESAMPLES = 600, 100, 10, 2000
 UNSEEN = ("18f", "18f_section", "se_skeptics", "se_quantumcomputing", "se_coffee", "mlqa_en")
@@ -161,28 +162,49 @@ def vectors(texts: Sequence[str], name: str, model: str, cache: Path | None) -> 
 ENCODERS: dict[str, isotrope.Encoder] = {}
 
 
-def weights(found: Found, k1: float = K1, b: float = B, left_out: Iterable[str] = (), share: float = 1.0) -> Floats:
+def weights(
+    found: Found,
+    k1: float = K1,
+    b: float = B,
+    left_out: Iterable[str] = (),
+    share: float = 1.0,
+    stemmer: str = AUTO,
+) -> Floats:
     """BM25 as search has it. ``share``: words of a query that more documents have are left out, unless all are so."""
-    stop = frozenset(left_out)
-    kept = ([word for word in words_of(text) if word not in stop] for text in found.documents)
+    stop, stem = frozenset(left_out), stems_of(found, stemmer)
+    kept = ([stem(word) for word in words_of(text) if word not in stop] for text in found.documents)
     vocabulary, stored = postings(kept, k1, b)
     counts = np.diff(stored["indptr"])
     shape = len(vocabulary), len(found.documents)
     known = csr_matrix((stored["data"], stored["indices"], stored["indptr"]), shape=shape)
     scores = []
     for query in found.queries:
-        words = [vocabulary[word] for word in words_of(query) if word in vocabulary]
+        words = [vocabulary[word] for word in words_of(query, stem) if word in vocabulary]
         words = [word for word in words if counts[word] <= share * shape[1]] or words
         scores.append(np.asarray(known[words].sum(axis=0)).ravel() if words else np.zeros(shape[1]))
     return np.array(scores, dtype=np.float64)
 
 
+def stems_of(found: Found, stemmer: str = AUTO) -> Callable[[str], str]:
+    sample = Sample()
+    for document in found.documents:
+        sample.see(document)
+    return stemming(chosen_stemmer(stemmer, sample.texts))
+
+
 # Ways to join
 
 
+def best(scores: Floats, count: int) -> npt.NDArray[np.int64]:
+    """The rows with the highest scores, equal ones in order; only those that may be among them are sorted."""
+    some = np.arange(len(scores))
+    if len(scores) > 4 * count:
+        some = np.flatnonzero(scores >= np.partition(scores, len(scores) - count)[len(scores) - count])
+    return some[np.argsort(-scores[some], kind="stable")[:count]]
+
+
 def candidates(dense: Floats, lexical: Floats, depth: int) -> Candidates:
-    by_vector = np.argsort(-dense, kind="stable")[:depth]
-    by_word = np.argsort(-lexical, kind="stable")[:depth]
+    by_vector, by_word = best(dense, depth), best(lexical, depth)
     by_word = by_word[lexical[by_word] > 0]
     rows = np.array(list(dict.fromkeys([*by_vector.tolist(), *by_word.tolist()])))
     ranks = []
@@ -268,8 +290,8 @@ def quality(orders: Iterable[Sequence[int]], found: Found) -> Floats:
 
 def parts(dense: Floats, lexical: Floats, found: Found) -> dict[str, Floats]:
     orders = {
-        "dense": [np.argsort(-scores, kind="stable")[:FIRST] for scores in dense],
-        "lexical": [[row for row in np.argsort(-one, kind="stable")[:FIRST] if one[row] > 0] for one in lexical],
+        "dense": [best(scores, FIRST) for scores in dense],
+        "lexical": [[row for row in best(one, FIRST) if one[row] > 0] for one in lexical],
     }
     return {name: quality(order, found) for name, order in orders.items()}
 
@@ -323,25 +345,26 @@ def choose(sets: dict[str, Found], models: Sequence[str], cache: Path | None) ->
     def per_set(key: tuple[str, float]) -> list[Floats]:
         return [np.mean([scores[key][model, name] for model in models], axis=0) for name in sets]
 
-    def best(way: str, left_out: int | None = None) -> float:
+    def best_weight(way: str, left_out: int | None = None) -> float:
         means = {share: [one.mean() for one in per_set((way, share))] for share in SHARES}
         kept = {share: [mean for number, mean in enumerate(of) if number != left_out] for share, of in means.items()}
         return max(SHARES, key=lambda share: np.mean(kept[share]))
 
     print("\nThe best weight of each way, the mean of sets and models, and how far it is from the chosen way")
     for way in WAYS:
-        share = best(way)
+        share = best_weight(way)
         there = per_set((way, share))
         gap = apart([one - other for one, other in zip(per_set(CHOSEN), there, strict=True)])
         print(f"{way:31}{share}{np.mean([one.mean() for one in there]):9.2f}   chosen − this {gap}")
     gap = apart([one - other for one, other in zip(per_set(CHOSEN), per_set(BEFORE), strict=True)])
     print(f"{CHOSEN} − {BEFORE}: {gap}")
-    print("weight without each set:", ", ".join(f"{name} {best(CHOSEN[0], n)}" for n, name in enumerate(sets)))
+    print("weight without each set:", ", ".join(f"{name} {best_weight(CHOSEN[0], n)}" for n, name in enumerate(sets)))
 
 
 def choose_words(sets: dict[str, Found], models: Sequence[str], cache: Path | None) -> None:
     settings: dict[str, dict[str, object]] = {
         f"k1 {K1}, b {B}": {},
+        "words as they are": {"stemmer": NONE},
         "k1 0.9, b 0.4": {"k1": 0.9, "b": 0.4},
         "k1 0.6, b 0.75": {"k1": 0.6},
         "k1 1.5, b 0.75": {"k1": 1.5},
@@ -351,18 +374,26 @@ def choose_words(sets: dict[str, Found], models: Sequence[str], cache: Path | No
         "words of over 10 % left out": {"share": 0.1},
     }
     dense = {(model, name): cosines(found, name, model, cache) for model in models for name, found in sets.items()}
+    used: dict[str, list[Floats]] = {}  # what the first setting has
     head("BM25", sets)
     for label, setting in settings.items():
         words = {name: weights(found, **setting) for name, found in sets.items()}  # type: ignore[arg-type]
         first = models[0]
         alone = [parts(dense[first, name], words[name], found)["lexical"] for name, found in sets.items()]
-        print(line(f"{label}, lexical", [one.mean() for one in alone]))
+        print(line(f"{label}, lexical", [one.mean() for one in alone]) + against(used, "lexical", alone))
         for model in models:
-            means = []
+            values = []
             for name, found in sets.items():
                 pool = [candidates(*pair, DEPTH) for pair in zip(dense[model, name], words[name], strict=True)]
-                means.append(joined(pool, WAYS[CHOSEN[0]][1], CHOSEN[1], found).mean())
-            print(line(f"    with {model}", means), flush=True)
+                values.append(joined(pool, WAYS[CHOSEN[0]][1], CHOSEN[1], found))
+            means = [one.mean() for one in values]
+            print(line(f"    with {model}", means) + against(used, model, values), flush=True)
+
+
+def against(used: dict[str, list[Floats]], label: str, values: list[Floats]) -> str:
+    """How far the values are from the first ones of the same label."""
+    gaps = [one - other for one, other in zip(values, used.setdefault(label, values), strict=True)]
+    return "   − the first " + apart(gaps)
 
 
 def report(sets: dict[str, Found], models: Sequence[str], cache: Path | None) -> None:

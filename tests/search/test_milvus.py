@@ -102,6 +102,26 @@ def test_words_are_those_of_a_folder(tiny: Path, tmp_path: Path, place: str) -> 
             assert [hit.line for hit in index.search(query, 5, "lexical")[0]] == [line], query
 
 
+def test_stems_are_those_of_a_folder(tiny: Path, tmp_path: Path, place: str) -> None:
+    texts = [
+        "The cats of this office slept.",
+        "A dog is barking at the gate.",
+        "Orders are cancelled by the city.",
+    ]
+    (tmp_path / "texts.txt").write_text("\n".join(texts) + "\n", encoding="utf-8")
+    assert isotrope.index(tiny, tmp_path / "texts.txt", place).stemmer == "english"
+    with isotrope.open_index(place) as index:
+        for query, line in (("cat", 1), ("barked", 2), ("cancelling", 3)):
+            (hit,) = index.search(query, 5, "lexical")[0]
+            assert (hit.line, len(hit.marks)) == (line, 1), query
+            assert index.engine.weights_of(["cancel"], [2])[0] > 0
+    assert isotrope.index(tiny, tmp_path / "texts.txt", place, update=True, stemmer="none").stemmer == "none"
+    assert isotrope.index(tiny, tmp_path / "texts.txt", place, update=True).stemmer == "none"
+    with isotrope.open_index(place) as index:
+        assert index.search("cat", 5, "lexical")[0] == []
+        assert [hit.line for hit in index.search("cats", 5, "lexical")[0]] == [1]
+
+
 def test_the_texts_that_were_cut_are_remembered(
     tiny: Path, tmp_path: Path, place: str, caplog: pytest.LogCaptureFixture
 ) -> None:

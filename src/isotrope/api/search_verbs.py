@@ -31,6 +31,7 @@ def index(
     dimensions: int | None = None,
     passages: int | None = None,
     tokens: bool = False,
+    stemmer: str = "auto",
     update: bool = False,
     add: bool = False,
     delete: str | None = None,
@@ -43,10 +44,11 @@ def index(
     vectors; ``dimensions`` keeps the leading ones; the answer says what either costs. ``passages`` splits texts into
     passages of at most so many words (80 suits `builtin`), of which a search finds the best one of each text; of
     several ``columns`` the last is split, and the others stand before each. ``tokens`` keeps the states of all tokens
-    in a folder, so that ``rerank`` need not read the texts. A build that was stopped goes on by the same call. Over an
-    index that is there: ``update`` makes it one of exactly this text and encodes only what is new, ``add`` adds rows
-    (one whose ``id_column`` is known replaces it), ``delete`` takes out the rows of a filter such as "year < 2000", and
-    then ``text`` may be empty.
+    in a folder, so that ``rerank`` need not read the texts. ``stemmer``: words are compared by their stems (english) or
+    as they are (none); auto takes the stems where the text is English. A build that was stopped goes on by the same
+    call. Over an index that is there: ``update`` makes it one of exactly this text and encodes only what is new,
+    ``add`` adds rows (one whose ``id_column`` is known replaces it), ``delete`` takes out the rows of a filter such as
+    "year < 2000", and then ``text`` may be empty.
     """
     if output is None:
         raise InputError("index needs a place to write to: a folder, milvus:FILE or http://HOST:PORT.", "output")
@@ -66,6 +68,7 @@ def index(
         dimensions=dimensions,
         passages=passages,
         tokens=tokens,
+        stemmer=stemmer,
         update=update,
         add=add,
         delete=delete,

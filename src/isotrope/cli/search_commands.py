@@ -46,6 +46,10 @@ def index(
     tokens: Annotated[
         bool, typer.Option("--tokens", help="Keep token states for search --rerank: fast, and a large index.")
     ] = False,
+    stemmer: Annotated[
+        str,
+        typer.Option(help="Compare words by english stems or as they are (none); auto: stems where text is English."),
+    ] = "auto",
     update: Annotated[
         bool, typer.Option("--update", help="Make the index one of exactly this text; only new texts are encoded.")
     ] = False,
@@ -67,6 +71,7 @@ def index(
         dimensions=dimensions,
         passages=passages,
         tokens=tokens,
+        stemmer=stemmer,
         update=update,
         add=add,
         delete=delete,

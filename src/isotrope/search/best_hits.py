@@ -16,10 +16,12 @@ from isotrope.search.index_manifest import Manifest
 from isotrope.search.passages import Passage
 from isotrope.search.query_words import marks_of, words_of
 from isotrope.search.row_filter import Filter
+from isotrope.search.word_stems import stemming
 
 if TYPE_CHECKING:
     from isotrope.encoders.token_states import TokenStates
 
+Marks = tuple[tuple[int, int], ...]
 FoundRow = tuple[int, float, float | None, float | None]  # row, score, cosine, BM25
 
 
@@ -42,7 +44,8 @@ class Engine(Protocol):
 def best_hits(engine: Engine, query: str, found: Sequence[FoundRow], top: int) -> list[Hit]:
     """The first ``top``. Equal texts are given once, unless their rows have ids or columns to tell them apart; of
     the passages of a text the best one is given."""
-    words, reading = set(words_of(query)), engine.manifest.reading
+    stem, reading = stemming(engine.manifest.stemmer), engine.manifest.reading
+    words = set(words_of(query, stem))
     alone = not engine.manifest.kinds and reading.id_column is None
     seen: set[Any] = set()
     hits: list[Hit] = []
@@ -57,11 +60,11 @@ def best_hits(engine: Engine, query: str, found: Sequence[FoundRow], top: int) -
             if known & seen:
                 continue
             seen |= known
-            hits.append(_hit(engine.manifest, row, stored, scores, words))
+            hits.append(_hit(engine.manifest, row, stored, scores, marks_of(stored["text"], words, stem)))
     return hits
 
 
-def _hit(manifest: Manifest, row: int, stored: dict[str, Any], scores: Sequence[Any], words: set[str]) -> Hit:
+def _hit(manifest: Manifest, row: int, stored: dict[str, Any], scores: Sequence[Any], marks: Marks) -> Hit:
     kinds, sources = manifest.kinds, manifest.sources
     score, cosine, bm25 = scores
     return Hit(
@@ -71,7 +74,7 @@ def _hit(manifest: Manifest, row: int, stored: dict[str, Any], scores: Sequence[
         file=Path(sources[stored["file"]].path).name if stored["file"] < len(sources) else "",
         id=stored["id"],
         columns={name: given_back(stored["columns"].get(name), kind) for name, kind in kinds.items()},
-        marks=marks_of(stored["text"], words),
+        marks=marks,
         cosine=cosine,
         bm25=bm25,
         passage=Passage(*stored["passage"]) if stored["passage"] else None,

@@ -207,6 +207,7 @@ class _Build:
             parts=parts,
             measured={} if self.old is None else self.old.measured,
             tokens=self.keeps_tokens,
+            stemmer=self.wanted.stemmer_over(self.old),
         )
 
     def _finish(self, changed: Changed) -> None:

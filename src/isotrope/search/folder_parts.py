@@ -22,6 +22,7 @@ from isotrope.search.folder_engine import CODES, DELETED, RANGES, WHOLE, WORDS, 
 from isotrope.search.index_manifest import Manifest
 from isotrope.search.passages import joined_passages
 from isotrope.search.word_index import write_words
+from isotrope.search.word_stems import stemming
 
 
 def complete(folder: Path, manifest: Manifest, deleted: Mask | None) -> Manifest:
@@ -42,7 +43,7 @@ def complete(folder: Path, manifest: Manifest, deleted: Mask | None) -> Manifest
     for part, texts in worded.items():
         parts[part] = f"{part}{end}"
         with bar("indexing words", None), written_folder(folder / parts[part]) as place:
-            write_words(place, texts)
+            write_words(place, texts, stemming(manifest.stemmer))
     if manifest.precision != "float32":
         parts.update(_write_codes(folder, engine, end))
     flags = engine.rows.cut()

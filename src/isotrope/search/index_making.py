@@ -21,6 +21,7 @@ from isotrope.search.index_request import Changed, Wanted
 from isotrope.search.index_rows import Reading, scan
 from isotrope.search.milvus_schema import check_kept
 from isotrope.search.passages import check_passages
+from isotrope.search.word_stems import AUTO, check_stemmer
 
 if TYPE_CHECKING:
     from isotrope.encoders.encoder import Encoder
@@ -40,6 +41,7 @@ def make_index(
     dimensions: int | None = None,
     passages: int | None = None,
     tokens: bool = False,
+    stemmer: str = AUTO,
     update: bool = False,
     add: bool = False,
     delete: str | None = None,
@@ -49,6 +51,7 @@ def make_index(
     place = parse_place(output)
     check_precision(precision)
     check_passages(passages)
+    check_stemmer(stemmer)
     if place.engine != "folder":
         check_kept(place, precision, tokens)
     if update and add:
@@ -74,7 +77,7 @@ def make_index(
                 "trained with matryoshka, or whose directions are sorted by strength; the table says what it costs."
             )
         action = "update" if update else "add" if add or delete is not None else "new"
-        wanted = Wanted(maker, scanned, precision, action, tokens)
+        wanted = Wanted(maker, scanned, precision, action, tokens, stemmer)
         with counting_cut() as cut:
             made = _built(place, wanted)
         cut.say()
@@ -93,6 +96,7 @@ def make_index(
         cut=cut.cut,
         dimension=changed.manifest.dimension,
         precision=changed.manifest.precision,
+        stemmer=changed.manifest.stemmer,
         seconds=time.perf_counter() - begun,
         size=_size(place),
         memory=peak_memory(),

@@ -17,6 +17,7 @@ from isotrope.files import write_json
 from isotrope.search.index_place import BUILDING, MANIFEST
 from isotrope.search.index_rows import Reading, Source
 from isotrope.search.part_sums import sums_of_parts
+from isotrope.search.word_stems import ENGLISH, NONE
 
 FORMAT = 1
 CHECK = "check"  # the checksum of everything else in the file
@@ -35,7 +36,7 @@ class ModelFacts:
 class Manifest:
     """``dimension`` is that of the kept vectors; ``parts`` are engine-specific names; ``measured`` what was printed;
     ``cut`` how many texts are longer than the model reads, None in an index that did not count them; ``tokens``
-    whether token states are kept.
+    whether token states are kept; ``stemmer`` how words are compared, as they are in an index that does not say.
 
     ``sums`` are those of the files of a folder (part_sums.py).
     """
@@ -51,6 +52,7 @@ class Manifest:
     measured: Mapping[str, Any] = field(default_factory=dict)
     cut: int | None = None
     tokens: bool = False
+    stemmer: str = NONE
     sums: Mapping[str, list[int]] = field(default_factory=dict)
     format: int = FORMAT
 
@@ -106,12 +108,19 @@ def manifest_of(found: Any, where: str) -> Manifest:
             measured=dict(found["measured"]),
             cut=None if found.get("cut") is None else int(found["cut"]),
             tokens=bool(found.get("tokens", False)),
+            stemmer=_stemmer(found.get("stemmer", NONE), where),
             sums={str(name): [int(one) for one in sums] for name, sums in found.get("sums", {}).items()},
         )
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         if isinstance(error, InputError):
             raise
         raise InputError(f"{where}: not the manifest of an index ({error}); build the index again.") from error
+
+
+def _stemmer(name: Any, where: str) -> str:
+    if name not in (ENGLISH, NONE):
+        raise InputError(f"{where}: the words have the stemmer '{name}', which this version lacks; build it again.")
+    return str(name)
 
 
 def read_manifest(folder: Path) -> Manifest:

@@ -45,6 +45,7 @@ class Indexed:
     cut: int = 0
     dimension: int = 0
     precision: str = "float32"
+    stemmer: str = "none"
     seconds: float = 0.0
     size: int | None = None
     memory: int = 0
@@ -66,6 +67,7 @@ class Indexed:
             if getattr(self, name):
                 shown[name.replace("_", " ")] = f"{getattr(self, name):,}"
         shown["vectors"] = f"{self.dimension} × {self.precision}"
+        shown["stemmer"] = self.stemmer
         shown["seconds"] = f"{self.seconds:,.1f}"
         if self.size is not None:
             shown["on disk"] = megabytes(self.size)

@@ -11,6 +11,7 @@ from isotrope.search.index_manifest import Manifest
 from isotrope.search.index_report import Cost
 from isotrope.search.index_rows import Scanned
 from isotrope.search.vector_maker import VectorMaker
+from isotrope.search.word_stems import AUTO, chosen_stemmer
 
 
 @dataclass(frozen=True)
@@ -22,6 +23,13 @@ class Wanted:
     precision: str = "float32"
     action: str = "new"
     tokens: bool = False  # whether token states are kept; an index that has them goes on keeping them
+    stemmer: str = AUTO
+
+    def stemmer_over(self, old: Manifest | None) -> str:
+        """How words are compared: as in ``old`` where rows are added to it; else as asked for, or as the text is."""
+        if old is not None and self.action == "add":
+            return old.stemmer
+        return chosen_stemmer(self.stemmer, self.scanned.sample)
 
     def name(self, generation: int) -> str:
         """The same for the same request over the same index."""
@@ -34,6 +42,7 @@ class Wanted:
             "sources": [(source.path, source.digest) for source in self.scanned.sources],
             "over": generation,
             **({"tokens": True} if self.tokens else {}),
+            **({"stemmer": self.stemmer} if self.stemmer != AUTO else {}),
         }
         return digest(json.dumps(facts, sort_keys=True))
 
@@ -64,6 +73,12 @@ def check_change(where: str, old: Manifest | None, wanted: Wanted) -> None:
         )
     if wanted.tokens and not old.tokens:
         raise InputError(f"{where}: the index was built without tokens; choose another output.", "tokens")
+    if wanted.action != "update" and wanted.stemmer not in (AUTO, old.stemmer):
+        raise InputError(
+            f"{where}: the index has the stemmer {old.stemmer}, not {wanted.stemmer}; change it with update, or choose "
+            "another output.",
+            "stemmer",
+        )
     if wanted.action == "new" and not _same_text(old, wanted.scanned):
         raise InputError(
             f"{where}: an index of other text is here already; with update it becomes one of this text, with add these "

@@ -24,6 +24,7 @@ from isotrope.files import file_digest
 from isotrope.progress import bar
 from isotrope.search.column_kinds import fitted, joined, kind_of, plain
 from isotrope.search.passages import Passage, passages_of, placed
+from isotrope.search.word_stems import Sample
 
 Place = str | os.PathLike[str]
 UNTYPED = (".tsv", ".csv")
@@ -80,13 +81,14 @@ class Reading:
 @dataclass(frozen=True)
 class Scanned:
     """Files that were looked at from beginning to end; ``kinds`` are those of the kept columns, of which
-    ``empty_columns`` have no value in any row."""
+    ``empty_columns`` have no value in any row. ``sample`` has the beginnings of some texts."""
 
     reading: Reading
     sources: tuple[Source, ...]
     kinds: dict[str, str]
     empty: int
     empty_columns: frozenset[str] = frozenset()
+    sample: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         return sum(source.rows for source in self.sources)
@@ -110,7 +112,7 @@ def scan(files: Sequence[Place], reading: Reading) -> Scanned:
     paths = [check_file(file) for file in files]
     kinds: dict[str, set[str]] = defaultdict(set)
     seen: set[str] = set()
-    sources, empty = [], 0
+    sources, empty, sample = [], 0, Sample()
     for path in paths:
         before = path.stat()
         untyped = format_of(path) in UNTYPED
@@ -122,6 +124,7 @@ def scan(files: Sequence[Place], reading: Reading) -> Scanned:
                     empty += 1
                     continue
                 rows += len(texts)
+                sample.see(texts[0][0])
                 for column, value in values.items():
                     kind = kind_of(value, untyped)
                     kinds[column].update(() if kind is None else (kind,))
@@ -135,7 +138,8 @@ def scan(files: Sequence[Place], reading: Reading) -> Scanned:
         for column in reading.keep:
             if column not in found:
                 raise InputError(f"keep names an unknown column '{column}'{nearest(column, found)}", "keep")
-    return Scanned(reading, tuple(sources), found, empty, frozenset(name for name, some in kinds.items() if not some))
+    unfilled = frozenset(name for name, some in kinds.items() if not some)
+    return Scanned(reading, tuple(sources), found, empty, unfilled, tuple(sample.texts))
 
 
 def _check_id(name: str | None, seen: set[str], where: str, column: str) -> None:

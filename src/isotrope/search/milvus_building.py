@@ -40,6 +40,7 @@ from isotrope.search.milvus_schema import LONGEST, create_collection, plain_word
 from isotrope.search.recall_probe import TOP, Probes, probe_texts
 from isotrope.search.row_blocks import key_of
 from isotrope.search.row_filter import ColumnTest, read_filter
+from isotrope.search.word_stems import AUTO, stemming
 
 ROWS = 1000  # in a batch
 CUT, PASSAGE = "cut", "passage"
@@ -96,6 +97,9 @@ class _Build:
             new = ", ".join(sorted(set(self.kinds) - set(self.fields)))
             raise InputError(f"{place}: a collection takes no new columns ({new}); leave them out with keep.", "keep")
         self.generation = 0 if old is None else int(old.parts["generation"])
+        follows = old if wanted.stemmer == AUTO else None  # who has the collection open knows the stemmer of then
+        self.stemmer = wanted.stemmer_over(old) if follows is None else follows.stemmer
+        self.stem = stemming(self.stemmer)
         self.base_sources = len(old.sources) if self.adds and old is not None else 0
 
     def run(self) -> Changed:
@@ -181,7 +185,7 @@ class _Build:
             entity = {"row": first + number, "vector": vector, "text": row.text, "line": row.line, "id": row.id}
             entity["file"] = row.file + self.base_sources
             if CUT in self.stored:
-                entity.update(plain=plain_words(row.text), cut=bool(cut))
+                entity.update(plain=plain_words(row.text, self.stem), cut=bool(cut))
             if PASSAGE in self.stored:
                 entity[PASSAGE] = None if row.passage is None else list(row.passage)
             for name, field in self.fields.items():
@@ -226,6 +230,7 @@ class _Build:
             kinds=self.kinds,
             sources=(*before, *scanned.sources),
             rows=0,
+            stemmer=self.stemmer,
             parts={"generation": self.generation + 1, FIELDS: self.fields, "next": first + len(scanned)},
         )
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from isotrope.errors import InputError
 from isotrope.search.index_place import SERVERS, IndexPlace
-from isotrope.search.query_words import words_of
+from isotrope.search.query_words import Stem, words_of
 
 LONGEST = 65_535  # bytes of a text
 GRAPH = {"M": 16, "efConstruction": 200}  # of HNSW
@@ -40,10 +40,10 @@ def vector_index(place: IndexPlace, precision: str = "float32") -> str:
     return "AUTOINDEX" if place.target.startswith(SERVERS) else "HNSW"
 
 
-def plain_words(text: str) -> str:
-    """The words of a text, joined by blanks: Milvus' own analyzer then leaves them as they are, accents removed and
-    Chinese cut into characters. What goes over the most that a field holds is left out."""
-    joined = " ".join(words_of(text))
+def plain_words(text: str, stem: Stem) -> str:
+    """The words of a text, joined by blanks: Milvus' own analyzer then leaves them as they are, accents removed,
+    English stemmed and Chinese cut into characters. What goes over the most that a field holds is left out."""
+    joined = " ".join(words_of(text, stem))
     if len(joined) * 4 <= LONGEST or len(joined.encode()) <= LONGEST:
         return joined
     return joined.encode()[:LONGEST].decode(errors="ignore").rpartition(" ")[0]

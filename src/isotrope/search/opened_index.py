@@ -32,6 +32,7 @@ from isotrope.search.index_place import parse_place
 from isotrope.search.part_sums import check_parts
 from isotrope.search.query_words import words_of
 from isotrope.search.row_filter import Filter, read_filter
+from isotrope.search.word_stems import stemming
 
 if TYPE_CHECKING:
     from isotrope.encoders.encoder import Encoder
@@ -99,6 +100,7 @@ class SearchIndex:
             "modes": list(MODES),
             "rerank": self._can_rerank(),
             "tokens": manifest.tokens,
+            "stemmer": manifest.stemmer,
             "sources": [source.path for source in manifest.sources],
         }
 
@@ -156,7 +158,8 @@ class SearchIndex:
         self, engine: Engine, queries: list[str], depth: int, mode: str, where: Filter | None
     ) -> list[list[FoundRow]]:
         """Row, score, cosine and BM25 of each query's rows."""
-        words = [words_of(query) for query in queries]
+        stem = stemming(engine.manifest.stemmer)
+        words = [words_of(query, stem) for query in queries]
         if mode == "lexical":
             return [[(row, bm25, None, bm25) for row, bm25 in found] for found in engine.lexical(words, depth, where)]
         vectors = self._encoded(queries)

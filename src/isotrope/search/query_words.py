@@ -10,22 +10,23 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 
 from isotrope.evaluation.lexical import HAN
 
+Stem = Callable[[str], str]
 WORD = re.compile(rf"[{HAN}]|[^\W{HAN}_]+")
 
 
-def words_of(text: str) -> list[str]:
-    """The words of a text, in order."""
-    return [_plain(found[0]) for found in WORD.finditer(text)]
+def words_of(text: str, stem: Stem = str) -> list[str]:
+    """The words of a text, in order; ``stem`` makes of each what is compared (word_stems.py)."""
+    return [stem(_plain(found[0])) for found in WORD.finditer(text)]
 
 
-def marks_of(text: str, words: Collection[str]) -> tuple[tuple[int, int], ...]:
-    """Where words of the text are among ``words``, as (start, end)."""
+def marks_of(text: str, words: Collection[str], stem: Stem = str) -> tuple[tuple[int, int], ...]:
+    """Where words of the text are among ``words``, which ``stem`` has made, as (start, end)."""
     wanted = frozenset(words)
-    return tuple(found.span() for found in WORD.finditer(text) if _plain(found[0]) in wanted)
+    return tuple(found.span() for found in WORD.finditer(text) if stem(_plain(found[0])) in wanted)
 
 
 def cutting(text: str, marks: Collection[tuple[int, int]], width: int) -> tuple[int, int]:

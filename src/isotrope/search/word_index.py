@@ -2,7 +2,8 @@
 
     score(q, d) = Σ_{t ∈ q} idf_t · tf / (tf + k₁ (1 − b + b · |d| / mean |d|)),   k₁ = 1.2, b = 0.75   (Lucene's)
 
-The same weights rank in the judge (evaluation/bm25.py), which takes out English stop words; here nothing is taken out.
+The same weights rank in the judge (evaluation/bm25.py), which takes out English stop words and compares words as they
+are; here nothing is taken out, and words of English are compared by their stems (word_stems.py).
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from isotrope.errors import InputError
-from isotrope.search.query_words import words_of
+from isotrope.search.query_words import Stem, words_of
 from isotrope.search.word_postings import postings
 
 K1, B = 1.2, 0.75
@@ -51,11 +52,11 @@ class WordIndex:
         return [word for word in words if self.model is not None and word in self.model.vocab_dict]
 
 
-def write_words(folder: Path, texts: Iterable[str]) -> None:
+def write_words(folder: Path, texts: Iterable[str], stem: Stem = str) -> None:
     """Into an empty folder; texts without a word are no error."""
     import bm25s
 
-    vocabulary, scores = postings(map(words_of, texts), K1, B)
+    vocabulary, scores = postings((words_of(text, stem) for text in texts), K1, B)
     (folder / FACTS).write_text(json.dumps({"texts": scores["num_docs"], "words": len(vocabulary)}), encoding="utf-8")
     if vocabulary:
         model = bm25s.BM25(method="lucene", k1=K1, b=B)
