@@ -115,6 +115,24 @@ def test_three_seeds_give_a_verdict_on_the_difference_and_two_give_none(found: C
     assert sentence.endswith("STS average: the seeds do not show a difference.")
 
 
+def test_verdicts_on_several_methods_are_corrected_for_their_number(found: Comparison) -> None:
+    """Differences 1, 2, 1.5 of one method: p = 0.035 by itself (t = 3√3), which two more methods leave undecided."""
+    hot = [run("hot", seed, 40.0, 4.0) for seed in (1, 2, 3)]
+    near = [run("near", seed, 40.0 + more, 4.0) for seed, more in ((1, 1.0), (2, 2.0), (3, 1.5))]
+    others = [run(name, seed, 40.0 + more, 4.0) for name in "ab" for seed, more in ((1, 1.0), (2, -1.0), (3, 0.5))]
+    far = [run("far", seed, 59.0 + seed / 2, 4.0) for seed in (1, 2, 3)]
+    (alone,) = replace(found, names=["hot", "near"], runs=[*hot, *near]).verdicts()
+    assert alone.endswith("STS average: higher, and the interval leaves 0 out.")
+    first, *_, last = replace(
+        found, names=["hot", "near", "a", "b", "far"], runs=[*hot, *near, *others, *far]
+    ).verdicts()
+    assert first.endswith(
+        "the interval leaves 0 out, but with Holm's correction for 4 methods the seeds do not show a difference "
+        "(p = 0.105)."
+    )
+    assert "higher, and the interval leaves 0 out, also with Holm's correction for 4 methods (p = 0.00" in last
+
+
 def test_a_warning_that_differs_in_its_figures_alone_is_said_once_a_method(found: Comparison) -> None:
     told = [f"Training did not improve: 0.016{seed} after." for seed in (1, 2)]
     runs = [replace(run("hot", seed, 60.0, 4.0), warnings=[told[seed - 1], "Other."]) for seed in (1, 2)]

@@ -25,6 +25,7 @@ from worker import descend
 
 import isotrope
 from isotrope.data.corpus import Records
+from isotrope.data.random_streams import keyed_seed
 from isotrope.methods.frame.batch import View
 from isotrope.methods.frame.from_scratch import FromScratch
 from isotrope.methods.frame.method import Method
@@ -137,7 +138,7 @@ def in_halves(kind: type[Method]) -> Callable[[Method, Records, np.random.Genera
 
     def views(self: Method, records: Records, rng: np.random.Generator) -> dict[str, View]:
         number, half = next(numbers), len(records) // 2
-        dice = [np.random.default_rng([SEED, number, process]) for process in range(2)]
+        dice = [np.random.default_rng(keyed_seed("views", SEED, number, process)) for process in range(2)]
         assert rng.bit_generator.state == dice[0].bit_generator.state
         rows = [records.rows[:half], records.rows[half:]]
         first, second = (plain(self, Records(records.corpus, mine), own) for mine, own in zip(rows, dice, strict=True))

@@ -60,12 +60,28 @@ def test_the_student_takes_on_the_teachers_geometry(
 
 
 def test_the_projection_keeps_the_teachers_cosines(built: Callable[..., Any], wide: Path, sentences: Path) -> None:
-    weight = built("distil", sentences, teacher=str(wide)).tower["projection"].module.weight.detach()
+    method = built("distil", sentences, teacher=str(wide))
+    method.count(np.arange(len(method.corpus)))
+    weight = method.tower["projection"].module.weight.detach()
     assert torch.allclose(weight @ weight.T, torch.eye(32), atol=1e-5)
     texts = [line for line in sentences.read_text().splitlines() if line][:50]
     full = torch.from_numpy(isotrope.load(wide).encode(texts, normalize_embeddings=True))
     kept = torch.nn.functional.normalize(full @ weight.T, dim=-1)
     assert torch.allclose(kept @ kept.T, full @ full.T, atol=0.02)
+
+
+def test_the_projection_is_fitted_to_the_rows_that_are_trained_on(
+    built: Callable[..., Any], wide: Path, sentences: Path, tmp_path: Path
+) -> None:
+    """Held-out text stays unseen: the projection is that of a corpus without it."""
+    method = built("distil", sentences, teacher=str(wide))
+    lines = [method.corpus.text(row) for row in range(60)]
+    (tmp_path / "part.txt").write_text("\n".join(lines), encoding="utf-8")
+    part = built("distil", tmp_path / "part.txt", teacher=str(wide))
+    method.count(np.arange(60))
+    part.count(np.arange(60))
+    weights = [one.tower["projection"].module.weight.detach() for one in (method, part)]
+    assert torch.allclose(*weights, atol=1e-5)
 
 
 @pytest.mark.filterwarnings("ignore:Training did not improve")

@@ -16,6 +16,7 @@ from scipy import stats
 
 import isotrope
 from isotrope.data.corpus import Records
+from isotrope.data.held_out import hold_out
 from isotrope.errors import InputError
 from isotrope.measures.classification import agreement
 from isotrope.measures.correlation import correlations
@@ -115,6 +116,21 @@ def test_the_loss_is_cross_entropy_and_a_guess_costs_the_log_of_the_classes(
     )
     guess = {"outputs": torch.zeros(8, 5), "targets": found["targets"]}
     assert float(method.loss(guess, batch.generator())["classification"]) == pytest.approx(math.log(5))
+
+
+@pytest.mark.filterwarnings("ignore::isotrope.training.state.TrainingWarning")
+def test_the_scale_of_scores_is_that_of_the_rows_that_are_trained_on(
+    topics: list[str], tiny: Path, tmp_path: Path, updated_methods: list[Method]
+) -> None:
+    rows = [(f"{topics[i]} {i}", f"{topics[i + 320]} {i}", 5 - 2.25 * (i % 3)) for i in range(240)]
+    scored = table(tmp_path / "scored.tsv", "sentence1\tsentence2\tscore", rows)
+    isotrope.train("fine-tune", scored, tiny, tmp_path / "run", **{**SHORT, "held_out": 24, "seed": 5})
+    method: Any = updated_methods[-1]
+    train, held = hold_out(method.corpus, 24, 5)
+    gold = Records(method.corpus, list(range(240))).scores()
+    assert len(held)
+    assert gold[train].mean() != pytest.approx(gold.mean(), abs=1e-4)
+    assert (method.targets.mean, method.targets.deviation) == pytest.approx((gold[train].mean(), gold[train].std()))
 
 
 def test_scores_are_standard_scores_and_the_mean_costs_one(built: Build, scored: Path) -> None:

@@ -52,10 +52,11 @@ def test_no_two_batches_draw_the_same_random_numbers(
         forwards.append(seed)
         return represent(combined, batch, accelerator, seed)
 
-    def noting_views(combined: Combined, corpus: Any, rows: Any, key: Any, seed: int) -> Batch:
+    def noting_views(combined: Combined, corpus: Any, rows: Any, key: Any, shared: Any) -> Batch:
         views.append(key)
-        losses.append(seed)
-        return make(combined, corpus, rows, key, seed)
+        batch = make(combined, corpus, rows, key, shared)
+        losses.append(batch.seed)
+        return batch
 
     monkeypatch.setattr(step, "represent_seeded", noting_forward)
     monkeypatch.setattr(feeds, "make_batch", noting_views)
@@ -64,6 +65,7 @@ def test_no_two_batches_draw_the_same_random_numbers(
     assert len(forwards) == len(set(forwards)) == 52
     assert len(views) == len(set(views)) >= 52
     assert len(losses) == len(set(losses)) >= 52
+    assert not {*forwards} & {*losses}, "a loss draws what dropout drew"
 
 
 def test_the_gradient_of_accumulated_batches_is_their_mean(tiny: Path, sentences: Path) -> None:

@@ -11,8 +11,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from isotrope.measures.intervals import student_interval
+from isotrope.measures.multiple_tests import holm, student_p
 
 FEWEST = 5  # seeds of the table; of fewer, mean and deviation say all there is to say
+LEVEL = 0.05  # a smaller p shows a difference
 ENOUGH = 3  # seeds of a verdict on a difference: its interval is wide, and so is what is known
 
 
@@ -33,14 +35,18 @@ class Interval:
         limits = f" ({self.low:{sign}.{digits}f} … {self.high:{sign}.{digits}f})" if self.low is not None else ""
         return f"{self.mean:{sign}.{digits}f}{limits}"
 
-    def verdict(self, head: str, digits: int) -> str:
-        """Of a difference: what is known of it at 95 %."""
+    def verdict(self, head: str, digits: int, corrected: float, methods: int) -> str:
+        """Of a difference: what is known of it at 95 %. ``corrected``: its p among those of so many ``methods``."""
+        many = f" with Holm's correction for {methods} methods" if methods > 1 else ""
         if not math.isfinite(self.mean):
             sure = "what a run measured is not a number, so nothing can be said"
         elif self.low is None or self.high is None or self.low <= 0 <= self.high:
             sure = "the seeds do not show a difference"
+        elif corrected >= LEVEL:
+            sure = f"the interval leaves 0 out, but{many} the seeds do not show a difference (p = {corrected:.3f})"
         else:
-            sure = f"{'higher' if self.low > 0 else 'lower'}, and the interval leaves 0 out"
+            also = f", also{many} (p = {corrected:.3f})" if many else ""
+            sure = f"{'higher' if self.low > 0 else 'lower'}, and the interval leaves 0 out{also}"
         return f"{self.text(digits, '+')} {head}: {sure}."
 
 
@@ -79,11 +85,15 @@ class Spread:
 
 
 def against_first(by_name: Mapping[str, Mapping[int, float]], head: str, digits: int) -> list[str]:
-    """A sentence on each method after the first: how far it lies from it, in pairs of the same seed."""
+    """A sentence on each method after the first: how far it lies from it, in pairs of the same seed.
+
+    Of many methods one differs by chance, so p-values are Holm's over all that are held against the first.
+    """
     (first, own), *others = by_name.items()
-    found = []
-    for name, by_seed in others:
-        both = [value - own[seed] for seed, value in by_seed.items() if seed in own]
-        if len(both) >= ENOUGH:
-            found.append(f"{name} against {first}, seed by seed: {Interval.of(both).verdict(head, digits)}")
-    return found
+    differences = {name: [v - own[seed] for seed, v in by_seed.items() if seed in own] for name, by_seed in others}
+    judged = {name: both for name, both in differences.items() if len(both) >= ENOUGH}
+    corrected = holm([student_p(both) for both in judged.values()])
+    return [
+        f"{name} against {first}, seed by seed: {Interval.of(both).verdict(head, digits, p, len(judged))}"
+        for (name, both), p in zip(judged.items(), corrected, strict=True)
+    ]

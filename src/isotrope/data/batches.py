@@ -15,6 +15,7 @@ import numpy.typing as npt
 from isotrope.data.class_batches import deal_classes
 from isotrope.data.corpus import Corpus
 from isotrope.data.corpus_files import text_key
+from isotrope.data.random_streams import keyed_seed
 from isotrope.errors import InputError, nearest
 
 Rows = npt.NDArray[np.int64]  # in file order
@@ -100,7 +101,7 @@ def consecutive(corpus: Corpus, rows: Rows, size: int, seed: int, epoch: int) ->
     """
     runs, rest = divmod(len(rows), size)
     first = epoch % (rest + 1)
-    for run in np.random.default_rng([seed, epoch]).permutation(runs):
+    for run in _rng(seed, epoch).permutation(runs):
         yield rows[first + run * size : first + (run + 1) * size]
 
 
@@ -125,13 +126,17 @@ def by_class(corpus: Corpus, rows: Rows, size: int, seed: int, epoch: int) -> It
     Records that fill no whole batch at the end of the epoch are left out.
     """
     labels = corpus.numbers("label")[rows]
-    for places in deal_classes(labels, size, np.random.default_rng([seed, epoch])):
+    for places in deal_classes(labels, size, _rng(seed, epoch)):
         yield rows[places]
+
+
+def _rng(seed: int, epoch: int) -> np.random.Generator:
+    return np.random.default_rng(keyed_seed("order", seed, epoch))
 
 
 def _without_repeats(rows: Rows, size: int, seed: int, epoch: int, texts: Callable[[int], set[int]]) -> Iterator[Rows]:
     order = np.arange(len(rows), dtype=np.int32)  # places among the rows; shuffled where they stand: four bytes a row
-    np.random.default_rng([seed, epoch]).shuffle(order)
+    _rng(seed, epoch).shuffle(order)
     waiting: dict[int, list[int]] = {}  # by the text they clashed on: however often it repeats, one look a batch
     position = 0
     while True:

@@ -74,7 +74,7 @@ def fit_head(
     weight, bias = _fit(inputs, labels, best, balanced)
     layer = Layer(weight / spread, bias - weight @ mean / spread)
     temperature = fit_temperature(held[best], wanted) if held else 1.0
-    others = _of_other_folds(held[best], wanted, folds[measured]) if held else np.empty((0, 1))
+    others = of_other_folds(held[best], wanted, folds[measured]) if held else np.empty((0, 1))
     measures = measures_of(held[best], wanted, others, labels.task) if held else {}
     calibration = f"temperature of {len(wanted):,} held-out rows of {FOLDS} folds" if held else "not calibrated"
     facts = {"rows": len(inputs), "strength": best, "measures": measures, "calibration": calibration}
@@ -82,7 +82,7 @@ def fit_head(
     return Fitted(classifier, best, measures)
 
 
-def _of_other_folds(scores: Floats, wanted: npt.NDArray[np.int64], folds: npt.NDArray[np.int64]) -> Floats:
+def of_other_folds(scores: Floats, wanted: npt.NDArray[np.int64], folds: npt.NDArray[np.int64]) -> Floats:
     """[n, 1]: for each row the temperature that the rows of the other folds give."""
     found = np.ones((len(scores), 1))
     for fold in np.unique(folds):

@@ -1,7 +1,9 @@
-"""p-values of bootstrap draws, and what is left of them when many are looked at."""
+"""p-values of bootstrap draws and of means over seeds, and what is left of them when many are looked at."""
 
 from __future__ import annotations
 
+import math
+import statistics
 from collections.abc import Sequence
 from typing import Any
 
@@ -17,6 +19,19 @@ def sign_p(draws: npt.NDArray[Any]) -> float:
     """
     rarer = min(int((draws <= 0).sum()), int((draws >= 0).sum()))
     return min(1.0, 2 * (rarer + 1) / (len(draws) + 1))
+
+
+def student_p(values: Sequence[float]) -> float:
+    """Two-sided, that the mean is 0, by Student's t with n − 1 degrees of freedom; 1 where nothing can be said: of one
+    value, or where one is no number."""
+    if len(values) < 2 or not all(map(math.isfinite, values)):
+        return 1.0
+    from scipy.stats import t
+
+    mean, error = abs(statistics.fmean(values)), statistics.stdev(values) / math.sqrt(len(values))
+    if not error:
+        return 0.0 if mean else 1.0
+    return 2 * float(t.sf(mean / error, len(values) - 1))
 
 
 def holm(values: Sequence[float]) -> list[float]:

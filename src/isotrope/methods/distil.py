@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, cast
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from isotrope.data.corpus import Corpus, Records
+from isotrope.data.batches import Rows
+from isotrope.data.corpus import Records
 from isotrope.encoders.encoder import Encoder
 from isotrope.encoders.loading import load
 from isotrope.encoders.modes import set_dropout
 from isotrope.errors import InputError
 from isotrope.measures.principal import principal_axes
 from isotrope.methods.frame.batch import Batch, View
-from isotrope.methods.frame.method import Card, Method, Prepared
+from isotrope.methods.frame.method import Card, Method
 from isotrope.methods.frame.needed_run import reads_rows_of
 from isotrope.methods.frame.settings import DropoutSetting, Positive, Settings, at_least
 from isotrope.objectives import contrast, imitation
@@ -74,12 +75,6 @@ class Distil(Method[DistilSettings]):
     Settings = DistilSettings
 
     shared_views = ("student",)
-    sample: Records | None = None
-
-    def prepare(self, corpus: Corpus) -> Prepared:
-        rows = np.random.default_rng(0).permutation(len(corpus))[:SAMPLE]
-        self.sample = Records(corpus, rows.tolist())
-        return Prepared()
 
     def towers(self, encoder: Encoder) -> dict[str, Tower]:
         if self.settings.dropout is not None:
@@ -100,20 +95,20 @@ class Distil(Method[DistilSettings]):
             towers["queue"] = KeyQueue(self.settings.queue, encoder.dimension)
         if width == encoder.dimension:
             return towers
-        return {**towers, "projection": Frozen(self._projection(width, encoder))}
-
-    def _projection(self, width: int, encoder: Encoder) -> nn.Linear:
-        """The leading right singular vectors of a sample's vectors."""
         projection = nn.Linear(width, encoder.dimension, bias=False, device=encoder.device)
-        if self.sample is None:
-            return projection  # its values come from a checkpoint
-        texts = self.sample.texts()
-        units = [np.asarray(teacher.encode(texts, normalize_embeddings=True)) for teacher in self.teachers]
+        return {**towers, "projection": Frozen(projection)}
+
+    def count(self, rows: Rows) -> None:
+        """The projection: the leading right singular vectors of the teacher's vectors of a sample of ``rows``."""
+        if "projection" not in self.tower or self.corpus is None:
+            return
+        sample = Records(self.corpus, np.random.default_rng(0).permutation(rows)[:SAMPLE].tolist())
+        units = [np.asarray(teacher.encode(sample.texts(), normalize_embeddings=True)) for teacher in self.teachers]
         moments = torch.from_numpy(np.concatenate(units, axis=1)).double()
         _, directions = principal_axes(moments.T @ moments)
+        projection = cast(nn.Linear, self.tower["projection"].module)
         with torch.no_grad():
-            projection.weight.copy_(directions.T[: encoder.dimension])
-        return projection
+            projection.weight.copy_(directions.T[: self.encoder.dimension])
 
     def views(self, records: Records, rng: np.random.Generator) -> dict[str, View]:
         student = self.frame(records.tokens())

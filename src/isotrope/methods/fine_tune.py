@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, mse_loss
 
+from isotrope.data.batches import Rows
 from isotrope.data.corpus import Corpus, Records
 from isotrope.encoders.classifier import Classifier, layer_of
 from isotrope.encoders.encoder import Encoder
@@ -92,6 +93,10 @@ class FineTune(Method[FineTuneSettings], OwnTask, Classifying):
         cut, what = int((corpus.lengths().sum(axis=1) > self.room).sum()), "pairs" if self.pairs else "texts"
         remark = f"{cut:,} of {len(corpus):,} {what} are longer than max_length and are cut."
         return Prepared(remarks=(remark,) if cut else ())
+
+    def count(self, rows: Rows) -> None:
+        if isinstance(self.targets, Scores) and self.corpus is not None:
+            self.targets = Scores.of(self.corpus, rows)
 
     def test_sets(self, opened: Callable[[str], Corpus]) -> dict[str, Corpus]:
         if self.settings.test is None:

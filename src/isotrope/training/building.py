@@ -17,6 +17,7 @@ import torch
 from isotrope.data.batches import Rows, epoch_size
 from isotrope.data.corpus import Corpus
 from isotrope.data.held_out import hold_out
+from isotrope.data.random_streams import keyed_seed
 from isotrope.errors import InputError
 from isotrope.methods.frame.combined import Added, Combined
 from isotrope.methods.frame.matryoshka import parse_widths
@@ -93,7 +94,7 @@ def count_steps(batches: int, settings: LoopSettings) -> int:
 
 
 def _combine(plan: Plan, opened: Opened, settings: LoopSettings) -> Combined:
-    torch.manual_seed(settings.seed)  # heads are drawn alike in every process
+    torch.manual_seed(keyed_seed("heads", settings.seed))  # heads are drawn alike in every process
     method = plan.method(replace(plan.settings, **plan.made), opened.encoder, settings.max_length, opened.corpus)
     if settings.chunk_size is not None and method.batch_statistics:
         raise InputError(

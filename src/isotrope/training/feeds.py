@@ -1,7 +1,7 @@
 """Where the loop's batches come from: records of a corpus, dealt out epoch after epoch, their views made ahead.
 
-All random numbers are keyed by (seed, number of the batch, process): nothing depends on what ran before, so a resumed
-run repeats an uninterrupted one.
+All random numbers are keyed by what they are for and by (seed, number of the batch, process): nothing depends on what
+ran before, so a resumed run repeats an uninterrupted one.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ import numpy as np
 
 from isotrope.data.batches import Rows, batches, epoch_size
 from isotrope.data.corpus import Corpus, Records
+from isotrope.data.random_streams import Key, keyed_seed
 from isotrope.errors import InputError
 from isotrope.methods.frame.batch import Batch
 from isotrope.methods.frame.combined import Combined
 from isotrope.training.loop_settings import LoopSettings
 from isotrope.training.prefetch import prefetched
-from isotrope.training.step import Key, keyed_seed
 
 if TYPE_CHECKING:
     from accelerate import Accelerator
@@ -36,10 +36,11 @@ class Feed(Protocol):
         """Give back what is mapped into memory."""
 
 
-def make_batch(combined: Combined, corpus: Corpus, rows: Rows, key: Key, seed: int) -> Batch:
-    """The views of some rows. What they draw is keyed by ``key``; ``seed`` is what the loss may draw from."""
+def make_batch(combined: Combined, corpus: Corpus, rows: Rows, key: Key, shared: Key) -> Batch:
+    """The views of some rows. What they draw is keyed by ``key``, what the loss draws by ``shared``."""
     records = Records(corpus, rows.tolist())
-    return Batch(combined.views(records, np.random.default_rng(key)), len(records), seed)
+    rng = np.random.default_rng(keyed_seed("views", *key))
+    return Batch(combined.views(records, rng), len(records), keyed_seed("loss", *shared))
 
 
 class CorpusFeed:
@@ -86,6 +87,6 @@ class CorpusFeed:
         process, seed = self.accelerator.process_index, self.settings.seed
         size = self.settings.batch_size // self.accelerator.num_processes
         own = rows[process * size : (process + 1) * size]
-        batch = make_batch(self.combined, self.corpus, own, (seed, number, process), keyed_seed(seed, number))
+        batch = make_batch(self.combined, self.corpus, own, (seed, number, process), (seed, number))
         # Copied ahead too, by the thread that makes batches.
         return batch.to(self.accelerator.device) if self.accelerator.device.type == "cuda" else batch

@@ -10,15 +10,15 @@ from torch import Tensor
 
 from isotrope.data.batches import Rows, batches, epoch_size
 from isotrope.data.corpus import Corpus
+from isotrope.data.random_streams import keyed_seed
 from isotrope.encoders.encoder import Encoder
 from isotrope.encoders.modes import evaluating
 from isotrope.methods.frame.combined import Combined
 from isotrope.methods.frame.own_task import OwnTask
 from isotrope.training.feeds import make_batch
 from isotrope.training.state import Judge, Judgement
-from isotrope.training.step import keyed_seed
 
-VIEWS = 1 << 22  # a random key that no step has
+HELD_OUT = "held-out"  # in a random key, where training has the number of the batch
 
 
 def chooses_itself(combined: Combined) -> bool:
@@ -73,9 +73,9 @@ def represent_held_out(combined: Combined, corpus: Corpus, rows: Rows, size: int
     every_row = chooses_itself(combined)  # batches that must be full would leave some out
     dealt = [] if every_row else list(batches(combined.method.batches, corpus, rows, size, seed, 0))
     for number, chosen in enumerate(dealt or _all_of(rows, size)):  # few rows may fill no batch of their order
-        key = (seed, VIEWS, number)
-        batch = make_batch(combined, corpus, chosen, key, keyed_seed(*key))
-        torch.manual_seed(keyed_seed(*key))
+        key = (seed, HELD_OUT, number)
+        batch = make_batch(combined, corpus, chosen, key, key)
+        torch.manual_seed(keyed_seed("forward", *key))
         parts.append(combined.represent(batch.to(device)))
     return {name: torch.cat([part[name] for part in parts]) for name in parts[0]} if parts else {}
 

@@ -1,7 +1,8 @@
 """The classifier that a run leaves with its model: the method's own, or one fitted to the final vectors; calibrated.
 
-The temperature and the measures are those of records that training never saw. Where too few are held out, the
-temperature stays 1 and the facts say that nothing was calibrated.
+The temperature and the measures are those of records that training never saw; each record is measured with the
+temperature that the other folds of them give, so none is judged by what was fitted to it. Where too few are held out,
+the temperature stays 1 and the facts say that nothing was calibrated.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from isotrope.encoders.encoder import Encoder
 from isotrope.encoders.image_encoder import ImageEncoder
 from isotrope.encoders.prediction import pair_vectors
 from isotrope.heads.label_sets import LabelSets
-from isotrope.heads.logistic_head import fit_head, measures_of
+from isotrope.heads.logistic_head import FOLDS, fit_head, measures_of, of_other_folds
 from isotrope.measures.temperature_scaling import fit_temperature
 from isotrope.methods.frame.classifying import Classifying
 from isotrope.training.building import Built
@@ -52,9 +53,9 @@ def kept_classifier(built: Built, encoder: Encoder) -> Classifier | None:
     scores = found.logits(vectors_of(encoder, corpus, held))
     temperature = fit_temperature(scores, wanted)
     said = f"temperature of {len(held):,} held-out records"
-    return found.with_temperature(
-        temperature, {"calibration": said, "measures": measures_of(scores, wanted, temperature, found.task)}
-    )
+    folds = np.random.default_rng(seed).permutation(len(held)) % FOLDS
+    measures = measures_of(scores, wanted, of_other_folds(scores, wanted, folds), found.task)
+    return found.with_temperature(temperature, {"calibration": said, "measures": measures})
 
 
 def drawn(rows: Rows, most: int, seed: int) -> Rows:

@@ -12,6 +12,7 @@ import torch
 
 from isotrope.data.corpus import Corpus, open_corpus
 from isotrope.data.image_sources import is_image_source
+from isotrope.data.random_streams import keyed_seed
 from isotrope.data.sources import find_records
 from isotrope.encoders.encoder import Encoder
 from isotrope.encoders.language_head import MissingHeadError, NewHeadWarning
@@ -70,7 +71,7 @@ def open_start(plan: Plan, accelerator: Accelerator) -> Encoder:
         return plan.method.initialise(plan.settings, records, plan.loop.seed).to(accelerator.device)
     if isinstance(plan.model, Encoder):
         return copy.deepcopy(plan.model).to(accelerator.device)  # the caller's encoder stays as it is
-    torch.manual_seed(plan.loop.seed)
+    torch.manual_seed(keyed_seed("missing head", plan.loop.seed))
     return _with_head(plan, accelerator) if plan.unasked_head else _loaded(plan, accelerator)
 
 

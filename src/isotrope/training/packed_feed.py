@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from isotrope.data.packing import PackedText
+from isotrope.data.random_streams import keyed_seed
 from isotrope.encoders.language_head import answer_losses
 from isotrope.encoders.unpadded import Unpadded, unpadded
 from isotrope.methods.frame.batch import Batch
@@ -24,13 +25,10 @@ from isotrope.methods.frame.own_task import OwnTask
 from isotrope.tokens.padded import Tokens
 from isotrope.training.feeds import Numbered
 from isotrope.training.loop_settings import LoopSettings
-from isotrope.training.step import keyed_seed
 from isotrope.views.masking import mask_rows
 
 if TYPE_CHECKING:
     from accelerate import Accelerator
-
-ORDER = 1  # a random key that no step has
 
 
 @dataclass(frozen=True)
@@ -117,14 +115,14 @@ class PackedFeed:
             if wanted != epoch:
                 epoch, order = wanted, self._order(wanted)
             chosen = order[place * size + first : place * size + first + own]
-            yield number, Batch({"rows": PackedRows(self._rows(chosen))}, len(chosen), keyed_seed(seed, number))
+            yield number, Batch({"rows": PackedRows(self._rows(chosen))}, len(chosen), keyed_seed("loss", seed, number))
             number += 1
 
     def release(self) -> None:
         """Nothing is mapped that grows."""
 
     def _order(self, epoch: int) -> Tensor:
-        generator = torch.Generator().manual_seed(keyed_seed(self.settings.seed, ORDER, epoch))
+        generator = torch.Generator().manual_seed(keyed_seed("order", self.settings.seed, epoch))
         order = torch.randperm(len(self.text.train), generator=generator)
         return order if self.resident is None else order.to(self.device)
 

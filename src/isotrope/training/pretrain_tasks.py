@@ -15,6 +15,7 @@ from torch import Tensor
 from isotrope.data.batches import Rows
 from isotrope.data.corpus import Corpus, open_documents
 from isotrope.data.packing import files_of_documents, held_documents, pack, sample_rows
+from isotrope.data.random_streams import keyed_seed
 from isotrope.encoders.encoder import Encoder
 from isotrope.errors import InputError
 from isotrope.methods.frame.batch import Batch
@@ -92,7 +93,7 @@ def paired_task(
     corpus, loop = open_documents(sources, encoder.text_tokenizer), settings.loop()
     masks = issubclass(method_class, MaskedLanguage)
     shares = {name: getattr(settings, name) for name in ("mask_rate", "keep", "replace")} if masks else {}
-    torch.manual_seed(settings.seed)  # the head is drawn
+    torch.manual_seed(keyed_seed("heads", settings.seed))  # the head is drawn
     task = method_class(method_class.Settings(**shares), encoder, settings.length, corpus)
     rows = task.prepared.select(np.arange(len(corpus)))
     train, held = _apart(corpus, rows, files_of_documents(sources))

@@ -7,10 +7,10 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import numpy as np
 import torch
 from torch import Tensor
 
+from isotrope.data.random_streams import Key, keyed_seed
 from isotrope.encoders.dropout_masks import BitDropout
 from isotrope.errors import InputError
 from isotrope.measures.information import info_bound
@@ -20,8 +20,6 @@ from isotrope.training.gathering import gather_representations
 
 if TYPE_CHECKING:
     from accelerate import Accelerator
-
-Key = tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -33,10 +31,6 @@ class Outcome:
     measures: dict[str, Tensor]
     representations: dict[str, Tensor]  # of the whole batch, without gradient
     candidates: int
-
-
-def keyed_seed(*key: int) -> int:
-    return int(np.random.SeedSequence(key).generate_state(1)[0])
 
 
 def seed_device(seed: int, device: torch.device) -> None:
@@ -94,7 +88,7 @@ def compute_gradient(
 
 def represent(combined: Combined, batch: Batch, accelerator: Accelerator, key: Key) -> dict[str, Tensor]:
     """Representations of a batch or a chunk of it, in float32; what the forward draws is keyed by ``key``."""
-    return represent_seeded(combined, batch, accelerator, keyed_seed(*key))
+    return represent_seeded(combined, batch, accelerator, keyed_seed("forward", *key))
 
 
 def represent_seeded(combined: Combined, batch: Batch, accelerator: Accelerator, seed: int) -> dict[str, Tensor]:

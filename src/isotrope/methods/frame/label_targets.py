@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from isotrope.data.batches import Rows
 from isotrope.data.corpus import Corpus
 from isotrope.data.corpus_files import is_number
 from isotrope.errors import InputError
@@ -41,17 +42,21 @@ class Classes:
 
 @dataclass(frozen=True)
 class Scores:
-    """(score − mean) / deviation, both of the training data: predicting the mean has a squared error of 1."""
+    """(score − mean) / deviation, both of the rows that are trained on: predicting the mean has a squared error of 1.
+
+    Before the rows are chosen they are those of the whole corpus.
+    """
 
     mean: float
     deviation: float
 
     @classmethod
-    def of(cls, corpus: Corpus) -> Scores:
+    def of(cls, corpus: Corpus, rows: Rows | None = None) -> Scores:
         wrong = next((name for name in corpus.names if not is_number(name)), None)
         if wrong is not None:
             raise InputError(f"Regression needs numbers, and one label is '{wrong}'; say form classification.")
         scores = np.array([float(name) for name in corpus.names])[corpus.numbers(corpus.record_type.value or "")]
+        scores = scores if rows is None else scores[rows]
         if not scores.std() > 0:
             raise InputError(f"Every record has the same score, {corpus.names[0]}; there is nothing to learn.")
         return cls(float(scores.mean()), float(scores.std()))

@@ -22,6 +22,7 @@ import torch.distributed as distributed
 from torch import Tensor, nn
 
 from isotrope.data.batches import Rows
+from isotrope.data.random_streams import keyed_seed
 from isotrope.errors import InputError
 from isotrope.methods.frame.batch import Batch
 from isotrope.methods.frame.combined import Combined
@@ -31,13 +32,11 @@ from isotrope.progress import bar
 from isotrope.training.feeds import CorpusFeed, make_batch
 from isotrope.training.gathering import processes
 from isotrope.training.loop_settings import LoopSettings
-from isotrope.training.step import keyed_seed, represent_seeded
+from isotrope.training.step import represent_seeded
 from isotrope.training.tactics.tactic import BLOCK, Tactic, TacticSettings
 
 if TYPE_CHECKING:
     from accelerate import Accelerator
-
-MASKS, FISHER = 1 << 20, 1 << 21  # random keys that no step has
 
 
 @dataclass(frozen=True)
@@ -94,7 +93,7 @@ class ChildTuning(Tactic[ChildTuningSettings]):
     def _thin_out(self, step: int) -> None:
         share = self.settings.child_p
         gradients = [parameter.grad for parameter in self.combined.parameters() if parameter.grad is not None]
-        generator = torch.Generator(gradients[0].device).manual_seed(keyed_seed(self.loop.seed, step, MASKS))
+        generator = torch.Generator(gradients[0].device).manual_seed(keyed_seed("child masks", self.loop.seed, step))
         for gradient in gradients:
             kept = torch.rand(gradient.shape, generator=generator, device=gradient.device) < share
             gradient.mul_(kept).div_(share)
@@ -106,7 +105,7 @@ class ChildTuning(Tactic[ChildTuningSettings]):
         together = islice(feed.epoch(0), max(samples // self.loop.batch_size, 1))
         if self.settings.child_fisher == "batches" or self.combined.method.batches != "unique":
             return self._made(feed, together)
-        order = np.random.default_rng([seed, FISHER]).permutation(len(feed.rows))[:samples]
+        order = np.random.default_rng(keyed_seed("fisher", seed)).permutation(len(feed.rows))[:samples]
         alone = [feed.rows[[row]] for row in order]
         first, members = self._batch(feed, 0, alone[0]), list(blocks(self.combined).values())
         # Every process looks at the same record, so that all decide alike.
@@ -120,8 +119,8 @@ class ChildTuning(Tactic[ChildTuningSettings]):
                 yield self._batch(feed, number, rows)
 
     def _batch(self, feed: CorpusFeed, number: int, rows: Rows) -> Batch:
-        key = (self.loop.seed, FISHER, number)
-        return make_batch(self.combined, feed.corpus, rows, key, keyed_seed(*key))
+        key = (self.loop.seed, "fisher", number)
+        return make_batch(self.combined, feed.corpus, rows, key, key)
 
 
 def fisher(combined: Combined, drawn: Iterable[Batch], accelerator: Accelerator) -> dict[str, Tensor]:
@@ -175,7 +174,7 @@ def blocks(combined: Combined) -> dict[str, nn.Parameter]:
 def _gradients(
     combined: Combined, batch: Batch, parameters: list[nn.Parameter], accelerator: Accelerator
 ) -> list[Tensor]:
-    found = represent_seeded(combined, batch, accelerator, batch.seed)
+    found = represent_seeded(combined, batch, accelerator, keyed_seed("forward", batch.seed))
     loss = combined.total(combined.loss(found, batch.generator()))
     if not loss.requires_grad:
         return [torch.zeros_like(parameter) for parameter in parameters]
