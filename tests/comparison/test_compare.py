@@ -199,7 +199,7 @@ def test_other_terms_in_the_same_folder_are_refused(short: Short, sentences: Pat
     with pytest.raises(InputError, match=r"under other terms \(settings\): learning_rate was 0.001 and is 0.01"):
         isotrope.compare(sentences, "simcse", tmp_path / "all", **{**short, "learning_rate": 0.01})
     sentences.write_text(sentences.read_text(encoding="utf-8") + "one more line\n", encoding="utf-8")
-    with pytest.raises(InputError, match="the data differs"):
+    with pytest.raises(InputError, match=r"under other terms \(data\)"):
         isotrope.compare(sentences, "simcse", tmp_path / "all", **short)
     (tmp_path / "thesis").mkdir()
     (tmp_path / "thesis" / "chapter.txt").write_text("years of work")
