@@ -57,6 +57,7 @@ def test_the_flag_of_a_named_setting_is_added(sentence: str, expected: str) -> N
         "give --data-dir, and data_dir is found.",  # said already
         "weight_decay must not be negative.",  # not a setting of this command
         "The stop of the output was unexpected.",
+        "No method has the setting foo; known: batch_size, max_steps.",  # a list of known names
     ],
 )
 def test_prose_paths_and_flags_that_are_there_stay_as_they_are(sentence: str) -> None:

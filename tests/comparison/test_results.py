@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+import isotrope
 from isotrope.comparison.comparison_table import Comparison
 from isotrope.comparison.footing import Footing, Particulars
 from isotrope.comparison.judgement import Failure, Judgement, TrainedOn
@@ -48,6 +49,17 @@ def found(tmp_path: Path) -> Comparison:
     ]
     failures = [Failure("hot", 2, "The loss is not a number at step 3.")]
     return Comparison(TERMS, ["hot", "simcse"], {"sts_average": 52.0}, runs, failures, tmp_path)
+
+
+def test_a_row_named_after_its_method_does_not_name_it_twice(found: Comparison) -> None:
+    own = {"simcse": Particulars("simcse", {"adam_beta2": 0.9}), "hot": Particulars("simcse", {"temperature": 0.5})}
+    said = replace(TERMS, own=own).sentences()
+    assert said[-2:] == ["simcse: adam_beta2 0.9.", "hot: simcse, temperature 0.5."]
+
+
+def test_the_folder_of_a_comparison_is_read_back(found: Comparison, tmp_path: Path) -> None:
+    found.write()
+    assert isotrope.compare(tmp_path) == found == isotrope.compare(tmp_path / "comparison.json")
 
 
 def test_rows_are_the_start_and_the_methods_as_named_with_seeds_in_order(found: Comparison) -> None:

@@ -36,7 +36,8 @@ def test_every_value_is_a_row_and_several_settings_give_their_product() -> None:
     ("given", "said"),
     [
         ({"vary": {"temperature": "0.1"}}, r"mlm has no setting temperature; of those compared, simcse has it"),
-        ({"vary": {"mask_rate_": "0.1"}}, "No method that is compared has the setting mask_rate_; no method has it"),
+        ({"vary": {"mask_rate_": "0.1"}}, "No method that is compared has the setting mask_rate_; nor has any other"),
+        ({"vary": {"foo": "1"}}, r"has the setting foo; nor has any other; known: adam_beta1, adam_beta2, "),
         ({"vary": {"queue": "4"}}, "No method that is compared has the setting queue; methods that have it are "),
         ({"vary": {"max_steps": [1, 2]}}, "max_steps is the same for every run"),
         ({"vary": {"held-out": [1, 2]}}, "held_out is the same for every run"),

@@ -11,7 +11,7 @@ from scipy.stats import t as student
 
 from isotrope.errors import InputError
 from isotrope.evaluation.items import Items
-from isotrope.evaluation.verdict import NO_DIFFERENCE, TaskVerdict, Verdict, decide
+from isotrope.evaluation.verdict import NO_DIFFERENCE, TaskVerdict, Verdict, decide, spoken_interval
 from isotrope.measures.multiple_tests import holm, sign_p
 from isotrope.measures.paired_draws import paired_draws, resampled_counts
 
@@ -157,6 +157,13 @@ def test_the_sentence_of_each_outcome() -> None:
     )
     assert verdict(2, -2, average=0.1, sure=False).endswith("; A is better on 1 and worse on 1 of them.")
     assert verdict(-2, average=-2).startswith("A is worse than B on transfer: t0 (-2.0 points")
+
+
+def test_an_interval_that_one_decimal_would_close_has_two() -> None:
+    narrow = TaskVerdict("t", 50.3, 50, 0.3, 0.28, 0.33, 0.001, 0.001, 100)
+    assert "+0.28 to +0.33" in narrow.row()
+    assert "95 % interval 0.28 to 0.33" in Verdict("sts", "A", "B", [narrow], narrow, (1, 1), 2000).sentence
+    assert spoken_interval(0.28, 1.33, "+") == "+0.3 to +1.3"
 
 
 def test_many_tasks_leave_room_for_their_correction() -> None:

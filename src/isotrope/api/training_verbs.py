@@ -272,8 +272,8 @@ def compare(
     ``search``: LOW:HIGH, LOW:HIGH:log or words joined by | for each setting; ``trials`` of each method, with a seed of
     their own and scored as checkpoints are, choose the settings that are compared (``sampler``: random, optuna, or
     auto, which is optuna where it is installed). The same call continues where an earlier one with the same
-    ``output`` was stopped. The ``comparison.json`` of a finished comparison, given as ``data`` without ``methods``, is
-    read back.
+    ``output`` was stopped. The folder of a comparison, or its ``comparison.json``, given as ``data`` without
+    ``methods``, is read back.
     """
     names = [name for name in methods.split(",") if name] if isinstance(methods, str) else list(methods)
     sources = [data] if isinstance(data, str | os.PathLike) else list(data)
@@ -284,8 +284,10 @@ def compare(
     check_files(eval_data)
     from isotrope.comparison.comparison_table import FILE, Comparison
 
-    if not names and len(sources) == 1 and Path(sources[0]).name == FILE:
-        return Comparison.read(sources[0])
+    if not names and len(sources) == 1:
+        written = Path(sources[0]) / FILE if Path(sources[0]).is_dir() else Path(sources[0])
+        if written.name == FILE and written.is_file():
+            return Comparison.read(written)
     from isotrope.comparison.compare import run_comparison
     from isotrope.comparison.line_up import plan_comparison
 

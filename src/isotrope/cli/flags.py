@@ -28,11 +28,14 @@ def with_flags(sentence: str, flags: Mapping[str, str], setting: str | None = No
     """The sentence, with the flags of the settings that it names in parentheses before its end.
 
     ``flags`` maps a setting to its flag. ``setting`` is named by the error itself. A flag that the sentence holds
-    already is not repeated.
+    already is not repeated, and a list of known names is no naming.
     """
     if sentence.startswith(SOURCE):
         return sentence  # its settings stand in the recipe
-    named = [*([setting] if setting is not None and setting in flags else []), *_settings_in(sentence, flags)]
+    named = [
+        *([setting] if setting is not None and setting in flags else []),
+        *_settings_in(sentence.partition("; known: ")[0], flags),
+    ]
     wanted = dict.fromkeys(flags[name] for name in named)
     added = [flag for flag in wanted if not re.search(rf"(?<!\S){flag}(?![\w-])", sentence)]
     if not added:

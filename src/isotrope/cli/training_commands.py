@@ -276,7 +276,7 @@ def compare(
 ) -> None:
     """Compare methods over seeds, on equal footing. Any setting of the loop can be given as --SETTING VALUE.
 
-    A comparison.json in place of data is shown again.
+    The folder of a comparison in place of data shows its table again.
     """
     import isotrope
 

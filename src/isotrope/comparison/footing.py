@@ -100,8 +100,10 @@ class Footing:
         for label, own in self.own.items():
             if label == " ".join([own.method, *(f"{name}={value}" for name, value in own.settings.items())]):
                 continue  # it says so itself
-            particulars = "".join(f", {setting} {value}" for setting, value in own.settings.items())
-            said.append(f"{label}: {own.method}{particulars}.")
+            named = [own.method] if label != own.method else []
+            said.append(
+                f"{label}: {', '.join([*named, *(f'{name} {value}' for name, value in own.settings.items())])}."
+            )
         return said
 
     def pools_differently(self, label: str) -> bool:

@@ -98,7 +98,7 @@ def kept_judgement(task: Task) -> Judgement | None:
             before = {**before, part: {**unknown, **before.get(part, {})}}
         if part != "judge" and before.get(part) != now:
             raise InputError(
-                f"{task.folder}: this run was made under other terms, the {part} differs: "
+                f"{task.folder}: this run was made under other terms ({part}): "
                 f"{difference(before.get(part), now)}; choose another output."
             )
     return kept

@@ -19,6 +19,7 @@ from isotrope.encoders.read_out import named
 from isotrope.errors import InputError
 from isotrope.methods.frame.from_scratch import FromScratch
 from isotrope.methods.frame.method_registry import find, registry
+from isotrope.methods.frame.outside_methods import outside_files
 from isotrope.methods.frame.settings import check, describe, resolve
 from isotrope.training.loop_settings import LoopSettings
 from isotrope.training.plan import setting_classes, shared_setting_classes
@@ -74,7 +75,7 @@ def ask_method(name: str, given: Mapping[str, Any], common: Mapping[str, Any]) -
         pooling=pooling,
         resolved={name: value for each in (chosen, loop, *others) for name, value in asdict(each).items()},
         loop_defaults={setting: value for setting, value in method.defaults.items() if setting not in common},
-        files={name: value for name, value in asdict(chosen).items() if isinstance(value, str) and isfile(value)},
+        files={**_files_in(asdict(chosen)), **outside_files(method)},
         record_types=tuple(method.record_types(chosen)),
         from_scratch=issubclass(method, FromScratch),
         keeps_last=method.keeps == "last",
@@ -125,6 +126,10 @@ def has_setting(method: str, setting: str) -> bool:
 def owners(setting: str) -> list[str]:
     """The methods whose own setting it is."""
     return [name for name, method in registry().items() if setting in _fields(method.Settings)]
+
+
+def _files_in(settings: Mapping[str, Any]) -> dict[str, str]:
+    return {name: value for name, value in settings.items() if isinstance(value, str) and isfile(value)}
 
 
 def _fields(settings: type) -> set[str]:

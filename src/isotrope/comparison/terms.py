@@ -48,7 +48,7 @@ class MethodTerms:
     pooling: str | None  # for this method alone; None: that of the terms
     resolved: dict[str, Any]  # every setting of the method and of the loop, with the defaults filled in
     loop_defaults: dict[str, Any]  # settings of the loop for which the method has defaults of its own, none given
-    files: dict[str, str]  # those that its own settings name, by setting
+    files: dict[str, str]  # those that its own settings name, by setting; its own, where it stands outside the package
     record_types: tuple[str, ...]  # in the order in which they are tried
     from_scratch: bool  # it makes its encoder from the data and takes no model
     keeps_last: bool  # the last weights are kept, not those with the best score

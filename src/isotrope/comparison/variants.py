@@ -71,10 +71,10 @@ def _who_has(name: str, compared: Mapping[str, str]) -> str:
             f"of those compared, {' and '.join(having)} {'has' if len(having) == 1 else 'have'} it; leave out the rest."
         )
     others = owners(name)
-    return f"methods that have it are {', '.join(others)}." if others else f"no method has it{_meant(name, compared)}"
+    return f"methods that have it are {', '.join(others)}." if others else f"nor has any other{_meant(name, compared)}"
 
 
 def _meant(name: str, compared: Mapping[str, str]) -> str:
     from isotrope.comparison.method_terms import setting_types
 
-    return nearest(name, [known for method in compared.values() for known in setting_types(method)])
+    return nearest(name, {known for method in compared.values() for known in setting_types(method)})

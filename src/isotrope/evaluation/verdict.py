@@ -70,7 +70,7 @@ class TaskVerdict:
             f"{self.score:.2f}",
             f"{self.other:.2f}",
             f"{self.difference:+.2f}",
-            f"{self.low:+.1f} to {self.high:+.1f}",
+            spoken_interval(self.low, self.high, "+"),
             f"{100 * self.probability:.1f} %",
             f"{self.p_holm:.3f}",
             self.verdict,
@@ -160,7 +160,7 @@ def sentence_of(verdict: Verdict) -> str:
     title = TITLES.get(verdict.suite, verdict.suite)
     where = f"{count} {title} tasks" if count > 1 else f"{title}: {verdict.tasks[0].task}"
     mean = "average " if count > 1 else ""
-    interval = f"95 % interval {average.low:.1f} to {average.high:.1f}"
+    interval = f"95 % interval {spoken_interval(average.low, average.high)}"
     found = f"({mean}{average.difference:+.1f} points, {interval}; {_terms(verdict)})"
     one, other = verdict.model, verdict.against
     if average.verdict == NO_DIFFERENCE:
@@ -174,6 +174,12 @@ def sentence_of(verdict: Verdict) -> str:
         return f"{one} is {average.verdict} than {other} on the average of {where}, and on none of them alone {found}."
     rest = f" and {contrary} on {misses}" if misses else ""
     return f"{one} is {average.verdict} than {other} on {hits} of {where}{rest} {found}."
+
+
+def spoken_interval(low: float, high: float, sign: str = "") -> str:
+    """In points, with one decimal; with two where one would make the ends alike."""
+    digits = 2 if f"{low:.1f}" == f"{high:.1f}" else 1
+    return f"{low:{sign}.{digits}f} to {high:{sign}.{digits}f}"
 
 
 def _task(name: str, score: float, other: float, draws: Floats, p: float, corrected: float, items: int) -> TaskVerdict:
