@@ -128,9 +128,19 @@ SAMPLES: dict[str, tuple[str, Callable[[list[str]], str]]] = {
 @pytest.fixture(scope="session")
 def samples(tmp_path_factory: pytest.TempPathFactory, topics: list[str]) -> dict[str, Path]:
     """By kind of record, a small file of that kind."""
-    folder = tmp_path_factory.mktemp("samples")
+    return _written(tmp_path_factory.mktemp("samples"), topics)
+
+
+@pytest.fixture(scope="session")
+def uneven_samples(tmp_path_factory: pytest.TempPathFactory, topics: list[str]) -> dict[str, Path]:
+    """The same files with texts of seven to sixteen words, so that rows are padded."""
+    cut = [" ".join(text.split()[: 7 + 3 * number % 10]) for number, text in enumerate(topics)]
+    return _written(tmp_path_factory.mktemp("uneven"), cut)
+
+
+def _written(folder: Path, texts: list[str]) -> dict[str, Path]:
     for name, write in SAMPLES.values():
-        (folder / name).write_text(write(topics), encoding="utf-8")
+        (folder / name).write_text(write(texts), encoding="utf-8")
     return {kind: folder / name for kind, (name, _) in SAMPLES.items()}
 
 
