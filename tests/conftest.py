@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -66,6 +68,21 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("models") / "tiny"
     fresh_encoder(topic_sentences(), vocabulary=300, layers=2, width=32, heads=2, max_length=64).save(folder)
     return folder
+
+
+@pytest.fixture(scope="session")
+def script() -> Callable[[str], ModuleType]:
+    """script("docs/licences.py"): a script of the project as a module."""
+
+    def load(path: str) -> ModuleType:
+        found = importlib.util.spec_from_file_location(Path(path).stem, Path(__file__).parents[1] / path)
+        assert found is not None
+        assert found.loader is not None
+        module = importlib.util.module_from_spec(found)
+        found.loader.exec_module(module)
+        return module
+
+    return load
 
 
 @pytest.fixture(scope="session")
