@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -69,6 +71,21 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
+def script() -> Callable[[str], ModuleType]:
+    """script("docs/licences.py"): a script of the project as a module."""
+
+    def load(path: str) -> ModuleType:
+        found = importlib.util.spec_from_file_location(Path(path).stem, Path(__file__).parents[1] / path)
+        assert found is not None
+        assert found.loader is not None
+        module = importlib.util.module_from_spec(found)
+        found.loader.exec_module(module)
+        return module
+
+    return load
+
+
+@pytest.fixture(scope="session")
 def topics() -> list[str]:
     return topic_sentences(1200)
 
@@ -128,9 +145,19 @@ SAMPLES: dict[str, tuple[str, Callable[[list[str]], str]]] = {
 @pytest.fixture(scope="session")
 def samples(tmp_path_factory: pytest.TempPathFactory, topics: list[str]) -> dict[str, Path]:
     """By kind of record, a small file of that kind."""
-    folder = tmp_path_factory.mktemp("samples")
+    return _written(tmp_path_factory.mktemp("samples"), topics)
+
+
+@pytest.fixture(scope="session")
+def uneven_samples(tmp_path_factory: pytest.TempPathFactory, topics: list[str]) -> dict[str, Path]:
+    """The same files with texts of seven to sixteen words, so that rows are padded."""
+    cut = [" ".join(text.split()[: 7 + 3 * number % 10]) for number, text in enumerate(topics)]
+    return _written(tmp_path_factory.mktemp("uneven"), cut)
+
+
+def _written(folder: Path, texts: list[str]) -> dict[str, Path]:
     for name, write in SAMPLES.values():
-        (folder / name).write_text(write(topics), encoding="utf-8")
+        (folder / name).write_text(write(texts), encoding="utf-8")
     return {kind: folder / name for kind, (name, _) in SAMPLES.items()}
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
+from collections.abc import Callable
 from email.message import Message
 from pathlib import Path
 from typing import Any
@@ -13,13 +13,8 @@ ROOT = Path(__file__).parents[1]
 
 
 @pytest.fixture(scope="module")
-def licences() -> Any:
-    found = importlib.util.spec_from_file_location("licences", ROOT / "docs" / "licences.py")
-    assert found is not None
-    assert found.loader is not None
-    module = importlib.util.module_from_spec(found)
-    found.loader.exec_module(module)
-    return module
+def licences(script: Callable[[str], Any]) -> Any:
+    return script("docs/licences.py")
 
 
 class Package:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import re
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,13 +18,8 @@ MISSED = {"name": "gone", "skip_reason": "Dependency not found on PyPI"}
 
 
 @pytest.fixture(scope="module")
-def vulnerabilities() -> Any:
-    found = importlib.util.spec_from_file_location("vulnerabilities", ROOT / "docs" / "vulnerabilities.py")
-    assert found is not None
-    assert found.loader is not None
-    module = importlib.util.module_from_spec(found)
-    found.loader.exec_module(module)
-    return module
+def vulnerabilities(script: Callable[[str], Any]) -> Any:
+    return script("docs/vulnerabilities.py")
 
 
 @pytest.mark.parametrize(

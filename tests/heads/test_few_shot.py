@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,13 +14,8 @@ ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(scope="module")
-def few_shot() -> Any:
-    found = importlib.util.spec_from_file_location("few_shot", ROOT / "benchmarks" / "few_shot.py")
-    assert found is not None
-    assert found.loader is not None
-    module = importlib.util.module_from_spec(found)
-    found.loader.exec_module(module)
-    return module
+def few_shot(script: Callable[[str], Any]) -> Any:
+    return script("benchmarks/few_shot.py")
 
 
 def test_the_recipe_pairs_each_text_with_its_class_and_with_another(few_shot: Any) -> None:

@@ -14,7 +14,6 @@ from isotrope.errors import InputError
 from isotrope.methods.angle import AnglE, angle_score
 
 Build = Callable[..., Any]
-Law = Callable[..., Any]
 
 X, Y = torch.tensor([[1.0, 2.0, 3.0, 4.0]]), torch.tensor([[2.0, 0.0, 1.0, 1.0]])
 
@@ -169,14 +168,6 @@ def test_weights_are_those_of_the_terms_and_every_other_text_is_a_candidate(buil
     assert method.weights() == {"cosine_ranking": 0.0, "angle_ranking": 0.02, "contrastive": 30.0}
     assert method.weights().keys() == terms(method, found).keys()
     assert method.candidates(found) == 11
-
-
-def test_chunks_give_the_same_gradient(build: Build, chunks_agree: Law) -> None:
-    chunks_agree(build(), build())
-
-
-def test_a_resumed_run_gives_the_same_weights(resume_agrees: Law, samples: dict[str, Path]) -> None:
-    resume_agrees("angle", samples["scored-pairs"])
 
 
 def test_what_cannot_work_is_refused(build: Build, built: Build, topics: list[str]) -> None:

@@ -16,7 +16,6 @@ from isotrope.data.corpus import Records, running_text
 from isotrope.errors import InputError
 from isotrope.methods.frame.batch import Batch
 from isotrope.methods.frame.combined import Combined
-from isotrope.methods.frame.method import Method
 from isotrope.methods.frame.method_registry import find
 from isotrope.methods.frame.settings import check
 
@@ -136,29 +135,6 @@ def test_a_uniform_guess_costs_the_logarithm_of_the_vocabulary(
     found = method.represent(batch)
     assert float(method.loss(found, batch.generator())["bart"]) == pytest.approx(math.log(vocabulary))
     assert float(method.on_held_out(found)["bart_perplexity"]) == pytest.approx(vocabulary, rel=1e-4)
-
-
-@pytest.mark.parametrize("name", BOTH)
-def test_padding_and_company_do_not_matter(
-    name: str, built: Build, batched: Callable[..., Batch], sentences: Path
-) -> None:
-    method = built(name, sentences, **({"unit": "sentence"} if name == "bart" else {})).eval()
-    batch = batched(method, range(10))
-    whole = method.represent(batch)["target_losses"]
-    parts = [method.represent(chunk)["target_losses"] for chunk in batch.chunks(3)]
-    assert torch.allclose(torch.cat(parts), whole, atol=1e-4)
-
-
-@pytest.mark.parametrize("name", BOTH)
-def test_chunks_give_the_gradient_of_the_whole_batch(
-    name: str, built: Build, chunks_agree: Callable[[Method, Method], None], sentences: Path
-) -> None:
-    chunks_agree(built(name, sentences), built(name, sentences))
-
-
-@pytest.mark.parametrize("name", BOTH)
-def test_resume_equals_uninterrupted(name: str, resume_agrees: Callable[..., None], sentences: Path) -> None:
-    resume_agrees(name, sentences)
 
 
 @pytest.mark.parametrize("name", BOTH)

@@ -82,10 +82,6 @@ def test_enqueued_keys_are_the_keys(build: Build, batched: Batched) -> None:
     assert int(method.tower["queue"].place) == 8
 
 
-def test_chunks_give_the_gradient_of_the_whole_batch(build: Build, chunks_equal_whole: Law) -> None:
-    chunks_equal_whole(build(dropout=0.0), build(dropout=0.0))
-
-
 def test_neither_padding_nor_the_order_of_the_batch_matters(build: Build, batched: Batched) -> None:
     rows = [
         ("the chef bakes", "bread"),

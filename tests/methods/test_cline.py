@@ -185,14 +185,6 @@ def test_padding_and_order_do_not_matter(method: Any, batched: Batched) -> None:
         assert all(torch.allclose(found[name], plain[name], atol=1e-5) for name in plain)
 
 
-def test_chunks_equal_no_chunks(built: Build, sentences: Path, chunks_agree: Callable[..., None]) -> None:
-    chunks_agree(built("cline", sentences), built("cline", sentences))
-
-
-def test_resume_equals_uninterrupted(sentences: Path, resume_agrees: Callable[..., None]) -> None:
-    resume_agrees("cline", sentences)
-
-
 def test_training_improves_all_three_tasks_and_the_heads_are_dropped(
     tiny: Path, sentences: Path, tmp_path: Path
 ) -> None:

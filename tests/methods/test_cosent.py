@@ -96,14 +96,6 @@ def test_nothing_but_the_encoder_is_trained_and_kept(built: Built, scored: Any, 
     assert np.allclose(method.export().encode("the chef bakes"), raw.encode("the chef bakes"), atol=1e-6)
 
 
-def test_chunks_agree(built: Built, scored: Any, chunks_agree: Callable[..., None]) -> None:
-    chunks_agree(*(built("cosent", scored) for _ in range(2)))
-
-
-def test_resume_agrees(inferences: Any, resume_agrees: Callable[..., None]) -> None:
-    resume_agrees("cosent", inferences)
-
-
 def test_batch_order_does_not_matter(built: Built, batched: Batched, scored: Any) -> None:
     method = built("cosent", scored).eval()
     assert loss_of(method, batched(method)) == pytest.approx(

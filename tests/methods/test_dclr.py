@@ -220,10 +220,6 @@ def test_training_lowers_the_loss_leaves_the_complement_and_drops_what_is_its_ow
     assert not any("complement" in name for name, _ in run.encoder.named_parameters())
 
 
-def test_resume_equals_uninterrupted(tiny: Path, sentences: Path, resume_agrees: Law) -> None:
-    resume_agrees("dclr", sentences, pooling="mean", complement=str(tiny), threshold=0.99)
-
-
 def test_chunks_give_the_gradient_of_the_whole_batch(build: Build, foreign: Path, chunks_equal_whole: Law) -> None:
     # Large steps, so that the noise depends on the anchors.
     settings = {"dropout": 0.0, "temperature": 0.2, "threshold": 0.9999, "ascent_rate": 1.0}

@@ -17,7 +17,6 @@ from isotrope.encoders.parts.attention import Attention
 from isotrope.errors import InputError
 from isotrope.methods.deepmoji import DeepMoji, classes_of
 from isotrope.methods.frame.batch import Batch
-from isotrope.methods.frame.method import Method
 from isotrope.methods.frame.settings import check
 
 Build = Callable[..., Any]
@@ -122,16 +121,6 @@ def test_the_head_is_dropped_and_the_attention_kept(
     there = SentenceTransformer(str(tmp_path / "model"), device="cpu", local_files_only=True, trust_remote_code=attends)
     assert np.allclose(there.encode(texts), exported.encode(texts), atol=1e-5)
     assert not any("head" in name for name in isotrope.load(tmp_path / "model", device="cpu").state_dict())
-
-
-def test_chunks_give_the_gradient_of_the_whole_batch(
-    built: Build, chunks_agree: Callable[[Method, Method], None], samples: dict[str, Path]
-) -> None:
-    chunks_agree(built("deepmoji", samples["emoji"]), built("deepmoji", samples["emoji"]))
-
-
-def test_resume_equals_uninterrupted(resume_agrees: Callable[..., None], samples: dict[str, Path]) -> None:
-    resume_agrees("deepmoji", samples["labelled"])
 
 
 @pytest.mark.filterwarnings("ignore::isotrope.training.state.TrainingWarning")

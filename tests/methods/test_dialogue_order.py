@@ -200,10 +200,6 @@ def test_chunks_give_the_gradient_of_the_whole_batch_with_dropout_on(
     chunks_agree(cached, plain, FIRST_ROWS, 3)
 
 
-def test_resume_equals_uninterrupted(sentences: Path, resume_agrees: Law) -> None:
-    resume_agrees("dialogue-order", sentences)
-
-
 @pytest.mark.filterwarnings("ignore:Training did not improve")
 def test_an_order_that_words_tell_is_learned(tiny: Path, tmp_path: Path) -> None:
     topics = ("bread", "boat", "sonata", "roses", "rocket", "salt", "mast", "violin")

@@ -22,7 +22,6 @@ from isotrope.objectives import info_nce
 from isotrope.towers.conditioned_detector import ConditionedDetector
 
 Build = Callable[..., Any]
-Law = Callable[..., Any]
 
 
 @pytest.fixture
@@ -268,7 +267,3 @@ def test_what_it_cannot_do_is_a_sentence(
     with pytest.raises(InputError, match=sentence):
         isotrope.train("diffcse", sentences, tiny, tmp_path / "run", max_steps=1, batch_size=8, **setting)
     assert not (tmp_path / "run").exists()
-
-
-def test_a_resumed_run_gives_the_same_weights(resume_agrees: Law, sentences: Path) -> None:
-    resume_agrees("diffcse", sentences)

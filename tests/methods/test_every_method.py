@@ -13,10 +13,11 @@ import subprocess
 import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file
@@ -25,13 +26,15 @@ from torch import Tensor
 import isotrope
 from isotrope.data.record_types import RECORD_TYPES
 from isotrope.errors import InputError
+from isotrope.methods.frame.batch import Batch
 from isotrope.methods.frame.from_scratch import FromScratch
 from isotrope.methods.frame.method import Method
 from isotrope.methods.frame.method_registry import find, registry
-from isotrope.methods.frame.settings import describe
+from isotrope.methods.frame.settings import describe, resolve
 from isotrope.towers.keeping import Frozen, Momentum
 from isotrope.training import run as training_run
 from isotrope.training.loop import Job
+from isotrope.training.loop_settings import LoopSettings
 from isotrope.training.run import Run
 from isotrope.training.state import Finished, Judge
 
@@ -54,6 +57,14 @@ OWN: dict[str, dict[str, str]] = {
     "sg": {"projection": "64"},
     "sg-opt": {"projection": "64"},
 }  # the built-in encoder and heads of 4,096 are slow
+
+# Encoders from scratch are cut in their own tests; a copy of its teacher has no gradient.
+CUT = [name for name in NAMES if not issubclass(find(name), FromScratch) and name != "distil"]
+WITH_COMPANY = {
+    "cline": "tokens of the first texts come before those of the second",
+    "diffcse": "batch norm",
+    "retromae": "what the decoder sees is drawn in the forward",
+}
 
 pytestmark = pytest.mark.filterwarnings("ignore::isotrope.training.state.TrainingWarning")
 every = pytest.mark.parametrize("name", NAMES)
@@ -121,6 +132,23 @@ def trained(
     return Trained(name, run, **seen)
 
 
+@pytest.fixture
+def make(
+    built: Callable[..., Method[Any]], uneven_samples: dict[str, Path], tiny: Path
+) -> Callable[[str], Method[Any]]:
+    """The method on the tiny encoder with a sample of texts of many lengths, in training mode."""
+
+    def made(name: str) -> Method[Any]:
+        settings, _ = resolve(settings_of(name, tiny), find(name).Settings, LoopSettings)
+        return built(name, sample_for(name, uneven_samples), **asdict(settings))
+
+    return made
+
+
+def usable(method: Method[Any]) -> list[int]:
+    return method.prepared.select(np.arange(len(method.corpus))).tolist()  # type: ignore[arg-type]
+
+
 def copied(module: torch.nn.Module) -> dict[str, Tensor]:
     return {key: value.clone() for key, value in module.state_dict().items()}
 
@@ -161,6 +189,26 @@ def test_resume_equals_an_uninterrupted_run(
     assert [key for key, value in first.items() if not torch.equal(value, second[key])] == []
     losses = [[line["loss"] for line in run.history if "loss" in line] for run in (trained.run, resumed)]
     assert losses[0] == losses[1]
+
+
+@pytest.mark.parametrize("name", CUT)
+def test_chunks_give_the_gradient_of_the_whole_batch(
+    name: str, make: Callable[[str], Method[Any]], chunks_agree: Callable[..., None]
+) -> None:
+    """With dropout on."""
+    first, second = make(name), make(name)
+    chunks_agree(first, second, usable(first)[:24], 10)
+
+
+@pytest.mark.parametrize("name", [name for name in CUT if name not in WITH_COMPANY])
+def test_padding_and_the_company_of_a_batch_do_not_matter(
+    name: str, make: Callable[[str], Method[Any]], batched: Callable[..., Batch]
+) -> None:
+    method = make(name).eval()
+    batch = batched(method, usable(method)[:12])
+    parts = [method.represent(chunk) for chunk in batch.chunks(5)]
+    for key, whole in method.represent(batch).items():
+        assert torch.allclose(torch.cat([part[key] for part in parts]), whole, atol=5e-6, rtol=5e-6), key
 
 
 def test_two_processes_with_one_seed_train_the_same_weights(

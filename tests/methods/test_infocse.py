@@ -180,10 +180,6 @@ def test_chunks_equal_the_whole_batch(build: Build, chunks_equal_whole: Law) -> 
     chunks_equal_whole(*methods)
 
 
-def test_a_resumed_run_gives_the_same_weights(resume_agrees: Law, sentences: Path) -> None:
-    resume_agrees("infocse", sentences)
-
-
 def test_a_layer_that_is_not_there_is_refused(build: Build) -> None:
     assert build(lower_layers=2).tower["lower"].module.count == 2
     with pytest.raises(InputError, match="lower_layers is 3, and the encoder has 2 layers"):

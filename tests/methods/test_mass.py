@@ -13,7 +13,6 @@ import torch
 import isotrope
 from isotrope.errors import InputError
 from isotrope.methods.frame.batch import Batch
-from isotrope.methods.frame.method import Method
 from isotrope.methods.frame.method_registry import find
 from isotrope.methods.frame.settings import check
 
@@ -75,23 +74,6 @@ def test_places_count(built: Build, batched: Callable[..., Batch], sentences: Pa
     assert not torch.allclose(
         method.represent(batch)["target_losses"], method.represent(moved)["target_losses"], atol=1e-4
     )
-
-
-def test_padding_and_company_do_not_matter(built: Build, batched: Callable[..., Batch], sentences: Path) -> None:
-    method = built("mass", sentences).eval()
-    batch = batched(method, range(10))
-    parts = [method.represent(chunk)["target_losses"] for chunk in batch.chunks(3)]
-    assert torch.allclose(torch.cat(parts), method.represent(batch)["target_losses"], atol=1e-4)
-
-
-def test_chunks_give_the_gradient_of_the_whole_batch(
-    built: Build, chunks_agree: Callable[[Method, Method], None], sentences: Path
-) -> None:
-    chunks_agree(built("mass", sentences), built("mass", sentences))
-
-
-def test_resume_equals_uninterrupted(resume_agrees: Callable[..., None], sentences: Path) -> None:
-    resume_agrees("mass", sentences)
 
 
 @pytest.mark.filterwarnings("ignore::isotrope.training.state.TrainingWarning")

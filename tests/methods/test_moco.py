@@ -195,10 +195,6 @@ def test_the_key_encoder_and_its_head_follow_by_the_formula(build: Build, moment
             assert torch.equal(key, online)
 
 
-def test_chunks_give_the_gradient_of_the_whole_batch(build: Build, chunks_equal_whole: Law) -> None:
-    chunks_equal_whole(build(dropout=0.0), build(dropout=0.0))
-
-
 def test_neither_padding_nor_the_order_of_the_batch_matters(build: Build, batched: Batched) -> None:
     texts = [
         "the chef bakes the bread",

@@ -207,10 +207,6 @@ def test_chunks_give_the_same_gradient(build: Build, chunks_agree: Law, chunks_e
     chunks_equal_whole(build(dropout=0.0).double(), build(dropout=0.0).double())
 
 
-def test_a_resumed_run_gives_the_same_weights(resume_agrees: Law, sentences: Path) -> None:
-    resume_agrees("promptbert", sentences, pooling="mask")
-
-
 def test_mlm_can_be_added(build: Build, with_mlm: Law, batched: Build) -> None:
     combined = with_mlm(build(language_head=True), 0.1)
     batch = batched(combined)

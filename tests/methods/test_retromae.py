@@ -109,7 +109,3 @@ def test_the_gradient_reaches_the_encoder_through_the_vector_alone(
         p.grad for name, p in method.encoder.backbone.named_parameters() if "layer.0" in name and p.grad is not None
     ]
     assert max(float(gradient.abs().max()) for gradient in layers) > 1e-6
-
-
-def test_chunks_agree(retromae: Callable[..., RetroMAE], chunks_agree: Callable[..., None]) -> None:
-    chunks_agree(retromae(), retromae())

@@ -172,23 +172,6 @@ def test_chunks_give_the_gradient_of_the_whole_batch(
         assert torch.allclose(gradient, found[1][key], atol=1e-5), key
 
 
-def test_chunks_with_dropout_on(built: Build, sentences: Path, chunks_agree: Callable[..., None]) -> None:
-    chunks_agree(built("rtd", sentences), built("rtd", sentences))
-
-
-def test_neither_padding_nor_order_matters(built: Build, sentences: Path, tmp_path: Path, batched: Any) -> None:
-    mixed = tmp_path / "mixed.txt"
-    mixed.write_text(
-        "the chef bakes the bread\n" + sentences.read_text().splitlines()[0] + " and once more with salt and soup\n"
-    )
-    method = built("rtd", mixed).eval()
-    both = batched(method, [0, 1])
-    whole = method.represent(both)
-    parts = [method.represent(part) for part in both.chunks(1)]
-    for name in whole:
-        assert torch.allclose(torch.cat([part[name] for part in parts]), whole[name], atol=1e-5), name
-
-
 def test_what_is_logged(built: Build, sentences: Path) -> None:
     counts = torch.tensor([[10, 2, 3, 1], [6, 1, 0, 0]])  # 16 tokens, 3 replaced, 3 taken for it, 1 both
     measures = built("rtd", sentences).measures(
@@ -235,10 +218,6 @@ def test_training_simcse_with_mlm_and_rtd_added(tiny: Path, sentences: Path, tmp
     assert {"replaced_f1", "generator_perplexity", "information"} <= set(line)
     with pytest.raises(InputError, match="rtd_weight"):
         isotrope.train("rtd", sentences, tiny, tmp_path / "twice", rtd_weight=0.05, **settings)
-
-
-def test_resume_equals_an_uninterrupted_run(sentences: Path, resume_agrees: Callable[..., None]) -> None:
-    resume_agrees("rtd", sentences)
 
 
 def test_training_finds_replaced_tokens_and_keeps_the_encoder_only(tiny: Path, sentences: Path, tmp_path: Path) -> None:

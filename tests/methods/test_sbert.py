@@ -165,10 +165,6 @@ def test_chunks_agree(built: Built, of_each: Any, chunks_agree: Callable[..., No
     chunks_agree(*(built("sbert", of_each[form]) for _ in range(2)))
 
 
-def test_resume_agrees(inferences: Any, resume_agrees: Callable[..., None]) -> None:
-    resume_agrees("sbert", inferences)
-
-
 @pytest.mark.parametrize("form", ["classification", "regression", "triplet"])
 def test_neither_the_order_of_a_batch_nor_its_padding_matters(
     built: Built, batched: Batched, of_each: Any, form: str

@@ -23,7 +23,6 @@ from isotrope.training.optimiser import build_optimiser
 
 Build = Callable[..., Any]
 Batched = Callable[..., Batch]
-Law = Callable[..., Any]
 # specs/1, section 2.8
 CLS = torch.tensor([[1, 0], [0.6, 0.8]])
 LAYERS = torch.tensor([[[0.8, 0.6], [0.96, 0.28]], [[-0.6, 0.8], [0.28, 0.96]]])
@@ -165,16 +164,6 @@ def test_training_lowers_the_loss_and_leaves_the_copy_and_the_embeddings_bit_for
     assert run.encoder.fingerprint() != start.fingerprint()
     assert not any(part in name for name, _ in run.encoder.named_parameters() for part in ("frozen", "head"))
     assert all(parameter.requires_grad for parameter in run.encoder.parameters())  # the next run may train all of it
-
-
-@pytest.mark.parametrize("name", ["sg", "sg-opt"])
-def test_resume_equals_uninterrupted(name: str, sentences: Path, resume_agrees: Law) -> None:
-    resume_agrees(name, sentences, pooling="cls", projection=64)
-
-
-@pytest.mark.parametrize("name", ["sg", "sg-opt"])
-def test_chunks_give_the_gradient_of_the_whole_batch(build: Build, chunks_equal_whole: Law, name: str) -> None:
-    chunks_equal_whole(*(build(name, backbone_dropout=0.0, temperature=0.1) for _ in range(2)))
 
 
 def test_neither_order_nor_padding_matters(build: Build, batched: Batched, sentences: Path, tmp_path: Path) -> None:

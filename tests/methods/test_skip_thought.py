@@ -14,7 +14,6 @@ import isotrope
 from isotrope.errors import InputError
 from isotrope.methods.frame.batch import Batch
 from isotrope.methods.frame.combined import Combined
-from isotrope.methods.frame.method import Method
 from isotrope.methods.frame.method_registry import find
 
 Build = Callable[..., Any]
@@ -90,15 +89,6 @@ def test_the_decoders_are_two_with_one_head_and_both_teach_the_encoder(
     assert not {id(p) for p in method.export().parameters()} & (before | after)
 
 
-def test_others_in_the_batch_do_not_matter(built: Build, batched: Callable[..., Batch], sentences: Path) -> None:
-    method = built("skip-thought", sentences).eval()
-    batch = batched(method, [9, 0, 23, 31, 4, 7])
-    whole = method.represent(batch)
-    parts = [method.represent(chunk) for chunk in batch.chunks(1)]
-    for side in ("before", "after"):
-        assert torch.allclose(torch.cat([part[side] for part in parts]), whole[side], atol=1e-4)
-
-
 def test_a_batch_without_a_neighbour_on_one_side_costs_nothing_there(
     built: Build, batched: Callable[..., Batch], sentences: Path
 ) -> None:
@@ -120,16 +110,6 @@ def test_sentences_alone_in_their_document_are_left_out(built: Build, topics: li
     method = built("skip-thought", file)
     assert method.prepared.select(np.arange(8)).tolist() == [1, 2, 3, 4, 6, 7]
     assert "2 of 4 documents" in method.prepared.remarks[0]
-
-
-def test_chunks_give_the_gradient_of_the_whole_batch(
-    built: Build, chunks_agree: Callable[[Method, Method], None], sentences: Path
-) -> None:
-    chunks_agree(built("skip-thought", sentences), built("skip-thought", sentences))
-
-
-def test_resume_equals_uninterrupted(resume_agrees: Callable[..., None], sentences: Path) -> None:
-    resume_agrees("skip-thought", sentences)
 
 
 @pytest.mark.filterwarnings("ignore::isotrope.training.state.TrainingWarning")

@@ -101,7 +101,3 @@ def test_chunks_give_the_same_gradient(build: Build, chunks_agree: Law, chunks_e
     chunks_agree(build(margin_weight=1.0), build(margin_weight=1.0))
     # By the mean: at the mask of a model with random weights all texts are nearly alike.
     chunks_equal_whole(*(build("mean", dropout=0.0, margin_weight=1.0) for _ in range(2)))
-
-
-def test_a_resumed_run_gives_the_same_weights(resume_agrees: Law, sentences: Path) -> None:
-    resume_agrees("sncse", sentences, pooling="mask")

@@ -16,7 +16,6 @@ from isotrope.data.corpus import Records
 from isotrope.errors import InputError
 from isotrope.methods.frame.batch import Batch
 from isotrope.methods.frame.combined import Combined
-from isotrope.methods.frame.method import Method
 from isotrope.methods.frame.settings import check
 from isotrope.methods.structbert import StructBERT, shuffle_trigrams
 from isotrope.tokens.padded import Tokens
@@ -129,26 +128,6 @@ def test_all_heads_learn_and_only_the_sentence_head_is_dropped(
     assert np.array_equal(exported.encode("the chef bakes"), isotrope.load(tiny).encode("the chef bakes"))
     exported.save(tmp_path / "kept")
     assert isotrope.load(tmp_path / "kept", language_head=True).language_model is not None
-
-
-def test_neither_order_nor_padding_matters(built: Build, documents: Path, batched: Callable[..., Batch]) -> None:
-    method = built("structbert", documents, shuffle_share=0.3).eval()
-    batch = batched(method, range(10))
-    whole = method.represent(batch)
-    parts = [method.represent(chunk) for chunk in batch.chunks(3)]
-    for key, tensor in whole.items():
-        assert torch.allclose(torch.cat([part[key] for part in parts]), tensor, atol=1e-5), key
-
-
-def test_chunks_give_the_gradient_of_the_whole_batch(
-    built: Build, documents: Path, chunks_agree: Callable[[Method, Method], None]
-) -> None:
-    first, second = (built("structbert", documents, shuffle_share=0.3) for _ in range(2))
-    chunks_agree(first, second)
-
-
-def test_resume_equals_uninterrupted(resume_agrees: Callable[..., None], documents: Path) -> None:
-    resume_agrees("structbert", documents)
 
 
 @pytest.mark.filterwarnings("ignore::isotrope.training.state.TrainingWarning")

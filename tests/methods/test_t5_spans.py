@@ -14,7 +14,6 @@ from isotrope.data.corpus import running_text
 from isotrope.errors import InputError
 from isotrope.methods.frame.batch import Batch
 from isotrope.methods.frame.combined import Combined
-from isotrope.methods.frame.method import Method
 from isotrope.methods.frame.method_registry import find
 from isotrope.methods.frame.settings import check
 from isotrope.methods.t5_spans import SENTINELS
@@ -85,20 +84,6 @@ def test_sentinels_differ_and_the_encoders_table_does_not_grow(
         inputs_embeds=method.words.embed(batch["texts"].ids), attention_mask=batch["texts"].mask
     )
     assert torch.allclose(states, embedded.last_hidden_state, atol=1e-5)
-
-
-def test_padding_and_company_do_not_matter(built: Build, batched: Callable[..., Batch], sentences: Path) -> None:
-    method = built("t5-spans", sentences).eval()
-    batch = batched(method, [0, 3, 5, 6, 7, 14, 15])
-    assert len(set(batch["source"].lengths.tolist())) > 2
-    parts = [method.represent(chunk)["target_losses"] for chunk in batch.chunks(2)]
-    assert torch.allclose(torch.cat(parts), method.represent(batch)["target_losses"], atol=1e-4)
-
-
-def test_chunks_give_the_gradient_of_the_whole_batch(
-    built: Build, chunks_agree: Callable[[Method, Method], None], sentences: Path
-) -> None:
-    chunks_agree(built("t5-spans", sentences), built("t5-spans", sentences))
 
 
 def test_resume_equals_uninterrupted(resume_agrees: Callable[..., None], sentences: Path) -> None:

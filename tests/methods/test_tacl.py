@@ -127,16 +127,6 @@ def test_what_is_logged(built: Build, sentences: Path) -> None:
     assert method.candidates(losses) == 0
 
 
-def test_chunks_give_the_gradient_of_the_whole_batch(
-    built: Build, sentences: Path, chunks_equal_whole: Callable[..., None]
-) -> None:
-    chunks_equal_whole(*(built("tacl", sentences, temperature=0.1).eval() for _ in range(2)))
-
-
-def test_resume_equals_an_uninterrupted_run(sentences: Path, resume_agrees: Callable[..., None]) -> None:
-    resume_agrees("tacl", sentences)
-
-
 def test_training_lowers_both_terms_and_the_head_is_kept(tiny: Path, sentences: Path, tmp_path: Path) -> None:
     settings = {"max_steps": 40, "batch_size": 32, "learning_rate": 5e-3, "eval_steps": 40, "held_out": 40}
     run = isotrope.train("tacl", sentences, model=tiny, output=tmp_path / "run", temperature=0.5, **settings)

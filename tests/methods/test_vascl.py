@@ -218,10 +218,6 @@ def test_a_radius_within_the_cloud_is_not_remarked(build: Build) -> None:
     assert "mean length is 3.00" in sentence
 
 
-def test_resume_equals_uninterrupted(sentences: Path, resume_agrees: Law) -> None:
-    resume_agrees("vascl", sentences, **OWN)
-
-
 @pytest.mark.parametrize("mode", ["full", "head"])
 def test_chunks_give_the_gradient_of_the_whole_batch(mode: str, build: Build, chunks_equal_whole: Law) -> None:
     settings = {"backbone_dropout": 0.0, "temperature": 0.2, "neighbourhood_gradient": mode}

@@ -19,7 +19,7 @@ from isotrope.data.source_turns import turns
 from isotrope.errors import InputError
 from isotrope.methods.frame.combined import Combined
 from isotrope.training import source_building
-from isotrope.training.source_feed import SourcesFeed
+from isotrope.training.source_building import SourcesFeed
 from isotrope.training.state import TrainingWarning
 
 LOOP: dict[str, Any] = {

@@ -26,10 +26,9 @@ from isotrope.training.feeds import CorpusFeed
 from isotrope.training.held_out_task import chooses_itself
 from isotrope.training.image_opening import with_scaled_rate
 from isotrope.training.loop_settings import LoopSettings
-from isotrope.training.opening import Opened, open_like
+from isotrope.training.opening import Opened, check_length, open_like
 from isotrope.training.optimiser import hidden_matrices
 from isotrope.training.plan import Plan
-from isotrope.training.record_lengths import check_length
 from isotrope.training.run_length import UNMEASURED
 from isotrope.training.state import TrainingWarning
 from isotrope.training.tactics.tactic import Tactic

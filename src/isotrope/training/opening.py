@@ -1,4 +1,4 @@
-"""Open what a plan names: the encoder that training starts from, and the corpus in its tokens."""
+"""Open what a plan names: the encoder that training starts from, the corpus in its tokens; whether max_length fits."""
 
 from __future__ import annotations
 
@@ -92,3 +92,33 @@ def _with_head(plan: Plan, accelerator: Accelerator) -> Encoder:
             f"{plan.name} has masked language modelling among its terms ({names}), and {plan.model} holds no "
             f"masked-language head; start from a model that has one, such as builtin-base, or set {names} 0."
         ) from missing
+
+
+def check_length(encoder: Encoder, max_length: int) -> None:
+    """Refuse a length that special tokens and prompt fill alone: every text would be the same."""
+    frame = _frame(encoder)
+    if max_length <= frame:
+        raise InputError(
+            f"max_length must be at least {frame + 1}: the model frames a text with {frame} tokens, and one of its own "
+            f"must fit; {max_length} was given."
+        )
+
+
+def length_remarks(encoder: Encoder, corpus: Corpus, max_length: int) -> list[str]:
+    """Sentences on a length beyond the model's positions, and on the texts that are cut."""
+    found, reads = [], min(max_length, encoder.max_length)
+    if max_length > reads:
+        found.append(f"max_length {max_length:,} is more than the model reads; texts are cut at {reads:,} tokens.")
+    longer, texts = corpus.count_longer(reads - _frame(encoder))
+    if longer:
+        found.append(
+            f"{longer:,} of {texts:,} texts ({longer / texts:.1%}) are longer than {reads:,} tokens "
+            "and are cut; raise max_length, or split them into sentences."
+        )
+    return found
+
+
+def _frame(encoder: Encoder) -> int:
+    """Tokens of a row that are not the text's."""
+    tokenizer = encoder.text_tokenizer
+    return len(tokenizer.start) + len(tokenizer.prompt_ids) + len(tokenizer.suffix)

@@ -23,11 +23,10 @@ from isotrope.training.kept_classifier import kept_classifier
 from isotrope.training.kept_model import keep
 from isotrope.training.loop import Job, make_accelerator, train_loop
 from isotrope.training.loop_settings import LoopSettings
-from isotrope.training.opening import Opened, open_plan
+from isotrope.training.opening import Opened, length_remarks, open_plan
 from isotrope.training.partners import check_alike, together
 from isotrope.training.plan import Place, Plan
 from isotrope.training.prerequisite import with_needed_run
-from isotrope.training.record_lengths import length_remarks
 from isotrope.training.run_circumstances import origin_of, source_of, surroundings
 from isotrope.training.run_folder import RunFolder
 from isotrope.training.state import Finished, Interrupted, Judge, Judgement, TrainingWarning

@@ -2,24 +2,58 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from isotrope.data.batches import Rows
 from isotrope.data.held_out import hold_out
-from isotrope.data.source_turns import without_texts
+from isotrope.data.source_turns import turns, without_texts
 from isotrope.encoders.encoder import Encoder
 from isotrope.encoders.read_out import ReadOut, is_raw, with_read_out
 from isotrope.errors import InputError
+from isotrope.methods.frame.batch import Batch
 from isotrope.methods.frame.mixture import Mixture
 from isotrope.training.building import Built, build, count_steps
+from isotrope.training.feeds import CorpusFeed, Numbered
 from isotrope.training.opening import Opened, open_encoder, open_like, open_start
-from isotrope.training.source_feed import SourcesFeed
+from isotrope.training.prefetch import prefetched
 from isotrope.training.source_list import about
 from isotrope.training.source_plan import SourcesPlan
 
 if TYPE_CHECKING:
     from accelerate import Accelerator
+
+Turn = tuple[int, Rows]  # the number of the source, and the rows of its next batch
+
+
+class SourcesFeed:
+    """Each batch is of one source, and the sources take turns by their shares; each goes through its own epochs.
+
+    One source a batch, so that no negative can be recognised by its genre. To have several sources in one update,
+    accumulate gradients.
+    """
+
+    def __init__(self, names: Sequence[str], feeds: Sequence[CorpusFeed], shares: Sequence[float]) -> None:
+        self.names, self.feeds, self.shares = names, feeds, shares
+
+    def batches(self, skip: int) -> Numbered:
+        return prefetched(self._make, self._turns(), skip)
+
+    def release(self) -> None:
+        for feed in self.feeds:
+            feed.release()
+
+    def _turns(self) -> Iterator[Turn]:
+        streams = [feed.endless() for feed in self.feeds]
+        for source in turns(self.shares):
+            with about(self.names[source]):
+                rows = next(streams[source])
+            yield source, rows
+
+    def _make(self, number: int, turn: Turn) -> Batch:
+        source, rows = turn
+        return replace(self.feeds[source].make(number, rows), source=source)
 
 
 @dataclass(frozen=True)
