@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import importlib.util
 import lzma
+import os
 import random
 import re
+import subprocess
 from pathlib import Path
 from types import ModuleType
 
@@ -152,3 +154,84 @@ def test_a_held_out_set_is_read_by_the_retrieval_suite(
     header, *documents = unpacked(tmp_path / "retrieval" / "titles.corpus.tsv.xz").splitlines()
     assert header == "doc_id\ttitle\ttext"
     assert len(documents) == 41
+
+
+def stage(work: Path, name: str, **given: str) -> subprocess.CompletedProcess[str]:
+    """A stage of third.sh under an interpreter that writes down what it was asked to do, and makes no model."""
+    fake = work / "interpreter"
+    fake.write_text(f'#!/bin/sh\necho "$@" >>"{work}/asked"\n')
+    fake.chmod(0o755)
+    surroundings = {**os.environ, "PYTHON": str(fake), **given}
+    command = ["bash", str(RECIPE / "third.sh"), str(work), str(work), name]
+    return subprocess.run(command, env=surroundings, capture_output=True, text=True, check=False)
+
+
+def asked(work: Path) -> list[str]:
+    return (work / "asked").read_text().splitlines()
+
+
+def test_the_base_reads_every_piece_of_the_text(tmp_path: Path) -> None:
+    """On the lent machine a long text is several files: wiki_docs.1.txt.xz and so on."""
+    for name in ("wiki_docs.1", "wiki_docs.2", "forum_docs", "captions", "dialog_sgd.1", "dialog_sgd.2"):
+        packed(tmp_path / "text" / f"{name}.txt.xz", "a line\n")
+    assert stage(tmp_path, "base").returncode == 0
+    read = re.findall(r"text/(\S+)\.txt\.xz", asked(tmp_path)[0])
+    assert sorted(read) == ["captions", "dialog_sgd.1", "dialog_sgd.2", "forum_docs", "wiki_docs.1", "wiki_docs.2"]
+
+
+def test_later_stages_start_from_the_new_base_where_there_is_one(tmp_path: Path) -> None:
+    stage(tmp_path, "retromae")
+    (tmp_path / "base" / "model").mkdir(parents=True)
+    stage(tmp_path, "retromae")
+    starts = [re.findall(r"--model (\S+)", line)[0] for line in asked(tmp_path) if "--model" in line]
+    assert starts == ["builtin-base", str(tmp_path / "base" / "model")]
+
+
+def test_a_stage_that_was_stopped_goes_on_and_is_cut_into_parts(tmp_path: Path) -> None:
+    (tmp_path / "retromae").mkdir()
+    (tmp_path / "retromae" / "run.json").write_text("{}")
+    stage(tmp_path, "retromae")
+    assert "--resume" in asked(tmp_path)[0]
+    assert "split" in asked(tmp_path)[1]
+    (tmp_path / "retromae" / "model").mkdir()  # stopped between the model and its parts
+    (tmp_path / "asked").unlink()
+    stage(tmp_path, "retromae")
+    assert [line.split()[1] for line in asked(tmp_path)] == ["split"]
+    (tmp_path / "asked").unlink()
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "retromae.sums").write_text("")
+    assert "skipped" in stage(tmp_path, "retromae").stdout
+    assert not (tmp_path / "asked").exists()
+
+
+def test_a_call_fetches_one_model_after_another(tmp_path: Path) -> None:
+    work = tmp_path / "work"
+    (work / "out").mkdir(parents=True)
+    for name in ("retromae", "base"):
+        for number in (1, 2, 3):
+            (work / "out" / f"{name}.0{number}.part").write_bytes(b"weights")
+        (work / "out" / f"{name}.sums").write_text("sums\n")
+    calls = []
+    for call in range(3):
+        back = tmp_path / str(call)
+        back.mkdir()
+        subprocess.run(["bash", str(RECIPE / "lease.sh"), "fetch", str(work), str(back)], check=True)
+        calls.append(sorted(file.name for file in back.glob("*.sums")))
+        assert len(list(back.iterdir())) <= 8  # more files do not come back from a call
+    assert calls == [["base.sums"], ["retromae.sums"], []]
+
+
+@pytest.mark.filterwarnings("ignore:Training did not improve")
+def test_tokens_are_made_before_they_are_needed(
+    samples: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ISOTROPE_CACHE", str(tmp_path / "cache"))
+    recipe = tmp_path / "recipe.yaml"
+    recipe.write_text(f"sources:\n  - {{name: pairs, data: {samples['pairs']}, method: simcse-supervised}}\n")
+    script("token_caches").main("builtin-base", str(recipe), f"retromae={samples['sentences']}")
+    made = set((tmp_path / "cache" / "corpora").iterdir())
+    assert len(made) == 2
+    loop = {"max_steps": 1, "batch_size": 4, "eval_steps": 1, "held_out": 4}
+    isotrope.train("retromae", samples["sentences"], "builtin-base", tmp_path / "one", **loop)
+    isotrope.train("simcse-supervised", samples["pairs"], "builtin-base", tmp_path / "two", **loop)
+    assert set((tmp_path / "cache" / "corpora").iterdir()) == made

@@ -135,6 +135,16 @@ def test_a_run_cut_into_pieces_equals_a_run_in_one(text: Path, tmp_path: Path, o
         assert torch.equal(first, second), name
 
 
+def test_seconds_end_a_run_with_its_rate_at_zero(text: Path, tmp_path: Path) -> None:
+    settings = {**SMALL, "steps": 100_000, "warmup_steps": 100, "save_steps": 100_000, "logging_steps": 1}
+    made = isotrope.pretrain([text], tmp_path / "run", max_seconds=0.5, **settings)
+    rates = [line["learning_rate"] for line in made.history if "learning_rate" in line]
+    assert made.finished
+    assert 2 < len(rates) < 10_000
+    assert max(rates) > 0.5 * PretrainSettings().learning_rate  # the warm-up is a share of the steps that there are
+    assert rates[-1] < 0.1 * max(rates)
+
+
 def test_another_models_vocabulary_can_be_taken(text: Path, tiny: Path, tmp_path: Path) -> None:
     settings = {**SMALL, "vocabulary": 123, "steps": 3, "warmup_steps": 1}
     encoder = isotrope.pretrain([text], tmp_path / "run", tokenizer=tiny, **settings).encoder

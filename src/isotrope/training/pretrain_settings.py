@@ -21,6 +21,7 @@ from isotrope.methods.frame.settings import (
     Settings,
     Weight,
     Width,
+    above,
     at_least,
 )
 from isotrope.training.loop_settings import PRECISIONS, TRACKERS, Beta, LoopSettings, Seed
@@ -59,6 +60,9 @@ class PretrainSettings(Settings):
     ] = 0.1
     logging_steps: Annotated[Count, "Updates between two lines of the log"] = 50
     save_steps: Annotated[Count, "Updates between two evaluations, each with a checkpoint"] = 500
+    max_seconds: Annotated[
+        float | None, above(0), "Seconds of training, evaluations not counted; wins over steps, keeps their warm-up"
+    ] = None
     minutes: Annotated[float | None, at_least(0), "Stop after so many minutes, with a checkpoint to resume from"] = None
     seed: Seed = 42
     precision: Annotated[str, OneOf(*PRECISIONS), "auto: bfloat16 on a GPU that has it, float32 elsewhere"] = "auto"
@@ -83,6 +87,7 @@ class PretrainSettings(Settings):
             batch_size=self.batch_size,
             learning_rate=self.learning_rate,
             max_steps=self.steps,
+            max_seconds=self.max_seconds,
             max_length=self.length,
             warmup_ratio=self.rising() / self.steps,
             weight_decay=self.weight_decay,
