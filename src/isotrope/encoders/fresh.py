@@ -72,7 +72,7 @@ def _word_pieces(texts: list[str], size: int) -> dict[str, int]:
     trainer = BertWordPieceTokenizer(lowercase=True)
     chunks: Counter[str] = Counter()
     for text in texts:
-        chunks.update(trainer.normalize(text).split())
+        chunks.update(trainer.normalizer.normalize_str(text).split())
     first, inner = _letters(chunks, trainer.pre_tokenizer.pre_tokenize_str)
     letters = sorted(sorted(first | inner), key=lambda letter: -(first[letter] + inner[letter]))[:ALPHABET]
     pinned = [*SPECIALS, *(f"##{letter}" for letter in sorted(letters) if letter in inner)]
