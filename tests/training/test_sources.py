@@ -268,6 +268,31 @@ def test_held_out_text_of_one_source_is_trained_on_by_none(
             assert not train & held
 
 
+def test_no_neighbour_is_a_text_that_another_source_holds_out(
+    tiny: Path, topics: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rows of documents are read with what follows them; both files are made of the same texts."""
+    seen: list[Any] = []
+    plain = source_building.build_sources
+    monkeypatch.setattr(
+        "isotrope.training.source_run.build_sources", lambda *given: seen.append(plain(*given)) or seen[-1]
+    )
+    lines = [f"{text} {number}" for number, text in enumerate(topics[:400])]
+    documents, loose = tmp_path / "documents.txt", tmp_path / "loose.txt"
+    documents.write_text("\n\n".join("\n".join(lines[at : at + 4]) for at in range(0, 400, 4)), encoding="utf-8")
+    loose.write_text("\n".join([*lines[::9], *(f"{line} more" for line in lines)]), encoding="utf-8")
+    sources = [
+        {"data": documents, "method": "simcse", "settings": {"positive": "next-sentence"}},
+        {"data": loose, "method": "simcse"},
+    ]
+    isotrope.train(sources=sources, model=tiny, output=tmp_path / "run", pooling="mean", **{**LOOP, "max_steps": 1})
+    (first, second), (own, other) = seen[0].opened, seen[0].built
+    held = {second.corpus.text(row) for row in other.held}
+    read = {first.corpus.text(row + step) for row in own.feed.rows for step in (0, 1)}
+    assert held & set(lines)
+    assert not read & held
+
+
 @pytest.mark.parametrize("accumulation", [1, 2])
 def test_resume_equals_an_uninterrupted_run(
     accumulation: int, tiny: Path, three: list[dict[str, Any]], tmp_path: Path

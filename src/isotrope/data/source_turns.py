@@ -28,8 +28,14 @@ def turns(shares: Sequence[float]) -> Iterator[int]:
 
 def without_texts(corpus: Corpus, rows: Rows, others: Sequence[tuple[Corpus, Rows]]) -> Rows:
     """Those of ``rows`` that share no text with the given rows of other corpora: what one source holds out, no other
-    source trains on."""
+    source trains on. Where sentences stand in documents, a document goes as a whole: methods read what follows a row.
+    """
     if not others:
         return rows
     hidden = np.unique(np.concatenate([np.asarray(other.field_keys[held]).ravel() for other, held in others]))
-    return rows[~np.isin(corpus.field_keys[rows], hidden).any(axis=1)] if len(hidden) else rows
+    if not len(hidden):
+        return rows
+    if corpus.counts.documents < 2:
+        return rows[~np.isin(corpus.field_keys[rows], hidden).any(axis=1)]
+    touched = corpus.documents[np.isin(corpus.field_keys, hidden).any(axis=1)]
+    return rows[~np.isin(corpus.documents[rows], touched)]

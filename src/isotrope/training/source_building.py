@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from isotrope.data.batches import Rows
+from isotrope.data.corpus import Corpus
 from isotrope.data.held_out import hold_out
 from isotrope.data.source_turns import turns, without_texts
 from isotrope.encoders.encoder import Encoder
@@ -14,6 +15,7 @@ from isotrope.encoders.read_out import ReadOut, is_raw, with_read_out
 from isotrope.errors import InputError
 from isotrope.methods.frame.batch import Batch
 from isotrope.methods.frame.mixture import Mixture
+from isotrope.progress import say
 from isotrope.training.building import Built, build, count_steps
 from isotrope.training.feeds import CorpusFeed, Numbered
 from isotrope.training.opening import Opened, open_encoder, open_like, open_start
@@ -129,7 +131,10 @@ def build_sources(
         train, held = splits[number]
         trainable = [parameter for parameter in encoder.parameters() if parameter.requires_grad]
         with about(name):
-            built.append(build(one, each, accelerator, (without_texts(each.corpus, train, hidden), held)))
+            kept = without_texts(each.corpus, train, hidden)
+            if len(kept) < len(train) and accelerator.is_main_process:
+                say(f"source '{name}': {_left_out(each.corpus, len(train) - len(kept), len(train))}")
+            built.append(build(one, each, accelerator, (kept, held)))
             if len(names) > 1 and not all(parameter.requires_grad for parameter in trainable):
                 raise InputError(
                     f"{one.name} freezes a part of the encoder, which the other sources train; "
@@ -142,3 +147,8 @@ def build_sources(
     feed = SourcesFeed(names, [each.feed for each in built], shares)
     steps = count_steps(sum(sizes), plan.first.loop)
     return BuiltSources(mixture, tuple(opened), tuple(built), shares, feed, steps)
+
+
+def _left_out(corpus: Corpus, lost: int, total: int) -> str:
+    whose = "they or their documents" if corpus.counts.documents > 1 else "they"
+    return f"{lost:,} of {total:,} records are left out: {whose} hold a text that another source holds out."
