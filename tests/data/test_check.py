@@ -236,6 +236,17 @@ def test_advice_on_what_is_wrong(checked: Callable[..., TextCheck], written: Wri
     assert not any("cut at" in sentence or "repeat an earlier" in sentence for sentence in clean.advice)
 
 
+def test_columns_that_are_not_read_are_named_and_keep_lines_apart(
+    checked: Callable[..., TextCheck], written: Write, topics: list[str]
+) -> None:
+    rows = [{"id": row, "text": text} for row, text in enumerate([*topics[:600], *topics[:600]])]
+    found = checked(written("tickets.jsonl", "\n".join(map(json.dumps, rows))))
+    assert found.unread_columns == ["id"]
+    assert "columns text; not read: id" in str(found.rows())
+    (said,) = [sentence for sentence in found.advice if "repeat an earlier" in sentence]
+    assert "awk" not in said  # no line is the same as another: the ids differ
+
+
 def test_a_few_long_records_that_hold_most_of_the_text_are_said(
     checked: Callable[..., TextCheck], written: Write, topics: list[str]
 ) -> None:

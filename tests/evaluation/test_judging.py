@@ -212,9 +212,31 @@ def test_means_of_subsets_say_that_the_verdict_is_by_all(tiny: Path, data: Path)
     assert found.protocol["items"] == "of aggregation all: verdicts are taken by it"
 
 
-def test_a_suite_without_items_cannot_decide(tiny: Path, topics: list[str]) -> None:
-    with pytest.raises(InputError, match="None of the suites gives items to compare encoders by: geometry"):
-        isotrope.evaluate(tiny, "geometry", texts=topics[:30], against=tiny)
+def test_a_suite_without_items_refuses_to_decide_before_it_looks_for_a_model(topics: list[str]) -> None:
+    with pytest.raises(InputError, match="geometry: no verdict can be taken"):
+        isotrope.evaluate("no/such/model", "geometry", texts=topics[:30], against="nor/this")
+
+
+def test_every_suite_says_whether_it_has_items(tiny: Path, topics: list[str]) -> None:
+    rows = [(text, str(row // 8 % 2)) for row, text in enumerate(topics[:80])]
+    (verdict,) = isotrope.evaluate(tiny, "linear", texts=rows, against=tiny, leaks=False).verdicts
+    assert verdict.suite == "linear"
+    assert [name for name, suite in registry().items() if not suite.card.has_items] == ["geometry", "layers"]
+
+
+def test_a_reason_that_several_suites_share_is_given_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("ISOTROPE_DATA", raising=False)
+    with pytest.raises(InputError, match=r"No suite can run\.") as refused:
+        isotrope.evaluate("builtin", "all")
+    assert str(refused.value).count("Evaluation data is needed") == 1
+    assert "bitext, clustering" in str(refused.value)
+
+
+def test_text_of_your_own_belongs_to_the_other_suites_where_there_are_several(
+    tiny: Path, data: Path, topics: list[str]
+) -> None:
+    both = isotrope.evaluate(tiny, "sts,geometry", data, texts=topics[:30], leaks=False)
+    assert {"STS12", "SICK-R"} <= set(both.scores["sts"])
 
 
 def test_runs_of_several_seeds_stand_for_one_model(runs: Path, tiny: Path, data: Path) -> None:

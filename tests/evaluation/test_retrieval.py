@@ -19,7 +19,7 @@ from isotrope.evaluation.lexical import lexical_cosines, lexical_order
 from isotrope.evaluation.ranked_documents import hybrid_order, nearest
 from isotrope.evaluation.retrieval_files import RetrievalSet, SetFiles, find_sets, read_set
 from isotrope.evaluation.retrieval_scores import MEASURES, measured
-from isotrope.evaluation.suite import find_suite
+from isotrope.evaluation.suite import Options, find_suite
 from isotrope.evaluation.text_vectors import TextVectors
 
 PARTS = {
@@ -374,3 +374,29 @@ def test_a_table_of_words_reads_whole_texts(tiny: Path, data: Path) -> None:
     lengths = [isotrope.evaluate(model, "retrieval", data).protocol["length"] for model in ("builtin-static", tiny)]
     assert lengths[0] == "whole texts"
     assert lengths[1].startswith("texts cut at ")
+
+
+def test_pairs_of_your_own_are_a_set_with_a_verdict(tiny: Path, tmp_path: Path, topics: list[str]) -> None:
+    file = tmp_path / "tickets.jsonl"
+    rows = [{"id": row, "ask": text.upper(), "reply": text} for row, text in enumerate(topics[:40])]
+    rows.append({"id": 40, "ask": topics[0].upper(), "reply": topics[50]})  # a second answer of the first question
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    asked = {"suite": "retrieval", "texts": file, "columns": ["ask", "reply"], "leaks": False}
+    results = isotrope.evaluate(str(tiny), against=[str(tiny)], **asked)
+    found = results.scores["retrieval"]["tickets"]
+    assert (found["queries"], found["documents"]) == (40, 41)
+    encoder = isotrope.load(tiny)
+    from isotrope.evaluation.query_passages import passage_measures, read_query_passages
+
+    same = passage_measures(encoder, [read_query_passages(file, ["ask", "reply"])])
+    assert found["ndcg_10"] == pytest.approx(same["eval_ndcg10"], abs=1e-6)
+    assert [verdict.suite for verdict in results.verdicts] == ["retrieval"]
+
+
+def test_pairs_may_be_a_list_and_bad_ones_are_named(tmp_path: Path) -> None:
+    retrieval = find_suite("retrieval")
+    retrieval.check(Options(texts=[("a question", "an answer"), ("another", "a reply")]))  # type: ignore[arg-type]
+    file = tmp_path / "pairs.tsv"
+    file.write_text("question\tanswer\nfirst\tone\nsecond\t\n", encoding="utf-8")
+    with pytest.raises(InputError, match=r"pairs\.tsv:3: a text of the pair is empty"):
+        retrieval.check(Options(texts=file))

@@ -43,12 +43,12 @@ def test_every_suite_has_a_card() -> None:
     ("suite", "given", "said"),
     [
         ("stss", {}, "Unknown suite 'stss'; did you mean 'sts'"),
-        ("sts", {"texts": ["a", "b"]}, "The sts suite takes no texts"),
+        ("bitext", {"texts": ["a", "b"]}, "The bitext suite takes no texts"),
         (
-            "sts",
+            "bitext",
             {"columns": ["a"]},
-            "The sts suite takes no columns; leave it out, or choose answers, clustering, counterfactual, geometry or "
-            "linear",
+            "The bitext suite takes no columns; leave it out, or choose answers, clustering, counterfactual, geometry, "
+            "linear, retrieval or sts",
         ),
         ("sts", {"aggregation": "sum"}, "Unknown aggregation 'sum'"),
         ("transfer", {"aggregation": "mean"}, "The transfer suite takes no aggregation; leave it out, or choose sts"),

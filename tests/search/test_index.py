@@ -285,8 +285,9 @@ def test_an_index_of_another_model_or_with_other_vectors_is_refused(built: Path,
             isotrope.index(other, table, built, id_column="doc", **change)
     with pytest.raises(InputError, match="keeps 32 dimensions in float32"):
         isotrope.index(tiny, table, built, id_column="doc", precision="int8", update=True)
-    with pytest.raises(InputError, match="named by doc; add rows with the same id_column"):
-        isotrope.index(tiny, table, built, add=True)
+    for action in ("add", "update"):
+        with pytest.raises(InputError, match=f"named by doc; {action} rows with the same id_column"):
+            isotrope.index(tiny, table, built, **{action: True})
 
 
 def test_fewer_bits_and_dimensions_say_what_they_cost(tiny: Path, table: Path, tmp_path: Path) -> None:

@@ -47,7 +47,8 @@ def evaluate(
         Path | None,
         typer.Option(
             "--text",
-            help="Labelled text for linear; for geometry, counterfactual and answers in place of STS-B, MR and WikiQA.",
+            help="A file of your own: scored pairs for sts, pairs for retrieval, labelled text for linear, clustering, "
+            "answers and counterfactual, any text for geometry.",
         ),
     ] = None,
     test: Annotated[

@@ -17,7 +17,8 @@ def data_folder(given: str | os.PathLike[str] | None) -> Path:
     if not place:
         raise InputError(
             f"Evaluation data is needed: give data_dir, or set {VARIABLE} to a folder with sts/sts12.test.tsv.gz "
-            "and so on. Text of your own needs none: suite geometry, or linear where it has labels."
+            "and so on. Text of your own needs none: give scored pairs as texts, or choose suite retrieval for "
+            "pairs, linear for labelled text, geometry for any text."
         )
     folder = Path(place)
     if not folder.is_dir():

@@ -56,6 +56,7 @@ class Geometry(Suite):
         title="The space itself, on any text",
         protocol=PROTOCOL,
         takes=("data_dir", "texts", "columns", "seeds"),
+        has_items=False,
     )
     place = 0
 

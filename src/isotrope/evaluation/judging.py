@@ -29,6 +29,8 @@ def judge_models(
 ) -> Results:
     """The results of a model, or of each of its runs, and a verdict for each suite and each other model."""
     planned, left_out = plan_suites(suites, options)
+    if against and not any(one.suite.card.has_items for one in planned):
+        raise _nothing_to_compare(planned)  # before hours of encoding
     model, *others = find_models([encoder, *against])
     form = Form(pooling, truncate_dim, int8)
     runs = [_judged(model, number, planned, left_out, form, leaks) for number in range(len(model.runs))]
@@ -38,9 +40,17 @@ def judge_models(
         other_runs = [_judged(other, number, planned, {}, form, False) for number in range(len(other.runs))]
         verdicts += _verdicts(model, other, runs, other_runs, options.seed)
     if others and not verdicts:
-        names = ", ".join(one.name for one in planned)
-        raise InputError(f"None of the suites gives items to compare encoders by: {names}.", setting="against")
+        raise _nothing_to_compare(planned)
     return replace(results, verdicts=verdicts)
+
+
+def _nothing_to_compare(planned: Sequence[PlannedSuite]) -> InputError:
+    names = ", ".join(one.name for one in planned)
+    return InputError(
+        f"{names}: no verdict can be taken, since nothing is scored item by item; evaluate each model by itself, or "
+        "choose another suite.",
+        setting="against",
+    )
 
 
 def _judged(

@@ -76,6 +76,7 @@ class Layers(Suite):
         title="Every layer under every pooling, on STS-B",
         protocol=PROTOCOL,
         takes=("data_dir", "seeds", "resamples"),
+        has_items=False,
     )
 
     @classmethod

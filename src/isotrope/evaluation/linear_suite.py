@@ -21,6 +21,7 @@ from isotrope.errors import InputError
 from isotrope.evaluation.classifier_scores import BINS, ClassifierScore, score_classifier
 from isotrope.evaluation.frozen_classifier import STRENGTHS, part_vectors, predict
 from isotrope.evaluation.image_parts import check_image_parts, few_labels, read_image_parts, titles
+from isotrope.evaluation.items import Items
 from isotrope.evaluation.labelled_parts import Parts, read_parts
 from isotrope.evaluation.linear import LabelledSource, numbered
 from isotrope.evaluation.results import Results, read_out
@@ -30,6 +31,7 @@ from isotrope.measures.neighbour_votes import NEIGHBOURS, TEMPERATURE, neighbour
 
 PROTOCOL = "linear-v1"
 TITLES = {"standardised": "linear, standardised", "as_they_are": "linear, as they are", "knn": "k-NN"}
+VERDICT = "standardised"  # two encoders are compared by it alone: the three classifiers share their test texts
 COLUMNS = ("classifier", "top-1", "95 % interval", "top-5", "95 % interval", "calibration", "95 % interval")
 
 
@@ -101,9 +103,11 @@ def evaluate_linear(
     fewer = few_labels(parts, seed) if images else {}
     labels, wanted = (torch.from_numpy(side).to(encoder.device) for side in sides[:2])
     classes = int(labels.max()) + 1
-    found = {}
+    found, items = {}, {}
     for name in STRENGTHS:
         predicted = predict(name, parts, vectors, encoder.device, seed)
+        if name == VERDICT:
+            items[name] = Items((predicted.probabilities.argmax(dim=1) == wanted).double().cpu().numpy())
         found[name] = score_classifier(predicted.probabilities, wanted, seed, resamples, predicted.strength)
     for name, some in fewer.items():
         predicted = predict("standardised", some, vectors, encoder.device, seed)
@@ -128,7 +132,7 @@ def evaluate_linear(
     rows = [_row(named[name], score, classes > 5) for name, score in found.items()]
     rows.append(("commonest class", f"{majority:.2f}", "", "", "", "", ""))
     nested = {name: score.to_dict() for name, score in found.items()}
-    return Results({"linear": {**nested, **facts}}, protocol, COLUMNS, rows)
+    return Results({"linear": {**nested, **facts}}, protocol, COLUMNS, rows, items=items)
 
 
 def _labelled(options: Options) -> LabelledSource:

@@ -8,14 +8,12 @@ passages, and a passage may answer several queries.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from isotrope.data.readers import read
-from isotrope.data.record_types import record_type_named
+from isotrope.data.sentence_files import Place, records_of
 from isotrope.encoders.encoder import Encoder
 from isotrope.errors import InputError
 from isotrope.measures.ranking_measures import ndcg, reciprocal_rank
@@ -32,17 +30,18 @@ class QueryPassages(NamedTuple):
     own: list[set[int]]
 
 
-def read_query_passages(path: str | os.PathLike[str]) -> QueryPassages:
-    """The pairs of a file; rows without a text are refused."""
+def read_query_passages(source: Place | Sequence[Any], columns: Sequence[str] | None = None) -> QueryPassages:
+    """The pairs of a file, or of a list; rows without a text are refused."""
+    where, records = records_of(source, "pairs", columns)
     places: dict[str, int] = {}
     own: dict[str, set[int]] = {}
-    for record in read(path, record_type_named("pairs")):
+    for record in records:
         if not all(record.texts):
-            raise InputError(f"{path}:{record.line}: a text of the pair is empty; fill it in, or take the row out.")
+            raise InputError(f"{where}:{record.line}: a text of the pair is empty; fill it in, or take the row out.")
         query, passage = record.texts
         own.setdefault(query, set()).add(places.setdefault(passage, len(places)))
     if len(places) < FEWEST:
-        raise InputError(f"{path}: at least {FEWEST} different passages were expected, {len(places)} found.")
+        raise InputError(f"{where}: at least {FEWEST} different passages were expected, {len(places)} found.")
     return QueryPassages(list(own), list(places), list(own.values()))
 
 

@@ -5,6 +5,7 @@
 Exact search over all documents of a set; graded gains; no training, no second stage. Captions that look for those of
 the same picture are a set of their own kind. The average is the plain mean of the sets with queries and documents that
 the data folder holds (of the captions where it has no other), so it compares only where the sets are the same.
+Pairs of your own are a set too: the first text of each looks for the second among those of all.
 """
 
 from __future__ import annotations
@@ -13,9 +14,11 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from pathlib import Path
 
 import numpy as np
 
+from isotrope.data.sentence_files import Texts
 from isotrope.encoders.encoder import Encoder
 from isotrope.encoders.word_vectors import ENDLESS
 from isotrope.errors import InputError
@@ -23,6 +26,7 @@ from isotrope.evaluation import bm25, lexical, random_baseline
 from isotrope.evaluation.benchmark_files import data_folder
 from isotrope.evaluation.caption_files import CaptionFile, find_captions, neighbours
 from isotrope.evaluation.items import Items
+from isotrope.evaluation.query_passages import read_query_passages
 from isotrope.evaluation.ranked_documents import HYBRID, HYBRID_DESCRIPTION, baseline_orders, hybrid_order, nearest
 from isotrope.evaluation.results import ENCODER, Results, Section, nested_sides, read_out
 from isotrope.evaluation.retrieval_files import RetrievalSet, SetFiles, find_sets
@@ -59,7 +63,7 @@ class Judged:
 
 
 class Retrieval(Suite):
-    """Does a query find its documents? nDCG@10 on every retrieval set of the data folder, next to TF-IDF and BM25.
+    """Does a query find its documents? nDCG@10 on every retrieval set of the data folder, or on pairs of your own.
 
     "encoder + BM25" joins the two rankings by their standardised scores, as ``isotrope search`` does by default.
     It asks for what search needs: one short text against many long ones. An encoder that is good at ``sts`` often loses
@@ -69,18 +73,19 @@ class Retrieval(Suite):
 
     card = SuiteCard(
         name="retrieval",
-        title="Documents ranked for queries, every set of the data folder",
+        title="Documents ranked for queries, every set of the data folder or pairs of your own",
         protocol=PROTOCOL,
-        takes=("data_dir", "seeds", "resamples", "baselines"),
+        takes=("data_dir", "texts", "columns", "seeds", "resamples", "baselines"),
+        alone=("texts", "columns"),
     )
 
     @classmethod
     def check(cls, options: Options) -> None:
         super().check(options)
-        read_sets(options.data_dir)
+        _asked_sets(options)
 
     def run(self, encoder: Encoder, options: Options) -> Results:
-        return evaluate_retrieval(encoder, options.data_dir, options.seed, options.resamples, options.baselines)
+        return evaluate_retrieval(encoder, _asked_sets(options), options.seed, options.resamples, options.baselines)
 
     def summary(self, results: Results) -> dict[str, float]:
         found = results.scores["retrieval"]
@@ -89,12 +94,12 @@ class Retrieval(Suite):
 
     @classmethod
     def judged_texts(cls, options: Options) -> Mapping[str, Sequence[str]]:
-        return {found.name: found.queries for found in read_sets(options.data_dir)}
+        return {found.name: found.queries for found in _asked_sets(options)}
 
 
 def evaluate_retrieval(
     encoder: Encoder,
-    data_dir: str | os.PathLike[str] | None = None,
+    sets: Sequence[RetrievalSet],
     seed: int = 0,
     resamples: int = 500,
     baselines: bool = True,
@@ -103,7 +108,6 @@ def evaluate_retrieval(
 
     Intervals are those of nDCG, by a bootstrap of the queries.
     """
-    sets = read_sets(data_dir)
     vectors = TextVectors.encoded(
         encoder, (text for found in sets for text in (*found.documents, *found.queries)), normalize=True
     )
@@ -128,6 +132,21 @@ def evaluate_retrieval(
     items = {each.found.name: Items(each.ranked[ENCODER].values["ndcg_10"]) for each in judged}
     sections = [section for each in judged for section in each.sections]
     return Results({"retrieval": nested}, protocol, COLUMNS, _rows(scores, averages), sections, items)
+
+
+def _asked_sets(options: Options) -> list[RetrievalSet]:
+    """Pairs of your own where they are given, else the data folder."""
+    if options.texts is None:
+        return read_sets(options.data_dir)
+    return [pairs_as_set(options.texts, options.columns)]
+
+
+def pairs_as_set(source: Texts, columns: Sequence[str] | None = None) -> RetrievalSet:
+    """Every second text of the pairs is a document, and answers the queries that it stands next to."""
+    pairs = read_query_passages(source, columns)
+    name = Path(source).name.split(".")[0] if isinstance(source, str | os.PathLike) else "pairs"
+    gains = [dict.fromkeys(sorted(own), 1.0) for own in pairs.own]
+    return RetrievalSet(name, pairs.passages, pairs.queries, gains, unjudged=0)
 
 
 def read_sets(data_dir: str | os.PathLike[str] | None) -> list[RetrievalSet]:

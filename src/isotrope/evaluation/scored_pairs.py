@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -37,26 +38,27 @@ class ScoredPairs(NamedTuple):
         return [(self.first[row], self.second[row]) for row in np.flatnonzero(self.gold > score)]
 
 
-def read_pairs(path: str | os.PathLike[str]) -> ScoredPairs:
+def read_pairs(path: str | os.PathLike[str], columns: Sequence[str] | None = None) -> ScoredPairs:
     """The scored pairs of a file; rows without a text or a score are left out."""
     # The subset travels as the type of the score: one more column, which need not be there.
     with_subset = dataclasses.replace(record_type_named("scored-pairs"), types=("subset",))
-    rows = [record for record in read(path, with_subset) if all(record.texts) and record.value]
+    rows = [record for record in read(path, with_subset, columns) if all(record.texts) and record.value]
     if len(rows) < 2:
         raise InputError(f"{path}: at least two scored pairs were expected, {len(rows)} found.")
     first, second = ([record.texts[side] for record in rows] for side in (0, 1))
     return ScoredPairs(first, second, np.array([_score(path, row) for row in rows]), [row.type for row in rows])
 
 
-def read_eval_pairs(path: str | os.PathLike[str]) -> ScoredPairs:
+def read_eval_pairs(path: str | os.PathLike[str], columns: Sequence[str] | None = None) -> ScoredPairs:
     """The same of a file that a person chose to judge by: a score that is missing is refused, not left out.
 
     So are scores that are all equal: a rank correlation with them does not exist.
     """
-    missing = next((row for row in read(path, record_type_named("scored-pairs")) if not row.value), None)
+    rows = read(path, record_type_named("scored-pairs"), columns)
+    missing = next((row for row in rows if not row.value), None)
     if missing is not None:
         raise InputError(f"{Path(path)}:{missing.line}: the score is empty; fill it in, or take the row out.")
-    pairs = read_pairs(path)
+    pairs = read_pairs(path, columns)
     if np.ptp(pairs.gold) == 0:
         raise InputError(f"{Path(path)}: all scores are {pairs.gold[0]:g}, and equal scores rank nothing.")
     return pairs

@@ -19,6 +19,7 @@ from isotrope.encoders.encoder import Encoder
 from isotrope.errors import InputError, nearest
 from isotrope.evaluation.benchmark_files import data_folder, find_task, optional_task
 from isotrope.evaluation.items import Items
+from isotrope.evaluation.own_pairs import evaluate_own_pairs, own_pairs
 from isotrope.evaluation.results import Results, read_out
 from isotrope.evaluation.scored_pairs import read_pairs
 from isotrope.evaluation.sts_baselines import with_lexical
@@ -53,19 +54,25 @@ class STS(Suite):
         name="sts",
         title="Semantic textual similarity, seven tasks",
         protocol=PROTOCOL,
-        takes=("data_dir", "aggregation", "seeds", "resamples", "baselines", "lang"),
+        takes=("data_dir", "texts", "columns", "aggregation", "seeds", "resamples", "baselines", "lang"),
+        alone=("texts", "columns"),
     )
 
     @classmethod
     def check(cls, options: Options) -> None:
         super().check(options)
         check_aggregation(options.aggregation)
+        if options.texts is not None:
+            own_pairs(options)
+            return
         if options.lang not in (None, "en"):
             language_files(options.lang, data_folder(options.data_dir))
             return
         task_files(data_folder(options.data_dir) / "sts")
 
     def run(self, encoder: Encoder, options: Options) -> Results:
+        if options.texts is not None:
+            return evaluate_own_pairs(encoder, options)
         if options.lang not in (None, "en"):
             return evaluate_language(
                 encoder, options.lang, options.data_dir, options.seed, options.resamples, options.baselines
@@ -79,6 +86,8 @@ class STS(Suite):
 
     @classmethod
     def judged_texts(cls, options: Options) -> Mapping[str, Sequence[str]]:
+        if options.texts is not None:
+            return {task: pairs.texts for task, pairs in own_pairs(options).items()}
         folder = data_folder(options.data_dir)
         other = options.lang not in (None, "en")
         files = language_files(str(options.lang), folder) if other else task_files(folder / "sts")
@@ -86,7 +95,7 @@ class STS(Suite):
 
     def summary(self, results: Results) -> dict[str, float]:
         found = results.scores["sts"]
-        if "geometry" not in found:  # another language
+        if "geometry" not in found:  # another language, or pairs of your own
             return {"sts_average": found["average"]["spearman"]}
         geometry = {name: found["geometry"][name] for name in ("alignment", "uniformity", "effective_rank")}
         return {"sts_average": found["average"]["spearman"], "sts_b": found["STS-B"]["spearman"], **geometry}

@@ -67,6 +67,20 @@ def evaluate_language(
     """Spearman of each task of a language that the folder has, the AUC of binary ones, and the mean Spearman."""
     files = language_files(lang, data_folder(data_dir))
     tasks = {task: read_pairs(file) for task, file in files.items()}
+    missing = [task for task in LANGUAGES[lang] if task not in tasks]
+    protocol = {
+        "protocol": PROTOCOL.format(lang=lang),
+        "files": ", ".join(file.name.split(".tsv")[0] for file in files.values()),
+        **({"left out": f"{', '.join(missing)}: no files of theirs"} if missing else {}),
+    }
+    results = judge_tasks(encoder, tasks, protocol, seed, resamples)
+    return with_characters(results, tasks) if baselines else results
+
+
+def judge_tasks(
+    encoder: Encoder, tasks: Mapping[str, ScoredPairs], protocol: Mapping[str, Any], seed: int, resamples: int
+) -> Results:
+    """The scores of tasks that are one set each, and their items."""
     vectors = TextVectors.encoded(encoder, (text for pairs in tasks.values() for text in pairs.texts), normalize=True)
     cosines = {task: _cosines(vectors, pairs) for task, pairs in tasks.items()}
     rng = np.random.default_rng(seed)
@@ -74,19 +88,14 @@ def evaluate_language(
     scores = {task: _score(cosines[task], pairs.gold, draws[task]) for task, pairs in tasks.items()}
     low, high = percentile_interval(np.mean(list(draws.values()), axis=0)).times(100)
     average = {"spearman": float(np.mean([score.spearman for score in scores.values()])), "low": low, "high": high}
-    missing = [task for task in LANGUAGES[lang] if task not in tasks]
-    protocol = {
-        "protocol": PROTOCOL.format(lang=lang),
-        "files": ", ".join(file.name.split(".tsv")[0] for file in files.values()),
-        **({"left out": f"{', '.join(missing)}: no files of theirs"} if missing else {}),
+    measured = {
         "measure": "Spearman of cosine and gold; AUC too where the gold is 0 or 1",
         "interval": f"95 % bootstrap of pairs, {resamples} resamples, seed {seed}",
         **read_out(encoder),
     }
     nested = {**{task: score.to_dict() for task, score in scores.items()}, "average": average}
     items = {task: Items(cosines[task], pairs.gold) for task, pairs in tasks.items()}
-    results = Results({"sts": nested}, protocol, COLUMNS, _rows(scores, average), items=items)
-    return with_characters(results, tasks) if baselines else results
+    return Results({"sts": nested}, {**protocol, **measured}, COLUMNS, _rows(scores, average), items=items)
 
 
 def language_files(lang: str, folder: Path) -> dict[str, Path]:
@@ -130,4 +139,4 @@ def _rows(scores: Mapping[str, LanguageScore], average: Mapping[str, float]) -> 
         for task, score in scores.items()
     ]
     mean = f"average of {len(scores)}", f"{average['spearman']:.2f}", str(Interval(average["low"], average["high"]))
-    return [*rows, (*mean, "", "", "")]
+    return [*rows, (*mean, "", "", "")] if len(rows) > 1 else rows

@@ -63,6 +63,8 @@ class SuiteCard:
     title: str
     protocol: str
     takes: tuple[str, ...]
+    alone: tuple[str, ...] = ()  # options that it takes where it is the only suite; else they belong to the others
+    has_items: bool = True  # whether ``against`` can compare two encoders by it, item by item
 
 
 class Suite:

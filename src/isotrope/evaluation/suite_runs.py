@@ -184,20 +184,24 @@ def _everything(options: Options) -> tuple[list[PlannedSuite], dict[str, str]]:
 
 
 def _nothing_runs(left_out: Mapping[str, str]) -> InputError:
-    reasons = "; ".join(f"{name}: {reason.rstrip('.')}" for name, reason in left_out.items())
+    """Each reason once, after the suites that give it."""
+    suites: dict[str, list[str]] = {}
+    for name, reason in left_out.items():
+        suites.setdefault(reason.rstrip("."), []).append(name)
+    reasons = "; ".join(f"{', '.join(names)}: {reason}" for reason, names in suites.items())
     return InputError(f"No suite can run. {reasons}.", setting="suite")
 
 
 def _taken(suite: Suite, options: Options) -> Options:
-    """The options that a suite takes; the others stay at their defaults."""
+    """The options that a suite takes next to others; the rest stay at their defaults."""
     default = Options()
-    kept = (*suite.card.takes, "model")
+    kept = {*suite.card.takes, "model"} - {*suite.card.alone}
     return replace(options, **{f.name: getattr(default, f.name) for f in fields(Options) if f.name not in kept})
 
 
 def _check_taken(found: Sequence[PlannedSuite], options: Options) -> None:
     """Refuse an option that none of the suites takes."""
-    taken = {name for one in found for name in one.suite.card.takes}
+    taken = {name for one in found for name in one.suite.card.takes if name not in one.suite.card.alone}
     for name in options.asked():
         if name not in taken:
             raise InputError(f"None of the suites takes {name}: {', '.join(one.name for one in found)}; leave it out.")

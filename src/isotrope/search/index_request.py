@@ -85,17 +85,19 @@ def check_change(where: str, old: Manifest | None, wanted: Wanted) -> None:
             "rows come to those that are there; or choose another output.",
             "update",
         )
-    if wanted.action == "add" and old.reading.passages != wanted.scanned.reading.passages:
+    if wanted.action == "new":
+        return
+    if old.reading.passages != wanted.scanned.reading.passages:
         size = old.reading.passages
         raise InputError(
-            f"{where}: the index is one of {'whole texts' if size is None else f'passages of {size} words'}; add rows "
-            "with the same passages.",
+            f"{where}: the index is one of {'whole texts' if size is None else f'passages of {size} words'}; "
+            f"{wanted.action} rows with the same passages, or choose another output.",
             "passages",
         )
-    if wanted.action == "add" and old.reading.id_column != wanted.scanned.reading.id_column:
+    if old.reading.id_column != wanted.scanned.reading.id_column:
         raise InputError(
-            f"{where}: rows of the index are named by {old.reading.id_column or 'no column'}; add rows with the same "
-            "id_column.",
+            f"{where}: rows of the index are named by {old.reading.id_column or 'no column'}; {wanted.action} rows "
+            "with the same id_column, or choose another output.",
             "id_column",
         )
 

@@ -84,10 +84,12 @@ def _repeated(check: TextCheck) -> Iterator[str]:
 
 
 def _unique_command(check: TextCheck) -> str:
-    """A line is a record in these formats; blank lines end documents and stay."""
+    """A line is a record in these formats, unless it has columns that are not read; blank lines end documents and
+    stay.
+    """
     form, _, packing = check.format.partition(".")
     keep = "keep one of each" + (", unless documents have to stay whole" if (check.documents or 1) > 1 else "")
-    if form not in ("txt", "tsv", "jsonl") or len(check.files) > 1:
+    if form not in ("txt", "tsv", "jsonl") or len(check.files) > 1 or check.unread_columns:
         return keep
     rule = SAME_TEXT if check.duplicates.same_words < MANY_REPEATED * check.records else SAME_LETTERS
     name = shlex.join(check.files)

@@ -22,6 +22,7 @@ def rows_of(check: TextCheck) -> list[dict[str, Any]]:
 
 def _text(check: TextCheck) -> Iterator[tuple[str, str]]:
     columns = f", columns {', '.join(check.columns)}" if check.columns else ""
+    columns += f"; not read: {', '.join(check.unread_columns)}" if check.unread_columns else ""
     others = [name for name in check.record_types if name != check.record_type]
     yield "files", f"{', '.join(check.files)} ({check.format}{columns})"
     yield "records", f"{check.records:,}, and {check.empty:,} empty lines or rows"

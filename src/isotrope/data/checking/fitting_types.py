@@ -73,6 +73,13 @@ def columns_of(path: Path, record_type: RecordType, columns: Sequence[str] | Non
     return [] if header is None else list(choose_columns(header, record_type, columns, str(path)))
 
 
+def unread_columns(path: Path, record_type: RecordType, columns: Sequence[str] | None) -> list[str]:
+    """The columns that nothing is read of; none in plain text."""
+    read_names = {*columns_of(path, record_type, columns), *(name.partition(".")[0] for name in columns or ())}
+    known = {*record_type.extra, *record_type.types, *record_type.pages} if columns is None else set()
+    return [name for name in header_of(path) or () if name not in read_names and name.strip().lower() not in known]
+
+
 def _has_columns(header: Sequence[str] | None, record_type: RecordType, columns: Sequence[str] | None) -> bool:
     if header is None:
         return record_type.width == 1

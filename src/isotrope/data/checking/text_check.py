@@ -11,7 +11,7 @@ from typing import Any
 
 from isotrope.data.checking.check_advice import with_advice
 from isotrope.data.checking.check_rows import rows_of
-from isotrope.data.checking.fitting_types import columns_of, common_types
+from isotrope.data.checking.fitting_types import columns_of, common_types, unread_columns
 from isotrope.data.checking.language_guess import guess_language
 from isotrope.data.checking.leaked_sets import LeakedSets, find_leaked_sets
 from isotrope.data.checking.repetition import Duplicates, FalseNegatives, false_negatives, find_duplicates
@@ -59,6 +59,7 @@ class TextCheck:
     methods: dict[str, str]
     leaks: LeakedSets | None
     advice: list[str] = field(default_factory=list)
+    unread_columns: list[str] = field(default_factory=list)
 
     def to_dict(self) -> dict[str, Any]:
         facts = asdict(self)
@@ -129,6 +130,7 @@ def check_text(
         score_spread(tally.values) if chosen.value == "score" else None,
         _methods(usable, fitting),
         None if protected is None else find_leaked_sets(tally, protected),
+        unread_columns=unread_columns(paths[0], chosen, columns),
     )
     return with_advice(found, reader.longest, data_dir)
 
