@@ -67,9 +67,7 @@ class STS(Suite):
 
     def run(self, encoder: Encoder, options: Options) -> Results:
         if options.lang not in (None, "en"):
-            return evaluate_language(
-                encoder, options.lang, options.data_dir, options.seed, options.resamples, options.baselines
-            )
+            return evaluate_language(encoder, options.lang, options)
         asked = options.aggregation, options.seed, options.resamples, options.baselines
         return evaluate_sts(encoder, options.data_dir, *asked)
 

@@ -9,7 +9,6 @@ Spearman against 0 and 1 cannot reach 100, since ties of the gold are many; the 
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -25,6 +24,7 @@ from isotrope.evaluation.items import Items
 from isotrope.evaluation.results import Results, read_out
 from isotrope.evaluation.scored_pairs import Floats, ScoredPairs, read_pairs
 from isotrope.evaluation.sts_baselines import with_characters
+from isotrope.evaluation.suite import Options
 from isotrope.evaluation.text_vectors import TextVectors
 from isotrope.measures.correlation import pearson, resampled_spearman, spearman
 from isotrope.measures.intervals import Interval, percentile_interval
@@ -56,16 +56,10 @@ class LanguageScore:
         return {name: value for name, value in asdict(self).items() if value is not None}
 
 
-def evaluate_language(
-    encoder: Encoder,
-    lang: str,
-    data_dir: str | os.PathLike[str] | None = None,
-    seed: int = 0,
-    resamples: int = 500,
-    baselines: bool = True,
-) -> Results:
+def evaluate_language(encoder: Encoder, lang: str, options: Options) -> Results:
     """Spearman of each task of a language that the folder has, the AUC of binary ones, and the mean Spearman."""
-    files = language_files(lang, data_folder(data_dir))
+    seed, resamples = options.seed, options.resamples
+    files = language_files(lang, data_folder(options.data_dir))
     tasks = {task: read_pairs(file) for task, file in files.items()}
     vectors = TextVectors.encoded(encoder, (text for pairs in tasks.values() for text in pairs.texts), normalize=True)
     cosines = {task: _cosines(vectors, pairs) for task, pairs in tasks.items()}
@@ -86,7 +80,7 @@ def evaluate_language(
     nested = {**{task: score.to_dict() for task, score in scores.items()}, "average": average}
     items = {task: Items(cosines[task], pairs.gold) for task, pairs in tasks.items()}
     results = Results({"sts": nested}, protocol, COLUMNS, _rows(scores, average), items=items)
-    return with_characters(results, tasks) if baselines else results
+    return with_characters(results, tasks) if options.baselines else results
 
 
 def language_files(lang: str, folder: Path) -> dict[str, Path]:
