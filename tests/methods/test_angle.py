@@ -136,12 +136,6 @@ def test_a_naive_loop_for_each_term(build: Build) -> None:
     )
 
 
-def test_the_order_of_the_batch_changes_nothing(build: Build) -> None:
-    found, order = drawn(), torch.tensor([3, 0, 5, 1, 4, 2])
-    moved = {name: tensor[order] for name, tensor in found.items()}
-    assert terms(build(), moved) == pytest.approx(terms(build(), found), abs=1e-10)
-
-
 def test_a_batch_without_positives_has_no_contrast_and_one_of_ties_no_ranking(build: Build) -> None:
     assert terms(build(), drawn(positive=0))["contrastive"] == 0.0
     tied = {**drawn(), "scores": torch.ones(6)}

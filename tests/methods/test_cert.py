@@ -82,22 +82,6 @@ def test_enqueued_keys_are_the_keys(build: Build, batched: Batched) -> None:
     assert int(method.tower["queue"].place) == 8
 
 
-def test_neither_padding_nor_the_order_of_the_batch_matters(build: Build, batched: Batched) -> None:
-    rows = [
-        ("the chef bakes", "bread"),
-        ("the sailor", "steers the boat across the windy bay with anchor and mast"),
-        ("salt", "soup"),
-    ]
-    method = build(rows, dropout=0.0)
-    found, alone = (method.represent(batched(method, places)) for places in (range(3), range(1)))
-    assert torch.allclose(found["keys"][:1], alone["keys"], atol=1e-5)
-    batches = batched(method, range(3)), batched(method, range(2, -1, -1))
-    losses = [
-        float(method.loss(method.represent(batch), batch.generator())["contrastive"].detach()) for batch in batches
-    ]
-    assert losses[0] == pytest.approx(losses[1], abs=1e-5)
-
-
 def test_resume_equals_an_uninterrupted_run_and_the_query_encoder_is_kept(
     pairs: Path, tmp_path: Path, resume_agrees: Law
 ) -> None:

@@ -96,13 +96,6 @@ def test_nothing_but_the_encoder_is_trained_and_kept(built: Built, scored: Any, 
     assert np.allclose(method.export().encode("the chef bakes"), raw.encode("the chef bakes"), atol=1e-6)
 
 
-def test_batch_order_does_not_matter(built: Built, batched: Batched, scored: Any) -> None:
-    method = built("cosent", scored).eval()
-    assert loss_of(method, batched(method)) == pytest.approx(
-        loss_of(method, batched(method, range(7, -1, -1))), abs=1e-5
-    )
-
-
 def test_training_puts_pairs_in_order(tiny: Path, topics: list[str], tmp_path: Path) -> None:
     """Score 1 for two sentences of a topic, 0 for two of different ones."""
     rows = [(topics[i], topics[i + 2] if i % 4 else topics[i + 17], float(bool(i % 4))) for i in range(0, 480, 2)]

@@ -228,23 +228,6 @@ def test_chunks_give_the_gradient_of_the_whole_batch(build: Build, foreign: Path
     assert all(parameter.grad is None for parameter in whole.complement.parameters())
 
 
-def test_neither_order_nor_padding_matters(
-    build: Build, batched: Batched, foreign: Path, sentences: Path, tmp_path: Path
-) -> None:
-    method = build(foreign, dropout=0.0, threshold=0.9999, ascent_rate=1.0)
-    forward, backward = batched(method), batched(method, list(range(7, -1, -1)))
-    first, second = (
-        float(method.loss(method.represent(b), b.generator())["contrastive"].detach()) for b in (forward, backward)
-    )
-    assert first == pytest.approx(second, abs=1e-4)
-    mixed = tmp_path / "mixed.txt"
-    mixed.write_text("the chef bakes\n" + sentences.read_text().splitlines()[0] + " and once more with salt and soup\n")
-    method = build(foreign, mixed, dropout=0.0)
-    alone, together = (method.represent(batched(method, rows)) for rows in ([0], [0, 1]))
-    for name in ("first", "complement"):
-        assert torch.allclose(alone[name][0], together[name][0], atol=1e-5)
-
-
 @pytest.mark.parametrize(
     ("bad", "said"),
     [

@@ -147,19 +147,6 @@ def test_spans_of_the_same_document_are_negatives(build: Build) -> None:
     assert close > apart + 0.01
 
 
-def test_neither_the_order_of_documents_nor_padding_nor_chunks_matter(build: Build, batched: Batched) -> None:
-    method = build()
-    batch = batched(method, FIRST_ROWS)
-    found = method.represent(batch)
-    parts = [method.represent(chunk) for chunk in batch.chunks(3)]  # other rows, other padding
-    for name, whole in found.items():
-        assert torch.allclose(torch.cat([part[name] for part in parts]), whole, atol=1e-5)
-        assert [len(part[name]) for part in parts] == [3, 3, 2]
-    backwards = {name: tensor.flip(0) for name, tensor in found.items()}
-    terms = [float(method.loss(each, batch.generator())["contrastive"]) for each in (found, backwards)]
-    assert terms[0] == pytest.approx(terms[1], abs=1e-5)
-
-
 @pytest.mark.parametrize("mlm", [0.0, 1.0])
 def test_chunks_give_the_gradient_of_the_whole_batch_with_dropout_on(
     build: Build, with_mlm: Law, chunks_agree: Law, mlm: float

@@ -329,17 +329,6 @@ def test_resume_agrees(typed: Any, resume_agrees: Callable[..., None]) -> None:
     resume_agrees("ease", typed, entity_weight=1.0)
 
 
-def test_batch_order_does_not_matter(built: Built, linked: Any) -> None:
-    rows = [{**row, "hard_entities": row["hard_entities"][:1]} for row in linked]  # nothing to be drawn
-    method = built("ease", rows, **OFF)
-    assert method.corpus is not None
-    losses = []
-    for order in (range(12), range(11, -1, -1)):
-        batch = Batch(method.views(Records(method.corpus, list(order)), np.random.default_rng(0)), 12, 0)
-        losses.append(float(method.loss(method.represent(batch), batch.generator())["entity"]))
-    assert losses[0] == pytest.approx(losses[1], abs=1e-5)
-
-
 @pytest.mark.filterwarnings("ignore:Training did not improve")
 def test_sentences_learn_their_entities(linked: Any, tiny: Path, tmp_path: Path) -> None:
     settings = {

@@ -130,16 +130,6 @@ def test_what_is_logged(built: Build, sentences: Path) -> None:
     assert measures["perplexity"].item() == pytest.approx(math.exp(2))
 
 
-def test_order_does_not_matter(built: Build, sentences: Path, batched: Any) -> None:
-    method = built("infoword", sentences).eval()
-    batch = batched(method)
-    whole = method.represent(batch)
-    order = torch.tensor([3, 1, 0, 2, 7, 6, 5, 4])
-    moved = {name: tensor[order] if len(tensor) == 8 else tensor for name, tensor in whole.items()}
-    first, second = (method.loss(each, batch.generator())["contrastive"].item() for each in (whole, moved))
-    assert first == pytest.approx(second, abs=1e-5)
-
-
 @pytest.mark.filterwarnings("ignore::isotrope.training.state.TrainingWarning")
 def test_training_finds_the_ngram_and_the_head_is_kept(tiny: Path, sentences: Path, tmp_path: Path) -> None:
     settings = {"max_steps": 40, "batch_size": 32, "learning_rate": 5e-3, "eval_steps": 40, "held_out": 40}

@@ -195,26 +195,6 @@ def test_the_key_encoder_and_its_head_follow_by_the_formula(build: Build, moment
             assert torch.equal(key, online)
 
 
-def test_neither_padding_nor_the_order_of_the_batch_matters(build: Build, batched: Batched) -> None:
-    texts = [
-        "the chef bakes the bread",
-        "the sailor steers",
-        "the pilot lands the rocket near the dusty crater with orbit and comet",
-        "salt",
-    ]
-    method = build(texts, **STILL)
-    found = method.represent(batched(method, range(4)))
-    alone = method.represent(batched(method, range(2)))  # without the long one there is less padding
-    assert torch.allclose(found["keys"][:2], alone["keys"], atol=1e-5)
-    assert torch.allclose(found["queries"][:2], alone["queries"], atol=1e-5)
-    forward, backward = batched(method, range(4)), batched(method, range(3, -1, -1))
-    losses = [
-        float(method.loss(method.represent(batch), batch.generator())["contrastive"].detach())
-        for batch in (forward, backward)
-    ]
-    assert losses[0] == pytest.approx(losses[1], abs=1e-5)
-
-
 def test_resume_equals_an_uninterrupted_run_queue_and_all(sentences: Path, resume_agrees: Law) -> None:
     weights = resume_agrees("moco", sentences, **SMALL)
     (place,) = (value for name, value in weights.items() if name.endswith("queue.place"))

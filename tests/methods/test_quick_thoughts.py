@@ -126,19 +126,6 @@ def test_one_shared_encoder_serves_both_sides(build: Build, batched: Batched) ->
     assert torch.equal(found["first"], found["second"])
 
 
-def test_neither_the_order_of_rows_nor_padding_nor_chunks_matter(build: Build, batched: Batched) -> None:
-    method = build(temperature=3.0)
-    batch = batched(method, ROWS)
-    found = method.represent(batch)
-    parts = [method.represent(chunk) for chunk in batch.chunks(5)]
-    for name, whole in found.items():
-        assert torch.allclose(torch.cat([part[name] for part in parts]), whole, atol=1e-5)
-    shuffled = torch.randperm(12, generator=torch.Generator().manual_seed(0))
-    mixed = {name: tensor[shuffled] for name, tensor in found.items()}
-    losses = [float(method.loss(each, batch.generator())["contrastive"].detach()) for each in (found, mixed)]
-    assert losses[0] == pytest.approx(losses[1], abs=1e-5)
-
-
 @pytest.mark.parametrize(("second", "mlm"), [("own", 0.0), ("shared", 0.0), ("own", 0.5)])
 def test_chunks_give_the_gradient_of_the_whole_batch_with_dropout_on(
     build: Build, with_mlm: Law, chunks_agree: Law, second: str, mlm: float

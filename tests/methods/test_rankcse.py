@@ -227,23 +227,6 @@ def test_chunks_agree_with_dropout(build: Build, chunks_agree: Law) -> None:
     chunks_agree(*(build(head="train-only") for _ in range(2)))
 
 
-def test_neither_order_nor_padding_matters(
-    build: Build, batched: Batched, foreign: Path, sentences: Path, tmp_path: Path
-) -> None:
-    method = build(foreign, dropout=0.0)
-    totals = []
-    for rows in (range(8), range(7, -1, -1)):
-        batch = batched(method, list(rows))
-        totals.append(float(Combined(method).total(method.loss(method.represent(batch), batch.generator())).detach()))
-    assert totals[0] == pytest.approx(totals[1], rel=1e-4)
-    mixed = tmp_path / "mixed.txt"
-    mixed.write_text("the chef bakes\n" + sentences.read_text().splitlines()[0] + " and once more with salt and soup\n")
-    method = build(foreign, mixed, dropout=0.0)
-    alone, together = (method.represent(batched(method, rows)) for rows in ([0], [0, 1]))
-    for name in ("first", "teacher"):
-        assert torch.allclose(alone[name][0], together[name][0], atol=1e-5)
-
-
 @pytest.mark.parametrize(
     ("bad", "said"),
     [

@@ -149,25 +149,6 @@ def test_the_head_trains_both_views_get_gradient_and_the_head_is_dropped(
     )
 
 
-def test_neither_padding_nor_the_order_of_the_batch_matters(build: Build, batched: Batched) -> None:
-    texts = [
-        "the chef bakes the bread",
-        "the sailor steers",
-        "the pilot lands the rocket near the dusty crater with orbit and comet",
-        "salt",
-    ]
-    method = build(texts, **STILL)
-    found = method.represent(batched(method, range(4)))
-    alone = method.represent(batched(method, range(2)))  # without the long one there is less padding
-    assert torch.allclose(found["first"][:2], alone["first"], atol=1e-5)
-    forward, backward = batched(method, range(4)), batched(method, range(3, -1, -1))
-    losses = [
-        float(method.loss(method.represent(batch), batch.generator())["contrastive"].detach())
-        for batch in (forward, backward)
-    ]
-    assert losses[0] == pytest.approx(losses[1], abs=1e-5)
-
-
 @unjudged
 def test_training_lowers_its_loss(tiny: Path, sentences: Path, tmp_path: Path) -> None:
     run = isotrope.train(

@@ -189,13 +189,6 @@ def test_resume_agrees(labelled: Any, resume_agrees: Callable[..., None]) -> Non
     resume_agrees("supcon", labelled, cross_entropy_weight=0.2)
 
 
-def test_batch_order_does_not_matter(built: Built, batched: Batched, labelled: Any) -> None:
-    method = built("supcon", labelled, dropout=0.0, edits="none")
-    assert loss_of(method, batched(method)) == pytest.approx(
-        loss_of(method, batched(method, range(7, -1, -1))), abs=1e-5
-    )
-
-
 # ---- both stages
 
 

@@ -84,9 +84,38 @@ class Answers(Suite):
         read_candidates(_source(options), options.columns)
 
     def run(self, encoder: Encoder, options: Options) -> Results:
-        return evaluate_answers(
-            encoder, _source(options), options.columns, options.seed, options.resamples, options.baselines
-        )
+        """MAP, MRR and AUC × 100 of the encoder, TF-IDF and BM25; 95 % intervals by a bootstrap of the questions.
+
+        BM25's scores of different questions do not compare, so it has no AUC. Items are average precisions.
+        """
+        source, baselines = _source(options), options.baselines
+        seed, resamples = options.seed, options.resamples
+        found = read_candidates(source, options.columns)
+        vectors = TextVectors.encoded(encoder, (*found.questions, *found.sentences), normalize=True)
+        first, second = (vectors.of(side).astype(np.float64) for side in (found.questions, found.sentences))
+        cosines = (first * second).sum(axis=1)
+        scores = {"encoder": score(found, cosines, seed, resamples)}
+        if baselines:
+            others = {lexical.TITLE: lexical_cosines, bm25.TITLE: bm25_scores}
+            for title, compared in others.items():
+                scores[title] = score(found, compared(found.questions, found.sentences), seed, resamples)
+            del scores[bm25.TITLE]["auc"]
+        answered = len(found.answered())
+        protocol = {
+            "protocol": PROTOCOL,
+            "text": Path(source).name if isinstance(source, str | os.PathLike) else "the given list",
+            "MAP, MRR": f"{answered:,} of {len(found.groups):,} questions, those with a right answer; ties lose",
+            "AUC": f"all {len(found.right):,} pairs, {int(found.right.sum()):,} of them right",
+            "interval": f"95 % bootstrap of questions, {resamples} resamples, seed {seed}",
+            **({lexical.TITLE: lexical.DESCRIPTION, bm25.TITLE: bm25.DESCRIPTION} if baselines else {}),
+            **read_out(encoder),
+        }
+        nested = {name: {measure: asdict(value) for measure, value in each.items()} for name, each in scores.items()}
+        own = {"encoder": nested.pop("encoder")}
+        sizes = {"questions": answered, "pairs": len(found.right)}
+        whole = {"answers": {**own, **({"baselines": nested} if baselines else {}), **sizes}}
+        rows = [_row(title, measures) for title, measures in scores.items()]
+        return Results(whole, protocol, HEADS, rows, items={"answers": Items(precisions(found, cosines))})
 
     def summary(self, results: Results) -> dict[str, float]:
         found = results.scores["answers"]["encoder"]
@@ -98,46 +127,6 @@ class Answers(Suite):
     @classmethod
     def judged_texts(cls, options: Options) -> Mapping[str, Sequence[str]]:
         return {"answers": read_candidates(_source(options), options.columns).questions}
-
-
-def evaluate_answers(
-    encoder: Encoder,
-    source: Texts,
-    columns: Sequence[str] | None = None,
-    seed: int = 0,
-    resamples: int = 500,
-    baselines: bool = True,
-) -> Results:
-    """MAP, MRR and AUC × 100 of the encoder, TF-IDF and BM25; 95 % intervals by a bootstrap of the questions.
-
-    BM25's scores of different questions do not compare, so it has no AUC. Items are average precisions.
-    """
-    found = read_candidates(source, columns)
-    vectors = TextVectors.encoded(encoder, (*found.questions, *found.sentences), normalize=True)
-    first, second = (vectors.of(side).astype(np.float64) for side in (found.questions, found.sentences))
-    cosines = (first * second).sum(axis=1)
-    scores = {"encoder": score(found, cosines, seed, resamples)}
-    if baselines:
-        others = {lexical.TITLE: lexical_cosines, bm25.TITLE: bm25_scores}
-        for title, compared in others.items():
-            scores[title] = score(found, compared(found.questions, found.sentences), seed, resamples)
-        del scores[bm25.TITLE]["auc"]
-    answered = len(found.answered())
-    protocol = {
-        "protocol": PROTOCOL,
-        "text": Path(source).name if isinstance(source, str | os.PathLike) else "the given list",
-        "MAP, MRR": f"{answered:,} of {len(found.groups):,} questions, those with a right answer; ties lose",
-        "AUC": f"all {len(found.right):,} pairs, {int(found.right.sum()):,} of them right",
-        "interval": f"95 % bootstrap of questions, {resamples} resamples, seed {seed}",
-        **({lexical.TITLE: lexical.DESCRIPTION, bm25.TITLE: bm25.DESCRIPTION} if baselines else {}),
-        **read_out(encoder),
-    }
-    nested = {name: {measure: asdict(value) for measure, value in each.items()} for name, each in scores.items()}
-    own = {"encoder": nested.pop("encoder")}
-    sizes = {"questions": answered, "pairs": len(found.right)}
-    whole = {"answers": {**own, **({"baselines": nested} if baselines else {}), **sizes}}
-    rows = [_row(title, measures) for title, measures in scores.items()]
-    return Results(whole, protocol, HEADS, rows, items={"answers": Items(precisions(found, cosines))})
 
 
 def read_candidates(source: Texts, columns: Sequence[str] | None = None) -> Candidates:

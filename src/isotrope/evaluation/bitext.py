@@ -80,7 +80,39 @@ class BitextMatching(Suite):
         read_bitext(_file(options.data_dir))
 
     def run(self, encoder: Encoder, options: Options) -> Results:
-        return evaluate_bitext(encoder, read_bitext(_file(options.data_dir)), options.baselines)
+        """Accuracy × 100 of each language and their plain mean, next to TF-IDF and random vectors. Nothing is drawn."""
+        languages, baselines = read_bitext(_file(options.data_dir)), options.baselines
+        every = [text for found in languages.values() for text in (*found.sentences, *found.english)]
+        vectors = TextVectors.encoded(encoder, every, normalize=True)
+        hits: dict[str, dict[str, Floats]] = {}
+        for name, found in languages.items():
+            sides: dict[str, tuple[Matrix, Matrix]] = {
+                ENCODER: (vectors.of(found.sentences), vectors.of(found.english))
+            }
+            if baselines:
+                sides[lexical.TITLE] = lexical_sides(found.sentences, found.english)
+                chance = random_vectors((*found.sentences, *found.english), encoder.dimension)
+                sides[random_baseline.TITLE] = chance.of(found.sentences), chance.of(found.english)
+            hits[name] = {title: matches(*both, found) for title, both in sides.items()}
+        scores = {name: {title: _score(each) for title, each in sides.items()} for name, sides in hits.items()}
+        titles = list(next(iter(scores.values())))
+        averages = {title: _average([sides[title] for sides in scores.values()]) for title in titles}
+        described = {
+            lexical.TITLE: f"{lexical.DESCRIPTION}, fitted on each language",
+            random_baseline.TITLE: random_baseline.described(encoder.dimension),
+        }
+        protocol = {
+            "protocol": PROTOCOL,
+            "search": "exact, cosine, among all texts of the other side; mean of both directions; ties lose",
+            "interval": "95 %, normal, over the pairs",
+            **(described if baselines else {}),
+            **read_out(encoder),
+        }
+        nested = {name: nested_sides(sides) for name, sides in {**scores, "average": averages}.items()}
+        rows = [row for name, sides in scores.items() for row in _rows(name, sides)]
+        rows += _rows("average of languages", averages)
+        items = {name: Items(sides[ENCODER].mean(axis=0)) for name, sides in hits.items()}
+        return Results({"bitext": nested}, protocol, COLUMNS, rows, items=items)
 
     def summary(self, results: Results) -> dict[str, float]:
         found = results.scores["bitext"]
@@ -91,39 +123,6 @@ class BitextMatching(Suite):
     def judged_texts(cls, options: Options) -> Mapping[str, Sequence[str]]:
         languages = read_bitext(_file(options.data_dir))
         return {name: [*found.sentences, *found.english] for name, found in languages.items()}
-
-
-def evaluate_bitext(encoder: Encoder, languages: dict[str, Bitext], baselines: bool = True) -> Results:
-    """Accuracy × 100 of each language and their plain mean, next to TF-IDF and random vectors. Nothing is drawn."""
-    every = [text for found in languages.values() for text in (*found.sentences, *found.english)]
-    vectors = TextVectors.encoded(encoder, every, normalize=True)
-    hits: dict[str, dict[str, Floats]] = {}
-    for name, found in languages.items():
-        sides: dict[str, tuple[Matrix, Matrix]] = {ENCODER: (vectors.of(found.sentences), vectors.of(found.english))}
-        if baselines:
-            sides[lexical.TITLE] = lexical_sides(found.sentences, found.english)
-            chance = random_vectors((*found.sentences, *found.english), encoder.dimension)
-            sides[random_baseline.TITLE] = chance.of(found.sentences), chance.of(found.english)
-        hits[name] = {title: matches(*both, found) for title, both in sides.items()}
-    scores = {name: {title: _score(each) for title, each in sides.items()} for name, sides in hits.items()}
-    titles = list(next(iter(scores.values())))
-    averages = {title: _average([sides[title] for sides in scores.values()]) for title in titles}
-    described = {
-        lexical.TITLE: f"{lexical.DESCRIPTION}, fitted on each language",
-        random_baseline.TITLE: random_baseline.described(encoder.dimension),
-    }
-    protocol = {
-        "protocol": PROTOCOL,
-        "search": "exact, cosine, among all texts of the other side; mean of both directions; ties lose",
-        "interval": "95 %, normal, over the pairs",
-        **(described if baselines else {}),
-        **read_out(encoder),
-    }
-    nested = {name: nested_sides(sides) for name, sides in {**scores, "average": averages}.items()}
-    rows = [row for name, sides in scores.items() for row in _rows(name, sides)]
-    rows += _rows("average of languages", averages)
-    items = {name: Items(sides[ENCODER].mean(axis=0)) for name, sides in hits.items()}
-    return Results({"bitext": nested}, protocol, COLUMNS, rows, items=items)
 
 
 def matches(first: Matrix, second: Matrix, found: Bitext) -> Floats:

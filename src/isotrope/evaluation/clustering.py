@@ -85,7 +85,43 @@ class Clustering(Suite):
         read_options(options)
 
     def run(self, encoder: Encoder, options: Options) -> Results:
-        return evaluate_clustering(encoder, read_options(options), options.seeds, options.baselines)
+        """Accuracy and V-measure × 100 of each set and their plain mean; the same of TF-IDF and random vectors.
+
+        One seed stands for itself and the next two; several are taken as they are.
+        """
+        sets, seeds, baselines = read_options(options), options.seeds, options.baselines
+        drawn = seeds if len(seeds) > 1 else tuple(range(seeds[0], seeds[0] + RUNS))
+        vectors = TextVectors.encoded(encoder, (text for found in sets for text in found.texts), normalize=True)
+        clustered: dict[str, dict[str, Clustered]] = {}
+        with bar("clustering", len(sets)) as advance:
+            for found in sets:
+                given = {ENCODER: vectors.of(found.texts)}
+                if baselines:
+                    given[lexical.TITLE] = lexical_vectors(found.texts)
+                    given[random_baseline.TITLE] = random_vectors(found.texts, encoder.dimension).of(found.texts)
+                clustered[found.name] = {title: cluster(rows, found, drawn) for title, rows in given.items()}
+                advance(1, note=found.name)
+        scores = {name: {title: each.score() for title, each in sides.items()} for name, sides in clustered.items()}
+        averages = {
+            title: _average([scores[found.name][title] for found in sets], sets) for title in scores[sets[0].name]
+        }
+        described = {
+            lexical.TITLE: f"{lexical.DESCRIPTION}, fitted on each set",
+            random_baseline.TITLE: random_baseline.described(encoder.dimension),
+        }
+        protocol = {
+            "protocol": PROTOCOL,
+            "k-means": f"scikit-learn, unit vectors, true number of classes, n_init {INITS}",
+            "mean over": f"{len(drawn)} seeds, {', '.join(map(str, drawn))}",
+            "sample": f"sets above {SAMPLE:,} texts, seed 0",
+            "interval": "95 %, binomial over the texts; of the average normal",
+            **(described if baselines else {}),
+            **read_out(encoder),
+        }
+        nested = {found.name: {**nested_sides(scores[found.name]), **_sizes(found)} for found in sets}
+        nested["average"] = nested_sides(averages)
+        items = {name: Items(sides[ENCODER].right.mean(axis=0)) for name, sides in clustered.items()}
+        return Results({"clustering": nested}, protocol, COLUMNS, _rows(sets, scores, averages), items=items)
 
     def summary(self, results: Results) -> dict[str, float]:
         found = results.scores["clustering"]
@@ -96,45 +132,6 @@ class Clustering(Suite):
     @classmethod
     def judged_texts(cls, options: Options) -> Mapping[str, Sequence[str]]:
         return {found.name: found.texts for found in read_options(options)}
-
-
-def evaluate_clustering(
-    encoder: Encoder, sets: Sequence[LabelledSet], seeds: Sequence[int] = (0,), baselines: bool = True
-) -> Results:
-    """Accuracy and V-measure × 100 of each set and their plain mean; the same of TF-IDF and random vectors.
-
-    One seed stands for itself and the next two; several are taken as they are.
-    """
-    drawn = tuple(seeds) if len(seeds) > 1 else tuple(range(seeds[0], seeds[0] + RUNS))
-    vectors = TextVectors.encoded(encoder, (text for found in sets for text in found.texts), normalize=True)
-    clustered: dict[str, dict[str, Clustered]] = {}
-    with bar("clustering", len(sets)) as advance:
-        for found in sets:
-            given = {ENCODER: vectors.of(found.texts)}
-            if baselines:
-                given[lexical.TITLE] = lexical_vectors(found.texts)
-                given[random_baseline.TITLE] = random_vectors(found.texts, encoder.dimension).of(found.texts)
-            clustered[found.name] = {title: cluster(rows, found, drawn) for title, rows in given.items()}
-            advance(1, note=found.name)
-    scores = {name: {title: each.score() for title, each in sides.items()} for name, sides in clustered.items()}
-    averages = {title: _average([scores[found.name][title] for found in sets], sets) for title in scores[sets[0].name]}
-    described = {
-        lexical.TITLE: f"{lexical.DESCRIPTION}, fitted on each set",
-        random_baseline.TITLE: random_baseline.described(encoder.dimension),
-    }
-    protocol = {
-        "protocol": PROTOCOL,
-        "k-means": f"scikit-learn, unit vectors, true number of classes, n_init {INITS}",
-        "mean over": f"{len(drawn)} seeds, {', '.join(map(str, drawn))}",
-        "sample": f"sets above {SAMPLE:,} texts, seed 0",
-        "interval": "95 %, binomial over the texts; of the average normal",
-        **(described if baselines else {}),
-        **read_out(encoder),
-    }
-    nested = {found.name: {**nested_sides(scores[found.name]), **_sizes(found)} for found in sets}
-    nested["average"] = nested_sides(averages)
-    items = {name: Items(sides[ENCODER].right.mean(axis=0)) for name, sides in clustered.items()}
-    return Results({"clustering": nested}, protocol, COLUMNS, _rows(sets, scores, averages), items=items)
 
 
 def cluster(vectors: Any, found: LabelledSet, seeds: Sequence[int]) -> Clustered:

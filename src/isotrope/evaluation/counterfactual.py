@@ -23,7 +23,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from isotrope.data.sentence_files import Texts, read_sentence_file
+from isotrope.data.sentence_files import read_sentence_file
 from isotrope.data.tables import check_file
 from isotrope.encoders.encoder import Encoder
 from isotrope.errors import InputError
@@ -102,7 +102,33 @@ class Counterfactual(Suite):
         files_of(wordnet_folder())
 
     def run(self, encoder: Encoder, options: Options) -> Results:
-        return evaluate_counterfactual(encoder, options.texts, options.data_dir, options.seed, options.columns)
+        """Both measures. Triples are made of ``options.texts``, or of the movie reviews (MR), as in CLINE."""
+        texts, seed = options.texts, options.seed
+        folder = data_folder(options.data_dir)
+        source = folder / "transfer" / "mr.tsv.gz" if texts is None else texts
+        triples = make_triples(list(dict.fromkeys(read_sentence_file(source, options.columns).texts)), seed)
+        train, dev, test = (read_items(file) for file in item_files(folder).values())
+        hits = hit_rates(encoder, triples)
+        found = counterfactual_accuracy(encoder, train, dev, test)
+        shares = {
+            "synonym_nearer": _of_triples(hits.by_cosine, len(triples)),
+            "synonym_nearer_dot": _of_triples(hits.by_dot_product, len(triples)),
+            "accuracy": found.accuracy,
+            "both_right": found.both_right,
+            "entailed_nearer": found.entailed_nearer,
+        }
+        protocol = {
+            "protocol": PROTOCOL,
+            "triples": "MR" if texts is None else "the given text",
+            "classifier": f"logistic regression, standardised, C = {found.strength:g} chosen on dev",
+            "interval": "95 %, normal; edits of one original vary together",
+            **read_out(encoder),
+            "seed": seed,
+        }
+        scores = {name: share.to_dict() for name, share in shares.items()}
+        return Results(
+            {"counterfactual": scores}, protocol, COLUMNS, [_row(name, each) for name, each in shares.items()]
+        )
 
     def summary(self, results: Results) -> dict[str, float]:
         return {name: found["share"] for name, found in results.scores["counterfactual"].items()}
@@ -111,42 +137,6 @@ class Counterfactual(Suite):
     def judged_texts(cls, options: Options) -> Mapping[str, Sequence[str]]:
         test = read_items(item_files(data_folder(options.data_dir))["test"])
         return {task: [*test.premises, *test.hypotheses] for task in ("accuracy", "both_right", "entailed_nearer")}
-
-
-def evaluate_counterfactual(
-    encoder: Encoder,
-    texts: Texts | None = None,
-    data_dir: str | os.PathLike[str] | None = None,
-    seed: int = 0,
-    columns: Sequence[str] | None = None,
-) -> Results:
-    """Both measures.
-
-    ``texts`` are the sentences that triples are made of; without them, those of the movie reviews (MR), as in CLINE.
-    """
-    folder = data_folder(data_dir)
-    source = folder / "transfer" / "mr.tsv.gz" if texts is None else texts
-    triples = make_triples(list(dict.fromkeys(read_sentence_file(source, columns).texts)), seed)
-    train, dev, test = (read_items(file) for file in item_files(folder).values())
-    hits = hit_rates(encoder, triples)
-    found = counterfactual_accuracy(encoder, train, dev, test)
-    shares = {
-        "synonym_nearer": _of_triples(hits.by_cosine, len(triples)),
-        "synonym_nearer_dot": _of_triples(hits.by_dot_product, len(triples)),
-        "accuracy": found.accuracy,
-        "both_right": found.both_right,
-        "entailed_nearer": found.entailed_nearer,
-    }
-    protocol = {
-        "protocol": PROTOCOL,
-        "triples": "MR" if texts is None else "the given text",
-        "classifier": f"logistic regression, standardised, C = {found.strength:g} chosen on dev",
-        "interval": "95 %, normal; edits of one original vary together",
-        **read_out(encoder),
-        "seed": seed,
-    }
-    scores = {name: share.to_dict() for name, share in shares.items()}
-    return Results({"counterfactual": scores}, protocol, COLUMNS, [_row(name, each) for name, each in shares.items()])
 
 
 def counterfactual_accuracy(encoder: Encoder, train: Items, dev: Items, test: Items) -> CounterfactualAccuracy:

@@ -66,50 +66,40 @@ class Geometry(Suite):
         check_source(options.texts, stsb_files(options.data_dir))
 
     def run(self, encoder: Encoder, options: Options) -> Results:
+        """The space on a text, on the pairs of STS-B where they are there, and along the run that made the model."""
+        texts, seed = options.texts, options.seed
         run = None if options.model is None else run_of(options.model)
-        return evaluate_geometry(encoder, options.texts, options.data_dir, options.seed, options.columns, run)
+        check_reads_text(encoder)
+        files = stsb_files(options.data_dir)
+        check_source(texts, files)
+        pairs = joined([read_pairs(file) for file in files.values()])
+        sample = read_sample(pairs.texts if texts is None else texts, options.columns)
+        found, vectors = describe_encoded(encoder, sample.texts, seed)
+        scored = pairs.first, pairs.second, pairs.gold.tolist()
+        shape: PairGeometry | None = None
+        if files:
+            shape = (
+                describe_scored(vectors, sample.texts, *scored) if texts is None else describe_pairs(encoder, *scored)
+            )
+        scores = GeometryScores(found, shape, trail(run) if run is not None else ())
+        protocol = {
+            "protocol": PROTOCOL,
+            "text": "STS-B" if texts is None else sample.name,
+            "sentences": f"{len(sample.texts):,} different, {sample.repeats:,} repeats left out",
+            "hubness": f"10 nearest by cosine among {found.hubness_sentences:,}",
+            "uniformity": f"t = 2, {_pairs_taken(len(sample.texts))}",
+            **read_out(encoder),
+            "seed": seed,
+        }
+        if shape is not None:
+            protocol["STS-B"] = f"{' + '.join(files)}, positive above 4, edit distance of {shape.lexical.unit}"
+        rows = overview(scores.text, scores.pairs)
+        tables = sections(scores.text, scores.pairs, scores.trail)
+        return Results({"geometry": scores.to_dict()}, protocol, COLUMNS, rows, tables)
 
     def summary(self, results: Results) -> dict[str, float]:
         text = results.scores["geometry"]["text"]
         return {name: text[name] for name in ("mean_cosine", "uniformity", "effective_rank")}
-
-
-def evaluate_geometry(
-    encoder: Encoder,
-    texts: Texts | None = None,
-    data_dir: str | os.PathLike[str] | None = None,
-    seed: int = 0,
-    columns: Sequence[str] | None = None,
-    run: str | os.PathLike[str] | None = None,
-) -> Results:
-    """The space on a text, on the pairs of STS-B where the data folder has them, and along a run where the model came
-    from one.
-    """
-    check_reads_text(encoder)
-    files = stsb_files(data_dir)
-    check_source(texts, files)
-    pairs = joined([read_pairs(file) for file in files.values()])
-    sample = read_sample(pairs.texts if texts is None else texts, columns)
-    found, vectors = describe_encoded(encoder, sample.texts, seed)
-    scored = pairs.first, pairs.second, pairs.gold.tolist()
-    shape: PairGeometry | None = None
-    if files:
-        shape = describe_scored(vectors, sample.texts, *scored) if texts is None else describe_pairs(encoder, *scored)
-    scores = GeometryScores(found, shape, trail(run) if run is not None else ())
-    protocol = {
-        "protocol": PROTOCOL,
-        "text": "STS-B" if texts is None else sample.name,
-        "sentences": f"{len(sample.texts):,} different, {sample.repeats:,} repeats left out",
-        "hubness": f"10 nearest by cosine among {found.hubness_sentences:,}",
-        "uniformity": f"t = 2, {_pairs_taken(len(sample.texts))}",
-        **read_out(encoder),
-        "seed": seed,
-    }
-    if shape is not None:
-        protocol["STS-B"] = f"{' + '.join(files)}, positive above 4, edit distance of {shape.lexical.unit}"
-    rows = overview(scores.text, scores.pairs)
-    tables = sections(scores.text, scores.pairs, scores.trail)
-    return Results({"geometry": scores.to_dict()}, protocol, COLUMNS, rows, tables)
 
 
 def run_of(model: str | os.PathLike[str]) -> Path | None:

@@ -12,7 +12,6 @@ too; the table then says "derived", and its figures are not comparable with publ
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -97,7 +96,28 @@ class Probing(Suite):
         find_probing(data_folder(options.data_dir), options.tasks)
 
     def run(self, encoder: Encoder, options: Options) -> Results:
-        return evaluate_probing(encoder, options.data_dir, options.seeds, options.protocol, options.tasks)
+        """Accuracy × 100 of each task with a 95 % interval, and the average of ten."""
+        seeds = options.seeds
+        chosen = find_protocol(options.protocol, DEFAULT, KNOWN)
+        files = find_probing(data_folder(options.data_dir), options.tasks)
+        parts = {task: file.parts() for task, file in files.items()}
+        every = (text for sides in parts.values() for part in sides for text in part.texts[0])
+        vectors = TextVectors.encoded(encoder, every)
+        outcomes: dict[str, list[Outcome]] = {}
+        with bar("probing", len(files)) as advance:
+            for task, sides in parts.items():
+                features = [torch.from_numpy(vectors.of(part.texts[0])).to(encoder.device) for part in sides]
+                outcomes[task] = chosen.outcomes(task, sides, features, seeds)
+                advance(1, task)
+        scores = {task: summarised(each, with_f1=False) for task, each in outcomes.items()}
+        average = averaged(list(scores.values())) if set(scores) == set(TASKS) else None
+        nested = {
+            **{task: score.to_dict() for task, score in scores.items()},
+            **({"average": asdict(average)} if average else {}),
+        }
+        said = _protocol(encoder, chosen, files, parts, seeds)
+        items = {task: Items(right_of(each)) for task, each in outcomes.items()}
+        return Results({"probing": nested}, said, COLUMNS, _rows(scores, average, files, parts), items=items)
 
     def summary(self, results: Results) -> dict[str, float]:
         found = results.scores["probing"]
@@ -108,36 +128,6 @@ class Probing(Suite):
         """By task, the sentences of its test part: what must not stand in the training text."""
         files = find_probing(data_folder(options.data_dir), options.tasks)
         return {task: file.parts()[-1].texts[0] for task, file in files.items()}
-
-
-def evaluate_probing(
-    encoder: Encoder,
-    data_dir: str | os.PathLike[str] | None = None,
-    seeds: Sequence[int] = (0,),
-    protocol: str | None = None,
-    tasks: Sequence[str] | None = None,
-) -> Results:
-    """Accuracy × 100 of each task with a 95 % interval, and the average of ten."""
-    chosen = find_protocol(protocol, DEFAULT, KNOWN)
-    files = find_probing(data_folder(data_dir), tasks)
-    parts = {task: file.parts() for task, file in files.items()}
-    every = (text for sides in parts.values() for part in sides for text in part.texts[0])
-    vectors = TextVectors.encoded(encoder, every)
-    outcomes: dict[str, list[Outcome]] = {}
-    with bar("probing", len(files)) as advance:
-        for task, sides in parts.items():
-            features = [torch.from_numpy(vectors.of(part.texts[0])).to(encoder.device) for part in sides]
-            outcomes[task] = chosen.outcomes(task, sides, features, seeds)
-            advance(1, task)
-    scores = {task: summarised(each, with_f1=False) for task, each in outcomes.items()}
-    average = averaged(list(scores.values())) if set(scores) == set(TASKS) else None
-    nested = {
-        **{task: score.to_dict() for task, score in scores.items()},
-        **({"average": asdict(average)} if average else {}),
-    }
-    said = _protocol(encoder, chosen, files, parts, seeds)
-    items = {task: Items(right_of(each)) for task, each in outcomes.items()}
-    return Results({"probing": nested}, said, COLUMNS, _rows(scores, average, files, parts), items=items)
 
 
 def find_probing(folder: Path, asked: Sequence[str] | None = None) -> dict[str, ProbingFile]:

@@ -85,7 +85,36 @@ class Retrieval(Suite):
         _asked_sets(options)
 
     def run(self, encoder: Encoder, options: Options) -> Results:
-        return evaluate_retrieval(encoder, _asked_sets(options), options.seed, options.resamples, options.baselines)
+        """nDCG@10, MRR@10, recall@10 and recall@100, × 100, of each set and their average; the same of the baselines.
+
+        Intervals are those of nDCG, by a bootstrap of the queries.
+        """
+        seed, resamples, baselines = options.seed, options.resamples, options.baselines
+        sets = _asked_sets(options)
+        vectors = TextVectors.encoded(
+            encoder, (text for found in sets for text in (*found.documents, *found.queries)), normalize=True
+        )
+        judged = [
+            _judge(found, encoder, vectors, (seed, number), resamples, baselines) for number, found in enumerate(sets)
+        ]
+        scores = {each.found.name: each.score() for each in judged}
+        whole = [each for each in judged if each.found.own is None] or judged
+        averages = {name: averaged([each.ranked[name] for each in whole]) for name in judged[0].ranked}
+        protocol = {
+            "protocol": PROTOCOL,
+            "search": f"exact, cosine, first {DEPTH} of all documents; a document is its title and its text; ties lose",
+            "average": " + ".join(each.found.name for each in whole),
+            "length": "whole texts" if encoder.max_length >= ENDLESS else f"texts cut at {encoder.max_length} tokens",
+            "gains": "linear, as graded",
+            "interval": f"95 % bootstrap of queries, {resamples} resamples, seed {seed}",
+            **(_described(encoder.dimension) if baselines else {}),
+            **read_out(encoder),
+            "queries left out": f"{sum(found.unjudged for found in sets)} without a relevant document",
+        }
+        nested = {**{name: score.to_dict() for name, score in scores.items()}, "average": nested_sides(averages)}
+        items = {each.found.name: Items(each.ranked[ENCODER].values["ndcg_10"]) for each in judged}
+        sections = [section for each in judged for section in each.sections]
+        return Results({"retrieval": nested}, protocol, COLUMNS, _rows(scores, averages), sections, items)
 
     def summary(self, results: Results) -> dict[str, float]:
         found = results.scores["retrieval"]
@@ -95,43 +124,6 @@ class Retrieval(Suite):
     @classmethod
     def judged_texts(cls, options: Options) -> Mapping[str, Sequence[str]]:
         return {found.name: found.queries for found in _asked_sets(options)}
-
-
-def evaluate_retrieval(
-    encoder: Encoder,
-    sets: Sequence[RetrievalSet],
-    seed: int = 0,
-    resamples: int = 500,
-    baselines: bool = True,
-) -> Results:
-    """nDCG@10, MRR@10, recall@10 and recall@100, × 100, of each set and their average; the same of the baselines.
-
-    Intervals are those of nDCG, by a bootstrap of the queries.
-    """
-    vectors = TextVectors.encoded(
-        encoder, (text for found in sets for text in (*found.documents, *found.queries)), normalize=True
-    )
-    judged = [
-        _judge(found, encoder, vectors, (seed, number), resamples, baselines) for number, found in enumerate(sets)
-    ]
-    scores = {each.found.name: each.score() for each in judged}
-    whole = [each for each in judged if each.found.own is None] or judged
-    averages = {name: averaged([each.ranked[name] for each in whole]) for name in judged[0].ranked}
-    protocol = {
-        "protocol": PROTOCOL,
-        "search": f"exact, cosine, first {DEPTH} of all documents; a document is its title and its text; ties lose",
-        "average": " + ".join(each.found.name for each in whole),
-        "length": "whole texts" if encoder.max_length >= ENDLESS else f"texts cut at {encoder.max_length} tokens",
-        "gains": "linear, as graded",
-        "interval": f"95 % bootstrap of queries, {resamples} resamples, seed {seed}",
-        **(_described(encoder.dimension) if baselines else {}),
-        **read_out(encoder),
-        "queries left out": f"{sum(found.unjudged for found in sets)} without a relevant document",
-    }
-    nested = {**{name: score.to_dict() for name, score in scores.items()}, "average": nested_sides(averages)}
-    items = {each.found.name: Items(each.ranked[ENCODER].values["ndcg_10"]) for each in judged}
-    sections = [section for each in judged for section in each.sections]
-    return Results({"retrieval": nested}, protocol, COLUMNS, _rows(scores, averages), sections, items)
 
 
 def _asked_sets(options: Options) -> list[RetrievalSet]:

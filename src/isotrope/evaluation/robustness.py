@@ -23,7 +23,7 @@ from isotrope.errors import InputError
 from isotrope.evaluation.benchmark_files import data_folder, find_task
 from isotrope.evaluation.items import Items
 from isotrope.evaluation.results import Results, Section, read_out
-from isotrope.evaluation.scored_pairs import Floats, ScoredPairs, read_pairs
+from isotrope.evaluation.scored_pairs import Floats, read_pairs
 from isotrope.evaluation.suite import Options, Suite, SuiteCard
 from isotrope.evaluation.text_vectors import TextVectors
 from isotrope.measures.intervals import normal_interval
@@ -70,7 +70,54 @@ class Robustness(Suite):
         _file(options.data_dir)
 
     def run(self, encoder: Encoder, options: Options) -> Results:
-        return evaluate_robustness(encoder, read_pairs(_file(options.data_dir)), options.seed)
+        """Each change's cosine and Spearman, and each harmless change ranked against each of meaning."""
+        pairs, seed = read_pairs(_file(options.data_dir)), options.seed
+        changed = {name: changed_texts(pairs.second, name, seed) for name in CHANGES}
+        another = other_texts(pairs.second, seed)
+        vectors = TextVectors.encoded(
+            encoder, [*pairs.texts, *(text for side in changed.values() for text in side)], normalize=True
+        )
+        kept = {name: _cosines(vectors, pairs.second, side) for name, side in changed.items()}
+        kept[ANOTHER] = _cosines(vectors, pairs.second, another)
+        whole = Items(_cosines(vectors, pairs.first, pairs.second), pairs.gold)
+        damaged = {name: Items(_cosines(vectors, pairs.first, side), pairs.gold) for name, side in changed.items()}
+        counts = {name: sum(map(str.__ne__, pairs.second, side)) for name, side in changed.items()}
+        far = 1 - float(kept[ANOTHER].mean())
+        changes = {
+            name: Damage(
+                cosine=float(kept[name].mean()),
+                way=100 * max(1 - float(kept[name].mean()), 0.0) / far if far > TIE else 0.0,
+                spearman=_spearman(items),
+                lost=_spearman(whole) - _spearman(items),
+                texts=counts[name],
+            )
+            for name, items in damaged.items()
+        }
+        hits = ranked(kept, changed, pairs.second)
+        average = Items(np.concatenate([hits[name].values for name in hits if not name.endswith(ANOTHER)]))
+        protocol = {
+            "protocol": PROTOCOL,
+            "texts": f"second texts of {TASK}, {len(pairs.gold):,} pairs",
+            "typos": f"two letters swapped in {100 * TYPO_SHARE:g} % of the words, at least in one",
+            "ranking": "by cosine with the text as it was; ties lose; "
+            "texts that a change leaves as they are do not count",
+            "seed": seed,
+            **read_out(encoder),
+        }
+        nested = {
+            "STS-B": _spearman(whole),
+            "another_text_cosine": float(kept[ANOTHER].mean()),
+            "changes": {name: asdict(each) for name, each in changes.items()},
+            "ranking": {name: {"share": each.score(), "texts": len(each)} for name, each in hits.items()},
+            "average": {"share": average.score(), "texts": len(average)},
+        }
+        rows: list[tuple[str, ...]] = [
+            ("as it is", "1.000", "0.0", f"{_spearman(whole):.2f}", "", f"{len(pairs.gold):,}")
+        ]
+        rows += [_row(name, each) for name, each in changes.items()]
+        rows.append((ANOTHER, f"{kept[ANOTHER].mean():.3f}", "100.0", "", "", f"{len(another):,}"))
+        tasks = {f"STS-B, {name}": each for name, each in damaged.items()}
+        return Results({"robustness": nested}, protocol, COLUMNS, rows, [_section(hits)], {**hits, **tasks})
 
     def summary(self, results: Results) -> dict[str, float]:
         found = results.scores["robustness"]
@@ -81,53 +128,6 @@ class Robustness(Suite):
     def judged_texts(cls, options: Options) -> Mapping[str, Sequence[str]]:
         pairs = read_pairs(_file(options.data_dir))
         return {"changes": pairs.texts, "ranking": pairs.second, "average": pairs.second}
-
-
-def evaluate_robustness(encoder: Encoder, pairs: ScoredPairs, seed: int = 0) -> Results:
-    """Each change's cosine and Spearman, and each harmless change ranked against each of meaning."""
-    changed = {name: changed_texts(pairs.second, name, seed) for name in CHANGES}
-    another = other_texts(pairs.second, seed)
-    vectors = TextVectors.encoded(
-        encoder, [*pairs.texts, *(text for side in changed.values() for text in side)], normalize=True
-    )
-    kept = {name: _cosines(vectors, pairs.second, side) for name, side in changed.items()}
-    kept[ANOTHER] = _cosines(vectors, pairs.second, another)
-    whole = Items(_cosines(vectors, pairs.first, pairs.second), pairs.gold)
-    damaged = {name: Items(_cosines(vectors, pairs.first, side), pairs.gold) for name, side in changed.items()}
-    counts = {name: sum(map(str.__ne__, pairs.second, side)) for name, side in changed.items()}
-    far = 1 - float(kept[ANOTHER].mean())
-    changes = {
-        name: Damage(
-            cosine=float(kept[name].mean()),
-            way=100 * max(1 - float(kept[name].mean()), 0.0) / far if far > TIE else 0.0,
-            spearman=_spearman(items),
-            lost=_spearman(whole) - _spearman(items),
-            texts=counts[name],
-        )
-        for name, items in damaged.items()
-    }
-    hits = ranked(kept, changed, pairs.second)
-    average = Items(np.concatenate([hits[name].values for name in hits if not name.endswith(ANOTHER)]))
-    protocol = {
-        "protocol": PROTOCOL,
-        "texts": f"second texts of {TASK}, {len(pairs.gold):,} pairs",
-        "typos": f"two letters swapped in {100 * TYPO_SHARE:g} % of the words, at least in one",
-        "ranking": "by cosine with the text as it was; ties lose; texts that a change leaves as they are do not count",
-        "seed": seed,
-        **read_out(encoder),
-    }
-    nested = {
-        "STS-B": _spearman(whole),
-        "another_text_cosine": float(kept[ANOTHER].mean()),
-        "changes": {name: asdict(each) for name, each in changes.items()},
-        "ranking": {name: {"share": each.score(), "texts": len(each)} for name, each in hits.items()},
-        "average": {"share": average.score(), "texts": len(average)},
-    }
-    rows: list[tuple[str, ...]] = [("as it is", "1.000", "0.0", f"{_spearman(whole):.2f}", "", f"{len(pairs.gold):,}")]
-    rows += [_row(name, each) for name, each in changes.items()]
-    rows.append((ANOTHER, f"{kept[ANOTHER].mean():.3f}", "100.0", "", "", f"{len(another):,}"))
-    tasks = {f"STS-B, {name}": each for name, each in damaged.items()}
-    return Results({"robustness": nested}, protocol, COLUMNS, rows, [_section(hits)], {**hits, **tasks})
 
 
 def changed_texts(texts: list[str], name: str, seed: int) -> list[str]:

@@ -74,9 +74,7 @@ class STS(Suite):
         if options.texts is not None:
             return evaluate_own_pairs(encoder, options)
         if options.lang not in (None, "en"):
-            return evaluate_language(
-                encoder, options.lang, options.data_dir, options.seed, options.resamples, options.baselines
-            )
+            return evaluate_language(encoder, options.lang, options)
         asked = options.aggregation, options.seed, options.resamples, options.baselines
         return evaluate_sts(encoder, options.data_dir, *asked)
 

@@ -9,7 +9,6 @@ Spearman against 0 and 1 cannot reach 100, since ties of the gold are many; the 
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -25,6 +24,7 @@ from isotrope.evaluation.items import Items
 from isotrope.evaluation.results import Results, read_out
 from isotrope.evaluation.scored_pairs import Floats, ScoredPairs, read_pairs
 from isotrope.evaluation.sts_baselines import with_characters
+from isotrope.evaluation.suite import Options
 from isotrope.evaluation.text_vectors import TextVectors
 from isotrope.measures.correlation import pearson, resampled_spearman, spearman
 from isotrope.measures.intervals import Interval, percentile_interval
@@ -56,16 +56,10 @@ class LanguageScore:
         return {name: value for name, value in asdict(self).items() if value is not None}
 
 
-def evaluate_language(
-    encoder: Encoder,
-    lang: str,
-    data_dir: str | os.PathLike[str] | None = None,
-    seed: int = 0,
-    resamples: int = 500,
-    baselines: bool = True,
-) -> Results:
+def evaluate_language(encoder: Encoder, lang: str, options: Options) -> Results:
     """Spearman of each task of a language that the folder has, the AUC of binary ones, and the mean Spearman."""
-    files = language_files(lang, data_folder(data_dir))
+    seed, resamples = options.seed, options.resamples
+    files = language_files(lang, data_folder(options.data_dir))
     tasks = {task: read_pairs(file) for task, file in files.items()}
     missing = [task for task in LANGUAGES[lang] if task not in tasks]
     protocol = {
@@ -74,7 +68,7 @@ def evaluate_language(
         **({"left out": f"{', '.join(missing)}: no files of theirs"} if missing else {}),
     }
     results = judge_tasks(encoder, tasks, protocol, seed, resamples)
-    return with_characters(results, tasks) if baselines else results
+    return with_characters(results, tasks) if options.baselines else results
 
 
 def judge_tasks(
