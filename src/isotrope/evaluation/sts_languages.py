@@ -121,7 +121,7 @@ def _score(cosines: Floats, gold: Floats, draws: Floats) -> LanguageScore:
 
 
 def _rows(scores: Mapping[str, LanguageScore], average: Mapping[str, float]) -> list[tuple[str, ...]]:
-    rows = [
+    rows: list[tuple[str, ...]] = [
         (
             task,
             f"{score.spearman:.2f}",
