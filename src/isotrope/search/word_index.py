@@ -61,7 +61,7 @@ def write_words(folder: Path, texts: Iterable[str]) -> None:
         model = bm25s.BM25(method="lucene", k1=K1, b=B)
         model.scores, model.vocab_dict = scores, vocabulary
         model.nonoccurrence_array = None  # Lucene's form has none
-        model.save(str(folder), show_progress=False)
+        model.save(str(folder))
 
 
 def open_words(folder: Path) -> WordIndex:
