@@ -69,7 +69,7 @@ def open_words(folder: Path) -> WordIndex:
 
     try:
         facts = json.loads((folder / FACTS).read_text(encoding="utf-8"))
-        model = bm25s.BM25.load(str(folder), mmap=True, show_progress=False) if facts["words"] else None
+        model = bm25s.BM25.load(str(folder), mmap=True) if facts["words"] else None
     except (OSError, ValueError, KeyError, TypeError, EOFError) as error:
         raise InputError(
             f"{folder}: the index of words is not as it was written; remove the index and build it again."
