@@ -24,14 +24,15 @@ def tokenizer() -> TextTokenizer:
 @pytest.fixture(scope="session")
 def byte_tokenizer(tmp_path_factory: pytest.TempPathFactory) -> TextTokenizer:
     from tokenizers import ByteLevelBPETokenizer
-    from transformers import RobertaTokenizerFast
+    from transformers import AutoTokenizer, RobertaConfig
 
     folder = tmp_path_factory.mktemp("bytes")
     pieces = ByteLevelBPETokenizer()
     specials = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]
     pieces.train_from_iterator(LINES, vocab_size=320, min_frequency=1, special_tokens=specials, show_progress=False)
     pieces.save_model(str(folder))
-    return TextTokenizer(RobertaTokenizerFast.from_pretrained(folder))
+    RobertaConfig().save_pretrained(folder)  # by the config AutoTokenizer knows the class, on every transformers 5
+    return TextTokenizer(AutoTokenizer.from_pretrained(folder))
 
 
 @pytest.fixture(scope="session")

@@ -65,7 +65,7 @@ def roberta(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """
     import torch
     from tokenizers import ByteLevelBPETokenizer
-    from transformers import RobertaConfig, RobertaModel, RobertaTokenizerFast
+    from transformers import AutoTokenizer, RobertaConfig, RobertaModel
 
     folder = tmp_path_factory.mktemp("encoders") / "roberta"
     pieces = ByteLevelBPETokenizer()
@@ -75,14 +75,14 @@ def roberta(tmp_path_factory: pytest.TempPathFactory) -> Path:
     )
     vocabulary, merges = pieces._tokenizer.get_vocab(), tmp_path_factory.mktemp("merges")
     pieces.save_model(str(merges))
-    tokenizer = RobertaTokenizerFast.from_pretrained(merges)
     torch.manual_seed(0)
     shape = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 64}
     config = RobertaConfig(
         vocab_size=len(vocabulary), max_position_embeddings=66, pad_token_id=1, bos_token_id=0, eos_token_id=2, **shape
     )
+    config.save_pretrained(merges)  # by the config AutoTokenizer knows the class, on every transformers 5
     RobertaModel(config).save_pretrained(folder)
-    tokenizer.save_pretrained(folder)
+    AutoTokenizer.from_pretrained(merges).save_pretrained(folder)
     return folder
 
 

@@ -62,7 +62,7 @@ def write_words(folder: Path, texts: Iterable[str], stem: Stem = str) -> None:
         model = bm25s.BM25(method="lucene", k1=K1, b=B)
         model.scores, model.vocab_dict = scores, vocabulary
         model.nonoccurrence_array = None  # Lucene's form has none
-        model.save(str(folder), show_progress=False)
+        model.save(str(folder))
 
 
 def open_words(folder: Path) -> WordIndex:
@@ -70,7 +70,7 @@ def open_words(folder: Path) -> WordIndex:
 
     try:
         facts = json.loads((folder / FACTS).read_text(encoding="utf-8"))
-        model = bm25s.BM25.load(str(folder), mmap=True, show_progress=False) if facts["words"] else None
+        model = bm25s.BM25.load(str(folder), mmap=True) if facts["words"] else None
     except (OSError, ValueError, KeyError, TypeError, EOFError) as error:
         raise InputError(
             f"{folder}: the index of words is not as it was written; remove the index and build it again."
