@@ -179,7 +179,8 @@ def weights(
     known = csr_matrix((stored["data"], stored["indices"], stored["indptr"]), shape=shape)
     scores = []
     for query in found.queries:
-        words = [vocabulary[word] for word in words_of(query, stem) if word in vocabulary]
+        asked = [stem(word) for word in words_of(query) if word not in stop]
+        words = [vocabulary[word] for word in asked if word in vocabulary]
         words = [word for word in words if counts[word] <= share * shape[1]] or words
         scores.append(np.asarray(known[words].sum(axis=0)).ravel() if words else np.zeros(shape[1]))
     return np.array(scores, dtype=np.float64)

@@ -2,10 +2,11 @@
 
     python benchmarks/search_modes.py DATA [--model builtin] [--sets cranfield,msmarco_small] [--precision binary]
     python benchmarks/search_modes.py DATA --passages 80 [--development --sets textbooks]
+    python benchmarks/search_modes.py DATA --stemmer none
 
 Each set is indexed into a folder by `isotrope.index` and searched by `isotrope.open_index`. The judge's retrieval suite
-ranks the same documents with its own BM25, which takes English stop words out. ``--development`` takes the sets of
-benchmarks/fusion.py, which are not reported.
+ranks the same documents with its own BM25, which takes English stop words out and knows no stems. ``--development``
+takes the sets of benchmarks/fusion.py, which are not reported.
 """
 
 from __future__ import annotations
@@ -36,16 +37,18 @@ def main() -> None:
     options.add_argument("--sets", help="names of sets, joined by commas; default: all with queries and documents")
     options.add_argument("--precision", default="float32")
     options.add_argument("--passages", type=int, help="words of a passage; default: whole texts")
+    options.add_argument("--stemmer", default="auto")
     options.add_argument("--development", action="store_true")
     chosen = options.parse_args()
     encoder = isotrope.load(chosen.model)
+    built = {name: getattr(chosen, name) for name in ("precision", "passages", "stemmer")}
     wanted = chosen.sets.split(",") if chosen.sets else None
     print(f"{chosen.model}, {chosen.precision}: nDCG@10 × 100, and milliseconds a query")
     print("| set | rows | " + " | ".join(MODES) + " | index |")
     print("|" + "---|" * (3 + len(MODES)))
     for name, found in (development if chosen.development else reported)(chosen.data).items():
         if wanted is None or name in wanted:
-            print(line(name, found, encoder, precision=chosen.precision, passages=chosen.passages), flush=True)
+            print(line(name, found, encoder, **built), flush=True)
 
 
 def line(name: str, found: Found, encoder: isotrope.Encoder, **options: Any) -> str:

@@ -3,6 +3,7 @@
     python benchmarks/token_reranking.py DATA [--model builtin] [--queries 150]     shares and depths
     python benchmarks/token_reranking.py DATA --reported                            what search --rerank gives
     python benchmarks/token_reranking.py DATA --stored cranfield                    what index --tokens saves
+    … --stemmer none                                                                by words as they are
 
 nDCG@10 × 100 of the first ten hits. Each set is indexed by `isotrope.index` and searched by hybrid; then the first N
 hits are ordered anew (search/token_reranking.py). The development sets are those of benchmarks/fusion.py: none is
@@ -38,27 +39,29 @@ def main() -> None:
     options.add_argument("--queries", type=int, default=150, help="of each development set")
     options.add_argument("--reported", action="store_true")
     options.add_argument("--stored", metavar="SET", help="a reported set: texts read again against stored tokens")
+    options.add_argument("--stemmer", default="auto")
     chosen = options.parse_args()
     warnings.simplefilter("ignore")  # that a text is longer than the model reads
     encoder = isotrope.load(chosen.model)
     if chosen.stored:
-        stored(first(reported(chosen.data)[chosen.stored], chosen.queries), encoder)
+        stored(first(reported(chosen.data)[chosen.stored], chosen.queries), encoder, chosen.stemmer)
     elif chosen.reported:
-        report(reported(chosen.data), encoder)
+        report(reported(chosen.data), encoder, chosen.stemmer)
     else:
-        choose({name: first(found, chosen.queries) for name, found in development(chosen.data).items()}, encoder)
+        sets = {name: first(found, chosen.queries) for name, found in development(chosen.data).items()}
+        choose(sets, encoder, chosen.stemmer)
 
 
 def first(found: Found, count: int) -> Found:
     return Found(found.queries[:count], found.documents, found.gains[:count])
 
 
-def choose(sets: dict[str, Found], encoder: isotrope.Encoder) -> None:
+def choose(sets: dict[str, Found], encoder: isotrope.Encoder, stemmer: str) -> None:
     """Every share in quarters that leaves the search a say, at every depth."""
     token_reranking.KEPT = 8 << 30  # a text is read once for all depths
     scores: dict[tuple[int, tuple[int, ...]], list[Floats]] = {}
     for found in sets.values():
-        with indexed(found, encoder) as (index, _):
+        with indexed(found, encoder, stemmer=stemmer) as (index, _):
             hits = index.search(found.queries, max(DEPTHS))
         reranker = Reranker(encoder)
         for depth in DEPTHS:
@@ -80,7 +83,7 @@ def order(share: tuple[int, ...], three: Floats) -> list[int]:
     return np.argsort(-(np.array(share) @ three), kind="stable").tolist()
 
 
-def report(sets: dict[str, Found], encoder: isotrope.Encoder) -> None:
+def report(sets: dict[str, Found], encoder: isotrope.Encoder, stemmer: str) -> None:
     ways: dict[str, dict[str, Any]] = {
         "dense": {"mode": "dense"},
         "lexical": {"mode": "lexical"},
@@ -91,7 +94,7 @@ def report(sets: dict[str, Found], encoder: isotrope.Encoder) -> None:
     print("| set | " + " | ".join(ways) + " | − hybrid | − the better part | ms a query: hybrid | re-ranked |")
     for name, found in sets.items():
         scores, spent = {}, {}
-        with indexed(found, encoder) as (index, _):
+        with indexed(found, encoder, stemmer=stemmer) as (index, _):
             index.search(found.queries[:1])  # opens what is opened once
             for way, options in ways.items():
                 begun = time.perf_counter()
@@ -105,9 +108,9 @@ def report(sets: dict[str, Found], encoder: isotrope.Encoder) -> None:
         print(f"| {name} | " + " | ".join(cells) + " |", flush=True)
 
 
-def stored(found: Found, encoder: isotrope.Encoder) -> None:
+def stored(found: Found, encoder: isotrope.Encoder, stemmer: str) -> None:
     """Both ways over one index, query by query in turns; what was read stays in memory for later queries."""
-    with indexed(found, encoder, tokens=True) as (index, made):
+    with indexed(found, encoder, tokens=True, stemmer=stemmer) as (index, made):
         index.search(found.queries[:1], FIRST, rerank=DEPTH)  # opens what is opened once
         ways = {"read": lambda row: None, "stored": index.engine.tokens_of}
         hits: dict[str, list[Any]] = {way: [] for way in ways}
