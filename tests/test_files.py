@@ -123,9 +123,9 @@ def test_a_device_or_a_pipe_is_never_replaced(tmp_path: Path) -> None:
 
 
 def test_json_is_readable_by_people(tmp_path: Path) -> None:
-    write_json(tmp_path / "a.json", {"name": "句子", "n": 1})
+    write_json(tmp_path / "a.json", {"name": "句子", "n": 1, "none": [float("nan"), -float("inf")]})
     text = (tmp_path / "a.json").read_text(encoding="utf-8")
-    assert json.loads(text) == {"name": "句子", "n": 1}
+    assert json.loads(text) == {"name": "句子", "n": 1, "none": [None, None]}  # NaN is no JSON
     assert "句子" in text
     assert text.endswith("}\n")
 

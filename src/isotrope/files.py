@@ -19,6 +19,7 @@ from typing import Any
 
 from isotrope.durable import exchange, sync, sync_tree
 from isotrope.errors import InputError
+from isotrope.json_text import finite
 from isotrope.leftovers import MARK, OLD, is_temporary, writing_in
 from isotrope.locks import LOCK
 
@@ -246,9 +247,10 @@ def _same(target: Path, source: Path) -> bool:
 
 
 def write_json(path: str | os.PathLike[str], value: Any) -> None:
-    """Write a value as JSON that people can read."""
+    """Write a value as JSON that people and every program can read: a number that is none is null."""
     with written_file(path) as temporary:
-        temporary.write_text(json.dumps(value, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+        text = json.dumps(finite(value), indent=2, ensure_ascii=False, allow_nan=False)
+        temporary.write_text(text + "\n", encoding="utf-8")
 
 
 def digest(*parts: str | bytes) -> str:

@@ -1,7 +1,7 @@
 """JSON that every program reads and no terminal obeys: NaN and infinity are null, control characters are escaped.
 
 Python writes bare NaN, which is no JSON, and leaves the control characters of C1 and those that turn the direction of
-writing as they are. Use it for what a program reads; files that isotrope itself reads back are written by ``files``.
+writing as they are. ``files.write_json`` writes numbers so too.
 """
 
 from __future__ import annotations

@@ -13,6 +13,7 @@ from isotrope.data import word_runs
 from isotrope.data.compared_words import words_of
 from isotrope.data.protected_sentences import SHORTEST, Protected
 from isotrope.data.record_blocks import CHARACTERS, record_blocks
+from isotrope.data.word_marks import MARKS
 from isotrope.data.word_runs import WIDTH, WordRuns
 
 few_words = st.lists(st.sampled_from("a b c".split()), max_size=14).map(" ".join)
@@ -83,10 +84,12 @@ def test_a_run_ends_with_its_text() -> None:
 def plain_words(text: str) -> list[str]:
     """The definition, letter by letter and without a shortcut."""
     text = unicodedata.normalize("NFKD", html.unescape(text).lower().replace("’", "'")).lower()
-    text = "".join(letter for letter in text if not unicodedata.combining(letter))
+    text = "".join(letter for letter in text if letter in MARKS or not unicodedata.combining(letter))
     text = re.sub(r"-[lr][crs]b-", " ", text)
     text = re.sub(r" (n) ?'(t)\b|(?<=\w)(?: ?'|' )(s|t|m|d|re|ve|ll)\b", _joined, text).replace("'", "")
-    words = " ".join(re.findall(r"\w+", "".join(f" {one} " if _is_unspaced(one) else one for one in text)))
+    words = " ".join(
+        re.findall(rf"\w(?:\w|[{MARKS}])*", "".join(f" {one} " if _is_unspaced(one) else one for one in text))
+    )
     return re.sub(r"\b(?:(can) (not)|(gon|wan) (na)|(got) (ta)|(gim|lem) (me))\b", _joined, words).split()
 
 

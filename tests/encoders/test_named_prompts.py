@@ -70,6 +70,20 @@ def test_without_named_prompts_queries_and_documents_are_texts(tiny: Path) -> No
     assert (encoder.encode_document(TEXTS[0]) == encoder.encode(TEXTS[0])).all()
 
 
+@pytest.mark.parametrize("names", [(), ("query",), ("document",)])
+def test_without_a_prompt_of_their_own_they_have_none_as_in_sentence_transformers(
+    names: tuple[str, ...], tiny: Path, tmp_path: Path
+) -> None:
+    from sentence_transformers import SentenceTransformer
+
+    encoder = isotrope.load(tiny).with_prompt("the sailor: ")
+    encoder.prompts = {name: f"the {name}: " for name in names}
+    encoder.save(tmp_path / "model")
+    theirs = SentenceTransformer(str(tmp_path / "model"), device="cpu")
+    for verb in ("encode_query", "encode_document", "encode"):
+        np.testing.assert_allclose(getattr(encoder, verb)(TEXTS), getattr(theirs, verb)(TEXTS), atol=1e-5)
+
+
 def test_a_passage_is_a_document(tiny: Path) -> None:
     encoder = isotrope.load(tiny)
     encoder.prompts = {"passage": "the farmer: "}

@@ -209,7 +209,8 @@ def test_two_processes_leave_a_weight_that_neither_used_without_a_gradient(monke
     """A gradient of zeros would let it decay, which it does not in one process."""
     both, mine, theirs, nobodys = (nn.Parameter(torch.ones(2)) for _ in range(4))
     both.grad, mine.grad = torch.full((2,), 2.0), torch.full((2,), 4.0)
-    other = iter((torch.tensor([1.0, 0.0, 1.0, 0.0]), torch.tensor([4.0, 4.0, 0.0, 0.0, 6.0, 6.0])))
+    used, gradients = [1.0, 0.0, 1.0, 0.0], [4.0, 4.0, 0.0, 0.0, 6.0, 6.0, 0.0, 0.0]
+    other = iter((torch.tensor([*used, *gradients]),))
     monkeypatch.setattr(gathering, "processes", lambda: 2)
     monkeypatch.setattr(gathering.distributed, "all_reduce", lambda tensor: tensor.add_(next(other)))
     gathering.average_gradients([both, mine, theirs, nobodys])

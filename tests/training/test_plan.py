@@ -49,6 +49,7 @@ def untouched(monkeypatch: pytest.MonkeyPatch) -> None:
         ("word2vec", {"model": "builtin"}, "leave model out"),
         ("word2vec", {"pooling": "cls"}, "leave pooling out"),
         ("lre", {"mlm_weight": 0.1}, "needs a transformer"),
+        ("simcse", {"pooling": "mean+cls"}, r"could not be saved. Say 'cls\+mean'"),
         ("whitening", {}, "fitted, not trained"),
         ("child-tuning", {}, "changes the updates of another method"),
     ],

@@ -81,14 +81,14 @@ def check_prompt(prompt_name: str | None, query: bool, document: bool) -> None:
 
 
 def prompted(encoder: Encoder, prompt_name: str | None, query: bool, document: bool) -> Encoder:
-    """With the prompt of that name; or that of queries or documents, where the model has one."""
+    """With the prompt of that name; or that of queries or documents, none where the model has no such prompt."""
     from isotrope.encoders.encoder_uses import DOCUMENT_NAMES
 
     if prompt_name is not None:
         return encoder.with_prompt(encoder.prompt_named(prompt_name))
     wanted = ("query",) if query else DOCUMENT_NAMES if document else ()
-    found = next((name for name in wanted if name in encoder.prompts), None)
-    return encoder if found is None else encoder.with_prompt(encoder.prompts[found])
+    found = next((encoder.prompts[name] for name in wanted if name in encoder.prompts), "")
+    return encoder.with_prompt(found) if wanted else encoder
 
 
 def loaded(encoder: Encoder | Place, pooling: str | None = None, truncate_dim: int | None = None) -> Encoder:

@@ -21,7 +21,6 @@ from isotrope.comparison.table_text import TextTable, markdown_text, plain_text
 from isotrope.comparison.terms import folder_name
 from isotrope.errors import InputError
 from isotrope.files import write_json, written_file
-from isotrope.json_text import finite
 
 OWN = "retrieval_mrr"
 OF_EACH_TEXT = (OWN, "other_view")  # measured on each text's own held-out part
@@ -221,7 +220,7 @@ class Comparison:
     def write(self) -> None:
         """comparison.json in the comparison's folder."""
         if self.folder is not None:
-            write_json(self.folder / FILE, finite(self.to_dict()))
+            write_json(self.folder / FILE, self.to_dict())
 
     def write_markdown(self, path: str | os.PathLike[str]) -> None:
         with written_file(path) as temporary:

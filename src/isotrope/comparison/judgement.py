@@ -13,7 +13,6 @@ from typing import Any
 from isotrope.comparison.terms import RunFacts, Task
 from isotrope.errors import InputError
 from isotrope.files import write_json
-from isotrope.json_text import finite
 from isotrope.training.run_folder import difference
 
 JUDGEMENT = "judgement.json"  # in the folder of its run
@@ -55,7 +54,7 @@ class Judgement:
         return cls(**{**value, **measured, "data": data, "facts": facts})
 
     def write(self, folder: Path) -> None:
-        write_json(folder / JUDGEMENT, finite(self.to_json()))
+        write_json(folder / JUDGEMENT, self.to_json())
 
 
 @dataclass(frozen=True)

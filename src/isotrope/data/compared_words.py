@@ -18,6 +18,8 @@ import html
 import re
 import unicodedata
 
+from isotrope.data.word_marks import MARKS, is_accent
+
 _BRACKET = re.compile(r"-[lr][crs]b-")
 _ENDING = r"(s|t|m|d|re|ve|ll)\b"
 _CLITIC = re.compile(  # does n't, it 's, the speaker' s; what begins with a blank or an apostrophe is found fast
@@ -27,7 +29,7 @@ _CUT = re.compile(r"\b(?:(can) (not)|(gon|wan) (na)|(got) (ta)|(gim|lem) (me))\b
 _SECOND = frozenset(("not", "na", "ta", "me"))  # halves of words that were cut
 # Kana and Chinese characters: no blanks stand between words, so each character counts as one.
 _UNSPACED = "\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
-_WORD = re.compile(rf"(?=\w)[{_UNSPACED}]|[^\W{_UNSPACED}]+")
+_WORD = re.compile(rf"(?=\w)[{_UNSPACED}]|[^\W{_UNSPACED}]+(?:[{MARKS}]+[^\W{_UNSPACED}]*)*")
 _FOREIGN = re.compile(r"[^\x00-\x7f]+")
 _BLANKED = bytes(code if code < 128 and _WORD.match(chr(code)) else 32 for code in range(256))  # ASCII: words stay
 
@@ -48,11 +50,11 @@ def words_of(text: str) -> list[str]:
 
 
 class _Plain(dict[int, str]):
-    """What stands for a letter, by its code: its decomposition (NFKD) without combining marks."""
+    """What stands for a letter, by its code: its decomposition (NFKD) without accents."""
 
     def __missing__(self, code: int) -> str:
         plain = unicodedata.normalize("NFKD", chr(code)).lower()  # ™ is TM, and that is tm
-        self[code] = "".join(one for one in plain if not unicodedata.combining(one))
+        self[code] = "".join(one for one in plain if not is_accent(one))
         return self[code]
 
 

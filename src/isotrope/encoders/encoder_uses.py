@@ -53,17 +53,17 @@ class EncoderUses:
         return known[name]
 
     def encode_query(self, texts: str | Sequence[str], **options: Any) -> Any:
-        """``encode`` with the prompt named query, where the model has one."""
+        """``encode`` with the prompt named query, or with none, as in sentence-transformers."""
         return self._encode_as(QUERY_NAMES, texts, options)
 
     def encode_document(self, texts: str | Sequence[str], **options: Any) -> Any:
-        """``encode`` with the prompt named document (or passage, or corpus), where the model has one."""
+        """``encode`` with the prompt named document (or passage, or corpus), or with none."""
         return self._encode_as(DOCUMENT_NAMES, texts, options)
 
     def _encode_as(self, names: Sequence[str], texts: str | Sequence[str], options: dict[str, Any]) -> Any:
-        found = self._first_prompt(names)
-        if found is not None and not {"prompt", "prompt_name"} & set(options):
-            options = {**options, "prompt_name": found}
+        if not {"prompt", "prompt_name"} & set(options):
+            found = self._first_prompt(names)
+            options = {**options, "prompt": "" if found is None else self.prompts[found]}
         return self.encode(texts, **options)
 
     def prompted(self, names: Sequence[str]) -> Encoder:

@@ -103,6 +103,16 @@ class Pooling:
         return pooled[0] if len(pooled) == 1 else torch.cat(pooled, dim=-1)
 
 
+def check_order(name: str, modes: Sequence[str]) -> None:
+    """Refuse what no saved model can say: the stock module joins poolings in one order."""
+    if set(modes) <= set(MODES) and list(modes) != sorted(modes, key=MODES.index):
+        right = "+".join(sorted(modes, key=MODES.index))
+        raise InputError(
+            f"Poolings are joined in the order {', '.join(MODES)}; '{name}' is not, and could not be saved. "
+            f"Say '{right}'."
+        )
+
+
 def parse(name: str) -> tuple[int | None, tuple[str, ...]]:
     """The layer that a pooling names, if it names one, and its modes; an unknown name is refused.
 

@@ -10,6 +10,9 @@ for CIFAR does. In evaluation nothing differs from torch's.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 import torch
@@ -113,7 +116,23 @@ def summed(tensor: Tensor) -> Tensor:
     return _Sum.apply(tensor)  # type: ignore[no-untyped-call]
 
 
+_apart: ContextVar[bool] = ContextVar("apart", default=False)
+
+
+@contextmanager
+def apart() -> Iterator[None]:
+    """Inside it a forward knows this process alone: each has batches of its own, and maybe not as many as others."""
+    token = _apart.set(True)
+    try:
+        yield
+    finally:
+        _apart.reset(token)
+
+
 def process_count() -> int:
+    """The processes that share a batch."""
+    if _apart.get():
+        return 1
     return distributed.get_world_size() if distributed.is_available() and distributed.is_initialized() else 1
 
 

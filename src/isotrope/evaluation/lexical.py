@@ -14,10 +14,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from isotrope.data.word_marks import MARKS
+
 TITLE = "TF-IDF"
 DESCRIPTION = "scikit-learn's TF-IDF, sublinear, English stop words"
+
 HAN = "\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"  # scripts without spaces: a character is a word
-WORD = rf"(?u)[{HAN}]|[^\W{HAN}]{{2,}}"
+_LETTER = rf"[^\W{HAN}]"
+WORD = rf"(?u)[{HAN}]|(?={_LETTER}(?:{_LETTER}|[{MARKS}])){_LETTER}+(?:[{MARKS}]+{_LETTER}*)*"
 AT_ONCE = 32  # queries whose scores with all documents stand in memory
 Sparse = Any  # a matrix of scipy
 

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 from isotrope.encoders.encoder import Encoder
 from isotrope.evaluation.items import Items
 from isotrope.files import write_json
-from isotrope.json_text import finite
 from isotrope.terminal import console, visible
 
 if TYPE_CHECKING:
@@ -121,7 +120,7 @@ class Results:
         }
 
     def to_json(self, path: str | os.PathLike[str]) -> None:
-        write_json(path, finite(self.to_dict()))
+        write_json(path, self.to_dict())
 
 
 def caption_of(protocol: Mapping[str, Any]) -> str:

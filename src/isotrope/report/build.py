@@ -12,7 +12,6 @@ from isotrope.encoders.encoder import Encoder
 from isotrope.errors import InputError, nearest
 from isotrope.evaluation.benchmark_files import data_folder, protected_files
 from isotrope.files import write_json, written_file
-from isotrope.json_text import finite
 from isotrope.report.drawing import save_figure
 from isotrope.report.figure_parts import Figure
 from isotrope.report.findings import Findings
@@ -57,7 +56,7 @@ class Report:
                 f"There is nothing to draw the figure '{figure}' from; here are {', '.join(self.figures)}."
             )
         if form == "json":
-            write_json(target, finite((self.findings if figure is None else self.figures[figure]).to_json()))
+            write_json(target, (self.findings if figure is None else self.figures[figure]).to_json())
             return target
         with written_file(target) as temporary:
             if form == "html":

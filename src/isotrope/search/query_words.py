@@ -12,10 +12,12 @@ import re
 import unicodedata
 from collections.abc import Callable, Collection, Iterator
 
+from isotrope.data.word_marks import MARKS, is_accent
 from isotrope.evaluation.lexical import HAN
 
 Stem = Callable[[str], str]
-WORD = re.compile(rf"[{HAN}]|[^\W{HAN}_]+")
+_MARKS = f"{MARKS}\u0300-\u036f"  # accents too, where they stand behind their letter
+WORD = re.compile(rf"[{HAN}]|[^\W{HAN}_]+(?:[{_MARKS}]+[^\W{HAN}_]*)*")
 
 
 def words_of(text: str, stem: Stem = str) -> list[str]:
@@ -50,5 +52,5 @@ def _plain(word: str) -> str:
 
 def _letters(word: str) -> Iterator[str]:
     for letter in unicodedata.normalize("NFKD", word.casefold()):
-        if not unicodedata.combining(letter):
+        if not is_accent(letter):
             yield letter

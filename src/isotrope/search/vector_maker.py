@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from isotrope.encoders.encoder_uses import DOCUMENT_NAMES, QUERY_NAMES
 from isotrope.encoders.finite_vectors import check_given
 from isotrope.errors import InputError
 from isotrope.search.index_manifest import ModelFacts
@@ -37,11 +38,11 @@ class VectorMaker:
 
     def documents(self, texts: Sequence[str]) -> Floats:
         """[texts, width]: all dimensions."""
-        return self._encoded("encode_document", texts)
+        return self._encoded(DOCUMENT_NAMES, texts)
 
     def queries(self, texts: Sequence[str]) -> Floats:
         """[texts, dimension], unit vectors."""
-        return self.kept(self._encoded("encode_query", texts))
+        return self.kept(self._encoded(QUERY_NAMES, texts))
 
     def kept(self, vectors: Floats) -> Floats:
         """Unit vectors of the leading dimensions."""
@@ -50,9 +51,12 @@ class VectorMaker:
         cut = vectors[:, : self.dimension]
         return np.asarray(cut / np.maximum(np.linalg.norm(cut, axis=1, keepdims=True), 1e-12), dtype=np.float32)
 
-    def _encoded(self, verb: str, texts: Sequence[str]) -> Floats:
-        encode: Any = getattr(self.encoder, verb, self.encoder.encode)
-        made = encode(list(texts), normalize_embeddings=True, show_progress_bar=False)
+    def _encoded(self, names: Sequence[str], texts: Sequence[str]) -> Floats:
+        """With the first of these prompts that the encoder has, or its default one: both sides have been trained so."""
+        known = getattr(self.encoder, "prompts", {})
+        found = next((name for name in names if name in known), None)
+        options: dict[str, Any] = {} if found is None else {"prompt_name": found}
+        made = self.encoder.encode(list(texts), normalize_embeddings=True, show_progress_bar=False, **options)
         vectors = np.asarray(made, dtype=np.float32)
         check_given(vectors)
         return vectors

@@ -64,21 +64,23 @@ def average_gradients(parameters: Iterable[nn.Parameter]) -> None:
     """Mean over processes. A parameter that one process did not use counts as zero there.
 
     One that no process used keeps no gradient: the optimiser passes it over, and it does not decay, as in one process.
+    Who used what travels with the gradients, and the host reads it only where this process left a parameter out: a
+    process that used all of them does not wait for the device.
     """
     every = list(parameters)
     if processes() == 1 or not every:
         return
-    used = torch.tensor([parameter.grad is not None for parameter in every], device=every[0].device).float()
-    distributed.all_reduce(used)
-    members = [parameter for parameter, count in zip(every, used.tolist(), strict=True) if count]
-    for parameter in members:
-        if parameter.grad is None:
-            parameter.grad = torch.zeros_like(parameter)
-    flat = torch.cat([parameter.grad.flatten() for parameter in members if parameter.grad is not None])
+    missing = [place for place, parameter in enumerate(every) if parameter.grad is None]
+    used = torch.ones(len(every), device=every[0].device)
+    for place in missing:
+        used[place] = 0.0
+    parts = [torch.zeros_like(one) if one.grad is None else one.grad for one in every]
+    flat = torch.cat([used, *(part.flatten() for part in parts)])
     distributed.all_reduce(flat)
-    flat /= processes()
-    start = 0
-    for parameter in members:
-        assert parameter.grad is not None
-        parameter.grad.copy_(flat[start : start + parameter.numel()].view_as(parameter))
-        start += parameter.numel()
+    found = flat[len(every) :].div_(processes()).split([part.numel() for part in parts])
+    counts = flat[: len(every)].tolist() if missing else []
+    nobody = {place for place in missing if not counts[place]}
+    for place, (parameter, part, mean) in enumerate(zip(every, parts, found, strict=True)):
+        if place not in nobody:
+            part.copy_(mean.view_as(part))
+            parameter.grad = part

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from isotrope.encoders.encoder import Encoder
+from isotrope.encoders.pooling import check_order, parse
 from isotrope.encoders.read_out import named
 from isotrope.errors import InputError
 from isotrope.files import dated_folder
@@ -163,6 +164,10 @@ def _check_parts(plan: Plan) -> None:
         raise InputError(f"{plan.name} initialises its encoder from the data alone; leave model out.")
     if plan.from_scratch and plan.pooling not in (None, "mean"):
         raise InputError(f"{plan.name} makes vectors that are read out by their mean; leave pooling out.")
+    if plan.pooling is not None:
+        check_order(plan.pooling, parse(plan.pooling)[1])
+    if isinstance(plan.model, Encoder):
+        check_order(plan.model.pooling.name, plan.model.pooling.modes)
     if isinstance(plan.model, Encoder) and plan.pooling is not None:
         raise InputError("The pooling of an encoder in memory is fixed; load it with the pooling you want.")
     if isinstance(plan.model, Encoder) and plan.language_head and plan.model.language_model is None:

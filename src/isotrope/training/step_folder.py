@@ -44,7 +44,8 @@ class StepFolder:
             torch.save(optimiser.state_dict(), temporary / OPTIMISER)
             if tactics:
                 torch.save(tactics, temporary / TACTICS)
-            write_json(temporary / STATE, state)
+            # Python alone reads it, and a score that was never taken is −∞, which strict JSON does not have.
+            (temporary / STATE).write_text(json.dumps(state, indent=2), encoding="utf-8")
             write_json(temporary / SUMS, sums_of(temporary.iterdir()))
 
     def damage(self) -> str | None:

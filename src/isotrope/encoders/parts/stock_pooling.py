@@ -14,7 +14,7 @@ from torch import Tensor
 
 from isotrope.encoders.encoder_uses import PROMPT_POOLED
 from isotrope.encoders.parts.part import Part, Stage
-from isotrope.encoders.pooling import MODES, Pooling, is_masked
+from isotrope.encoders.pooling import MODES, Pooling, check_order, is_masked
 from isotrope.encoders.stored_fields import Fields
 from isotrope.encoders.stored_files import REPAIR, read_tensors
 from isotrope.errors import InputError
@@ -102,8 +102,7 @@ class StockPooling(Part):
         modes = encoder.pooling.modes
         if not set(modes) <= set(MODES):
             return None
-        if list(modes) != sorted(modes, key=MODES.index):
-            raise InputError(f"Poolings are joined in the order {', '.join(MODES)}; '{encoder.pooling.name}' is not.")
+        check_order(encoder.pooling.name, modes)
         width, included = int(encoder.backbone.config.hidden_size), bool(encoder.facts.get(PROMPT_POOLED, True))
         return cls(modes, width, included)
 

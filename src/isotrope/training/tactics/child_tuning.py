@@ -23,6 +23,7 @@ from torch import Tensor, nn
 
 from isotrope.data.batches import Rows
 from isotrope.data.random_streams import keyed_seed
+from isotrope.encoders.shared_batch_norm import apart
 from isotrope.errors import InputError
 from isotrope.methods.frame.batch import Batch
 from isotrope.methods.frame.combined import Combined
@@ -103,7 +104,8 @@ class ChildTuning(Tactic[ChildTuningSettings]):
         batches of them."""
         samples, seed = self.settings.child_samples, self.loop.seed
         together = islice(feed.epoch(0), max(samples // self.loop.batch_size, 1))
-        if self.settings.child_fisher == "batches" or self.combined.method.batches != "unique":
+        method = self.combined.method
+        if self.settings.child_fisher == "batches" or method.batches != "unique" or method.batch_statistics:
             return self._made(feed, together)
         order = np.random.default_rng(keyed_seed("fisher", seed)).permutation(len(feed.rows))[:samples]
         alone = [feed.rows[[row]] for row in order]
@@ -130,7 +132,7 @@ def fisher(combined: Combined, drawn: Iterable[Batch], accelerator: Accelerator)
     members = blocks(combined)
     squares = {name: torch.zeros_like(parameter) for name, parameter in members.items()}
     count = torch.zeros((), device=accelerator.device)  # processes may have one more or less
-    with bar("Fisher information", None) as advance:
+    with apart(), bar("Fisher information", None) as advance:
         for batch in drawn:
             found = _gradients(combined, batch, list(members.values()), accelerator)
             for square, gradient in zip(squares.values(), found, strict=True):
