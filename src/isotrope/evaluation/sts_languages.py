@@ -127,7 +127,7 @@ def _score(cosines: Floats, gold: Floats, draws: Floats) -> LanguageScore:
 
 
 def _rows(scores: Mapping[str, LanguageScore], average: Mapping[str, float]) -> list[tuple[str, ...]]:
-    rows = [
+    rows: list[tuple[str, ...]] = [
         (
             task,
             f"{score.spearman:.2f}",
@@ -139,4 +139,6 @@ def _rows(scores: Mapping[str, LanguageScore], average: Mapping[str, float]) -> 
         for task, score in scores.items()
     ]
     mean = f"average of {len(scores)}", f"{average['spearman']:.2f}", str(Interval(average["low"], average["high"]))
-    return [*rows, (*mean, "", "", "")] if len(rows) > 1 else rows
+    if len(rows) > 1:
+        rows.append((*mean, "", "", ""))
+    return rows
