@@ -41,6 +41,16 @@ def test_the_words_of_train() -> None:
     assert parse_train_words([], []) == (None, [], {})
 
 
+def test_a_folder_alone_is_data_unless_a_method_has_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("docs", "simcse", "head"):
+        (tmp_path / name).mkdir()
+    assert parse_train_words(["docs"], []) == (None, ["docs"], {})
+    assert parse_train_words(["simcse"], []) == ("simcse", [], {})
+    assert parse_train_words(["head"], []) == ("head", [], {})
+    assert parse_train_words(["simclr", "docs"], []) == ("simclr", ["docs"], {})
+
+
 def test_completion_knows_every_method_without_importing_them() -> None:
     taken = [card.name for card in isotrope.methods() if card.kind in ("training", "head")]
     assert method_names() == sorted(taken)

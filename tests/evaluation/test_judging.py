@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import logging
+import re
 from pathlib import Path
 from typing import Any
 
@@ -310,6 +311,17 @@ def test_scores_whose_test_items_were_trained_on_are_marked(runs: Path, data: Pa
     assert not plain.leaks
     assert "†" not in plain.table()
     assert plain.scores == found.scores
+
+
+def test_a_verdict_names_the_tests_that_were_trained_on(runs: Path, tiny: Path, data: Path, tmp_path: Path) -> None:
+    (verdict,) = isotrope.evaluate(runs / "group" / "seed-1", "sts", data, against=tiny).verdicts
+    assert re.search(r"\. But test texts stand in the training text of seed-1: \d+ % of STS12", verdict.sentence)
+    pairs = [f"question {row} of somebody\tword{row} answers it" for row in range(30)]
+    write(tmp_path / "pairs.tsv", "question\tanswer", pairs)
+    asked = {"texts": tmp_path / "pairs.tsv", "against": tiny}
+    clean = isotrope.evaluate(runs / "group" / "seed-1", "retrieval", **asked)
+    assert "But" not in clean.verdicts[0].sentence
+    assert "average of sets" not in clean.table()  # there is one set
 
 
 def test_clustered_and_damaged_texts_are_looked_for_too(runs: Path, tmp_path: Path, topics: list[str]) -> None:

@@ -56,6 +56,8 @@ def test_the_head_learns_the_topics_and_leaves_the_vectors(
     np.testing.assert_allclose(again.predict_proba([text]), trained.encoder.predict_proba([text]), atol=1e-6)
     assert again.predict_proba(text).shape == (5,)
     assert json.loads((trained.folder / "run.json").read_text())["method"] == "head"
+    card = (trained.folder / "model" / "README.md").read_text(encoding="utf-8")
+    assert f"\n# {trained.folder.name}\n" in card  # not the temporary name that the run was written under
 
 
 def test_ten_rows_a_class_and_rows_of_python(tiny: Path, rows: list[tuple[str, str]], tmp_path: Path) -> None:

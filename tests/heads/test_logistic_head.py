@@ -30,6 +30,15 @@ def test_ten_rows_a_class_are_enough_for_clouds_that_lie_apart() -> None:
     assert fitted.measures["accuracy"] > 0.9
 
 
+def test_classes_that_nothing_can_judge_are_named(caplog: pytest.LogCaptureFixture) -> None:
+    vectors, names = clouds(60, 3, 2.0)
+    with caplog.at_level("INFO", "isotrope"):
+        fit_head(vectors, LabelSets.of(names))
+        assert "one text only" not in caplog.text
+        fit_head(vectors, LabelSets.of(["news", "zope", *names[2:]]))
+    assert "2 classes have one text only: news, zope;" in caplog.text
+
+
 def test_scale_and_place_of_the_vectors_change_nothing() -> None:
     vectors, names = clouds(60, 3, 0.7)
     plain, moved = (fit_head(one, LabelSets.of(names)) for one in (vectors, 40 * vectors + 5))

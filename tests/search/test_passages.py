@@ -219,3 +219,17 @@ def test_owners_are_counted_over_live_rows(tiny: Path, articles: Path, tmp_path:
     again.write_text(json.dumps(row) + "\n", "utf-8")
     built(tiny, again, tmp_path / "index", add=True)
     assert FolderEngine(tmp_path / "index").owners.tolist() == [0, 0, 0, 0, 1, 2, 2]
+
+
+def test_a_build_names_the_way_out_for_texts_that_are_cut(
+    tiny: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    file = tmp_path / "long.txt"
+    file.write_text(" ".join(f"word{row}" for row in range(300)) + "\nshort\n", encoding="utf-8")
+    with caplog.at_level("INFO", "isotrope"):
+        isotrope.index(tiny, file, tmp_path / "whole")
+        assert "1 of the 2 texts of the index are longer than the model reads" in caplog.text
+        assert "--passages 80" in caplog.text
+        caplog.clear()
+        isotrope.index(tiny, file, tmp_path / "parts", passages=200)
+    assert "Take fewer words than 200." in caplog.text

@@ -101,6 +101,19 @@ def test_a_run_by_time_ends_complete_with_its_schedule_and_evaluations_do_not_co
 
 
 @pytest.mark.usefixtures("seconds_a_step")
+def test_a_run_that_the_time_limit_ends_says_so(
+    tiny: Path, sentences: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level("INFO", "isotrope"):
+        isotrope.train("simcse", sentences, tiny, tmp_path / "run", time_limit=12, max_steps=60, **SHORT)
+    assert "time_limit: 0.2 minutes were enough for 8 of 60 steps" in caplog.text
+    caplog.clear()
+    with caplog.at_level("INFO", "isotrope"):
+        isotrope.train("simcse", sentences, tiny, tmp_path / "whole", time_limit=12, max_steps=4, **SHORT)
+    assert "time_limit" not in caplog.text
+
+
+@pytest.mark.usefixtures("seconds_a_step")
 def test_the_time_used_counts_when_a_run_goes_on(
     tiny: Path, sentences: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

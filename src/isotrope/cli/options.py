@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import csv
+import os
 from collections.abc import Sequence
 
+from isotrope.cli.completion_words import method_names
 from isotrope.errors import InputError
 
 EXAMPLES = {"--vary": "temperature=0.01,0.05,0.1", "--search": "temperature=0.01:0.1"}
@@ -32,12 +34,14 @@ def split_settings(words: Sequence[str]) -> tuple[list[str], dict[str, str]]:
 def parse_train_words(words: Sequence[str], rest: Sequence[str]) -> tuple[str | None, list[str], dict[str, str]]:
     """METHOD where it is given, the files of DATA, and the settings: the first words may be settings already.
 
-    A name of a method has neither a dot nor a slash; a file of data has an ending, and ``-`` is standard input.
+    A name of a method has neither a dot nor a slash; a file of data has an ending, and ``-`` is standard input. A
+    folder alone is data, unless a method has its name.
     """
     plain, settings = split_settings([*words, *rest])
     if not plain:
         return None, [], settings
-    files = plain if _names_data(plain[0]) else plain[1:]
+    alone = len(plain) == 1 and os.path.isdir(plain[0]) and plain[0] not in method_names()
+    files = plain if alone or _names_data(plain[0]) else plain[1:]
     strange = next((word for word in files[1:] if not _names_data(word)), None)
     if strange is not None:
         raise InputError(f"'{strange}' was not understood; settings are given as --name value.")

@@ -18,6 +18,7 @@ from typing import Any
 
 from isotrope.data.json_rows import parse_row
 from isotrope.data.packed_streams import opened, unpacking
+from isotrope.data.prose_files import joining_advice
 from isotrope.data.text_lines import LONGEST, lines_of
 from isotrope.errors import InputError
 from isotrope.files import check_name, digest, file_digest
@@ -36,6 +37,7 @@ def format_of(path: Path) -> str:
     if not suffixes or suffixes[-1] not in FORMATS:
         raise InputError(
             f"{path}: unknown file type; give one of {', '.join(FORMATS)}, or one of these with .gz or .xz."
+            f"{joining_advice(path)}"
         )
     return suffixes[-1]
 
@@ -53,7 +55,7 @@ def check_readable(path: str | os.PathLike[str], formats: str = ", ".join(FORMAT
     check_name(found)
     kind = _kind_of(found)
     if stat.S_ISDIR(kind):
-        raise InputError(f"{found}: this is a folder; give a file ({formats}).")
+        raise InputError(f"{found}: this is a folder; give a file ({formats}).{joining_advice(found)}")
     if not stat.S_ISREG(kind):
         raise InputError(f"{found}: this is a pipe or a device, and data are read more than once; write a file first.")
     if not os.access(found, os.R_OK):

@@ -28,8 +28,9 @@ def write_card(encoder: Encoder, parts: Sequence[Part], folder: Path, target: Pa
     """README.md in ``folder``, which becomes ``target``: that of ``target`` where it is somebody's own."""
     before = target / CARD
     own = before.read_text(encoding="utf-8", errors="replace") if before.is_file() else SIGN
-    name = target.name.split(TEMPORARY)[0].lstrip(".")  # a run saves inside a folder that is renamed later
-    name = target.absolute().parent.name if name in ("model", "") else name
+    # A run saves inside a folder that is renamed later.
+    name, above = (one.name.split(TEMPORARY)[0].lstrip(".") for one in (target, target.absolute().parent))
+    name = above if name in ("model", "") else name
     text = own if SIGN not in own else card_text(encoder, parts, name)
     (folder / CARD).write_text(text, encoding="utf-8")
 

@@ -182,7 +182,7 @@ def _rows(
         for title, score in scores[found.name].items():
             own = title == ENCODER
             rows.append((found.name if own else "", *_cells(title, score), *(last if own else ("", "", ""))))
-    for title, score in averages.items():
+    for title, score in averages.items() if len(sets) > 1 else ():
         rows.append(("average of sets" if title == ENCODER else "", *_cells(title, score), "", "", ""))
     return rows
 

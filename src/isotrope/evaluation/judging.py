@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from isotrope.errors import InputError
 from isotrope.evaluation.judged_models import Form, Given, JudgedModel, find_models
-from isotrope.evaluation.leak_marks import joined_leaks, mark_leaks
+from isotrope.evaluation.leak_marks import joined_leaks, mark_leaks, much_leaked
 from isotrope.evaluation.results import Results
 from isotrope.evaluation.suite import Options
 from isotrope.evaluation.suite_runs import PlannedSuite, joined_results, plan_suites, run_suites
@@ -98,5 +98,6 @@ def _verdicts(
         sides = [[dict(run)[suite].items for run in side] for side in (runs, other_runs)]
         aggregation = results.protocol.get("aggregation", "all")
         remarks = [] if aggregation == "all" else [f"by aggregation all, not {aggregation}: that has no items"]
-        found.append(decide(suite, (model.name, other.name), sides[0], sides[1], seed, remarks=remarks))
+        verdict = decide(suite, (model.name, other.name), sides[0], sides[1], seed, remarks=remarks)
+        found.append(replace(verdict, leaked=much_leaked(model.name, [dict(run)[suite] for run in runs])))
     return found

@@ -28,6 +28,7 @@ from isotrope.files import cache_folder, digest, file_digest, write_json
 from isotrope.progress import bar, say
 
 MARK = "†"
+MUCH = 0.05  # share of the texts of a test from which a verdict names it
 UNKNOWN = "training text unknown"
 Counted = dict[str, dict[str, int]]  # suite/task → items, copies, near
 
@@ -125,6 +126,17 @@ def _marked(suite: str, results: Results, text: TrainingText, counted: Counted) 
     }
     sections = [Section(one.title, one.columns, _rows(one.rows, leaked), one.caption) for one in results.sections]
     return replace(results, rows=_rows(results.rows, leaked), sections=sections, tasks=tasks, leaks=leaks)
+
+
+def much_leaked(model: str, runs: Sequence[Results]) -> tuple[str, ...]:
+    """A sentence to go with a verdict where more than a few texts of a test stand in the training text of a run."""
+    shares: dict[str, float] = {}
+    for counted in (results.leaks.get("tasks", {}) for results in runs if results.leaks):
+        for task, counts in counted.items():
+            share = (counts["copies"] + counts["near"]) / max(counts["items"], 1)
+            shares[task] = max(shares.get(task, 0.0), share)
+    much = [f"{100 * share:.0f} % of {task.split('/', 1)[1]}" for task, share in shares.items() if share > MUCH]
+    return (f"But test texts stand in the training text of {model}: {', '.join(much)}.",) if much else ()
 
 
 def _rows(rows: Sequence[tuple[str, ...]], leaked: set[str]) -> list[tuple[str, ...]]:

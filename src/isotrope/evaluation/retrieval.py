@@ -195,7 +195,7 @@ def _rows(scores: Mapping[str, SetScore], averages: Mapping[str, RankingScore]) 
     for name, score in scores.items():
         rows.append((name, *_cells(ENCODER, score.encoder), f"{score.queries:,}", f"{score.documents:,}"))
         rows += [("", *_cells(title, other), "", "") for title, other in score.baselines.items()]
-    for number, (title, average) in enumerate(averages.items()):
+    for number, (title, average) in enumerate(averages.items() if len(scores) > 1 else ()):
         rows.append(("" if number else "average of sets", *_cells(title, average), "", ""))
     return rows
 

@@ -133,4 +133,6 @@ def _rows(scores: Mapping[str, LanguageScore], average: Mapping[str, float]) -> 
         for task, score in scores.items()
     ]
     mean = f"average of {len(scores)}", f"{average['spearman']:.2f}", str(Interval(average["low"], average["high"]))
-    return [*rows, (*mean, "", "", "")] if len(rows) > 1 else rows
+    if len(rows) > 1:
+        rows.append((*mean, "", "", ""))
+    return rows

@@ -89,11 +89,12 @@ class Verdict:
     runs: tuple[int, int]
     resamples: int
     remarks: tuple[str, ...] = ()
+    leaked: tuple[str, ...] = ()  # a sentence where much of a test stands in the training text of ``model``
 
     @property
     def sentence(self) -> str:
         """What may be quoted."""
-        return sentence_of(self)
+        return " ".join((sentence_of(self), *self.leaked))
 
     def section(self) -> Section:
         rows = [task.row() for task in (*self.tasks, *([self.average] if len(self.tasks) > 1 else []))]

@@ -25,12 +25,13 @@ from isotrope.encoders.finite_vectors import check_given
 from isotrope.heads.label_sets import LabelSets
 from isotrope.measures.classification import calibration_error
 from isotrope.measures.temperature_scaling import fit_temperature, log_loss
-from isotrope.progress import bar
+from isotrope.progress import bar, say
 
 STRENGTHS = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0)  # values of C that are tried
 WITHOUT_FOLDS = 0.03  # C where nothing can be held out
 CROSS_VALIDATED = 4000  # rows at most: more tell nothing new about one number
 FOLDS = 5
+SHOWN = 8  # classes that are named
 Floats = npt.NDArray[np.float64]
 
 
@@ -63,6 +64,7 @@ def fit_head(
     sample = LabelSets(labels.names, labels.wanted[chosen])
     folds = sample.folds(FOLDS, rng, None if texts is None else [texts[row] for row in chosen])
     measured = folds >= 0
+    _say_unjudged(sample, measured)
     tried = (strength,) if strength is not None else STRENGTHS if measured.any() else (WITHOUT_FOLDS,)
     held = {}
     with bar("choosing the penalty", len(tried)) as advance:
@@ -80,6 +82,22 @@ def fit_head(
     facts = {"rows": len(inputs), "strength": best, "measures": measures, "calibration": calibration}
     classifier = Classifier((layer,), labels.names, labels.task, temperature=temperature, facts=facts)
     return Fitted(classifier, best, measures)
+
+
+def _say_unjudged(labels: LabelSets, measured: npt.NDArray[np.bool_]) -> None:
+    """Classes that no fold holds out: how well they are predicted, no measure says."""
+    if labels.task != "classes":
+        return
+    rows = np.bincount(labels.wanted, minlength=len(labels.names))
+    held = np.bincount(labels.wanted[measured], minlength=len(labels.names))
+    alone = [name for name, has, judged in zip(labels.names, rows, held, strict=True) if has and not judged]
+    if alone:
+        more = f" and {len(alone) - SHOWN} more" if len(alone) > SHOWN else ""
+        have = "class has" if len(alone) == 1 else "classes have"
+        say(
+            f"{len(alone)} {have} one text only: {', '.join(alone[:SHOWN])}{more}; they are learned, but no text is "
+            "left to judge them by, so the measures leave them out. Add texts, or join rare classes."
+        )
 
 
 def of_other_folds(scores: Floats, wanted: npt.NDArray[np.int64], folds: npt.NDArray[np.int64]) -> Floats:

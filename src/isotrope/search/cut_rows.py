@@ -52,7 +52,9 @@ def cut_flags(encoder: Encoder, texts: Sequence[str]) -> Flags:
 def say_cut(manifest: Manifest) -> None:
     """One line of the log where texts of the index were cut."""
     if manifest.cut:
+        size = manifest.reading.passages
+        todo = "`isotrope index … --passages 80` splits them." if size is None else f"Take fewer words than {size}."
         say(
-            f"{manifest.cut:,} of the {manifest.rows:,} texts of the index are longer than the model reads and were "
-            "cut; words find their ends, vectors do not. `isotrope index … --passages 80` splits them."
+            f"{manifest.cut:,} of the {manifest.rows:,} {'texts' if size is None else 'passages'} of the index are "
+            f"longer than the model reads and were cut; words find their ends, vectors do not. {todo}"
         )

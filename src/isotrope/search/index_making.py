@@ -12,6 +12,7 @@ from isotrope.encoders.cut_texts import CutTexts, counting_cut
 from isotrope.encoders.precision import check_precision
 from isotrope.errors import InputError
 from isotrope.progress import say
+from isotrope.search.cut_rows import say_cut
 from isotrope.search.folder_building import build_folder, delete_rows
 from isotrope.search.folder_upkeep import check_free
 from isotrope.search.index_manifest import read_manifest
@@ -80,7 +81,8 @@ def make_index(
         wanted = Wanted(maker, scanned, precision, action, tokens, stemmer)
         with counting_cut() as cut:
             made = _built(place, wanted)
-        cut.say()
+        if cut.cut:
+            say_cut(made.manifest)
         made.deleted += 0 if changed is None else changed.deleted
         changed, empty = made, scanned.empty
     assert changed is not None

@@ -22,7 +22,7 @@ from isotrope.encoders.compiled_layers import can_compile
 from isotrope.encoders.loading import default_device
 from isotrope.encoders.speed import Speed, at_speed, forgetting_graphs
 from isotrope.methods.frame.learner import Learner
-from isotrope.progress import bar
+from isotrope.progress import bar, say
 from isotrope.training.checkpoints import Checkpoints
 from isotrope.training.feeds import Feed
 from isotrope.training.float32_products import fast_products
@@ -118,6 +118,8 @@ def _train(job: Job, resume: bool) -> Finished:
                 length.go_on()
             if stop:
                 raise Interrupted(f"stopped at step {state.step}", _stopped(state, checkpoints, folder))
+    if (short := length.cut_short(state)) is not None and accelerator.is_main_process:
+        say(short)
     checkpoints.put_best(state)
     complete = not late or state.step >= length.steps
     return Finished(folder.history(), state.best_step, state.step, complete, start_kept=has_start(state))

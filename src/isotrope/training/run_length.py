@@ -67,6 +67,15 @@ class RunLength:
         """Of ``total``."""
         return state.step if self.in_steps else min(int(state.seconds), self.total())
 
+    def cut_short(self, state: TrainingState) -> str | None:
+        """A sentence where the time limit left out some of the steps that were asked for."""
+        if self.seconds is None or self.most is None or not state.step >= self.steps or state.step >= self.most:
+            return None
+        return (
+            f"time_limit: {self.seconds / 60:.3g} minutes were enough for {state.step:,} of {self.most:,} steps; raise "
+            "time_limit (seconds), or give epochs or max_steps, to train on the rest of the text."
+        )
+
     def _expected(self, state: TrainingState) -> int:
         assert self.seconds is not None
         left = max(self.seconds - state.seconds, 0.0)
