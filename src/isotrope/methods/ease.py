@@ -134,7 +134,8 @@ class EASE(DropoutPair[EASESettings]):
         return {**super().views(records, rng), "links": Numbers.of(links), "hard": Numbers.of(hard)}
 
     def represent(self, batch: Batch) -> dict[str, Tensor]:
-        links, hard = batch["links"].values, batch["hard"].values
+        links, hard = batch["links"].values, batch["hard"].values  # numbers of entities; the record's own comes first
+        # NONE, where a record has no hard entity, reads row 0 of the table; ``loss`` does not allow it as a candidate.
         entities, hard_entities = (
             self.tower["map"](self.tower["entities"](numbers.clamp(min=0))) for numbers in (links[:, 0], hard)
         )
@@ -148,8 +149,8 @@ class EASE(DropoutPair[EASESettings]):
 
     def loss(self, representations: dict[str, Tensor], generator: torch.Generator) -> dict[str, Tensor]:
         settings = self.settings
-        links = representations["links"]
-        numbers = torch.cat([links[:, 0], representations["hard"]])  # of the candidates
+        links = representations["links"]  # [batch, 1 + LINKS]
+        numbers = torch.cat([links[:, 0], representations["hard"]])  # of the candidates: all entities, all hard ones
         entity = entity_contrast(
             representations["first"],
             representations["entities"],

@@ -15,6 +15,7 @@ from isotrope.encoders.encoder import Encoder
 from isotrope.errors import InputError
 from isotrope.methods.frame.auxiliary import Auxiliary
 from isotrope.methods.frame.batch import Batch, View
+from isotrope.methods.frame.contract import check_representations, check_shared, check_terms, check_views
 from isotrope.methods.frame.learner import Learner
 from isotrope.methods.frame.matryoshka import base_term, check_widths, nested_terms
 from isotrope.methods.frame.method import Method
@@ -72,8 +73,11 @@ class Combined(Learner):
 
     def views(self, records: Records, rng: np.random.Generator) -> dict[str, View]:
         views = self.method.views(records, rng)
+        check_views(self.method, views)
         shared = {name: view for name, view in views.items() if name in self.method.shared_views}
         extra: dict[str, View] = {}
+        if self.added:
+            check_shared(self.method, shared)
         for one in self.added:
             for text, view in shared.items():
                 assert isinstance(view, Tokens)
@@ -86,7 +90,9 @@ class Combined(Learner):
         found: dict[str, Tensor] = {}
         for one in reversed(self.added):
             found |= self._represent_added(one.auxiliary, batch)
-        return {**self.method.represent(replace(batch, views=own)), **found}
+        representations = self.method.represent(replace(batch, views=own))
+        check_representations(self.method, representations)
+        return {**representations, **found}
 
     def _represent_added(self, auxiliary: Auxiliary[Any], batch: Batch) -> dict[str, Tensor]:
         texts: dict[str, dict[str, View]] = {}
@@ -100,6 +106,7 @@ class Combined(Learner):
 
     def loss(self, representations: dict[str, Tensor], generator: torch.Generator) -> dict[str, Tensor]:
         terms = nested_terms(self.method, representations, generator, self.widths)
+        check_terms(self.method, terms)
         for one in self.added:
             terms = {**terms, **one.auxiliary.loss(representations, generator)}
         return terms

@@ -31,6 +31,7 @@ from isotrope.data.batches import Rows
 from isotrope.data.corpus import Corpus, Records
 from isotrope.data.image_corpus import ImageCorpus
 from isotrope.encoders.encoder import Encoder
+from isotrope.errors import InputError
 from isotrope.methods.frame.batch import Batch, View
 from isotrope.methods.frame.settings import Settings
 from isotrope.methods.frame.temperature import Temperature
@@ -102,7 +103,14 @@ class Method(nn.Module, Generic[S]):
         if isinstance(corpus, ImageCorpus):
             self.keeps = "last"  # as published: nothing is chosen by labels
         self.prepared = Prepared() if corpus is None else self.prepare(corpus)
-        self.tower = nn.ModuleDict(self.towers(encoder))
+        towers = self.towers(encoder)
+        for name, tower in towers.items():
+            if not isinstance(tower, Tower):
+                raise InputError(
+                    f"{self.card.name}: towers returned a {type(tower).__name__} as '{name}'; wrap it in Trained, or "
+                    "in Frozen or Momentum where no gradient is to reach it."
+                )
+        self.tower = nn.ModuleDict(towers)
 
     @classmethod
     def record_types(cls, settings: S) -> tuple[str, ...]:

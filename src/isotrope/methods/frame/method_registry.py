@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 from isotrope.errors import InputError, nearest
 from isotrope.methods.frame.auxiliary import Auxiliary
+from isotrope.methods.frame.contract import check_class
 from isotrope.methods.frame.method import Method
 from isotrope.methods.frame.outside_methods import named_files, outside_modules
 
@@ -30,6 +31,7 @@ def _registry(files: tuple[Path, ...]) -> dict[str, type[Method[Any]]]:
         if not own:
             raise InputError(f"{module.__file__} holds no method: no class that inherits Method has a card of its own.")
         for method in own:
+            check_class(method)
             name = method.card.name
             if found.setdefault(name, method) is not method:
                 raise InputError(
