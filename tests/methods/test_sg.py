@@ -166,20 +166,6 @@ def test_training_lowers_the_loss_and_leaves_the_copy_and_the_embeddings_bit_for
     assert all(parameter.requires_grad for parameter in run.encoder.parameters())  # the next run may train all of it
 
 
-def test_neither_order_nor_padding_matters(build: Build, batched: Batched, sentences: Path, tmp_path: Path) -> None:
-    method = build("sg-opt", backbone_dropout=0.0)
-    forward, backward = batched(method), batched(method, list(range(7, -1, -1)))
-    first, second = (
-        float(method.loss(method.represent(b), b.generator())["contrastive"].detach()) for b in (forward, backward)
-    )
-    assert first == pytest.approx(second, abs=1e-4)
-    mixed = tmp_path / "mixed.txt"
-    mixed.write_text("the chef bakes\n" + sentences.read_text().splitlines()[0] + " and once more with salt and soup\n")
-    method = build("sg-opt", mixed, backbone_dropout=0.0)
-    alone, together = (method.represent(batched(method, rows)) for rows in ([0], [0, 1]))
-    assert torch.allclose(alone["layers"][0], together["layers"][0], atol=1e-5)
-
-
 @pytest.mark.parametrize(("variant", "expected"), [("base", 15), ("opt1", 15), ("opt2", 8), ("opt3", 22)])
 def test_candidates_are_counted(build: Build, variant: str, expected: int) -> None:
     method = build("sg", variant=variant)

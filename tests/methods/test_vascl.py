@@ -237,15 +237,6 @@ def test_order_does_not_matter_where_the_start_goes_along(
         assert float(term[0].detach()) == pytest.approx(float(term[1].detach()), abs=1e-4)
 
 
-def test_padding_does_not_matter(build: Build, batched: Batched, sentences: Path, tmp_path: Path) -> None:
-    method = build(backbone_dropout=0.0)
-    mixed = tmp_path / "mixed.txt"
-    mixed.write_text("the chef bakes\n" + sentences.read_text().splitlines()[0] + " and once more with salt and soup\n")
-    method = build(mixed, backbone_dropout=0.0)
-    alone, together = (method.represent(batched(method, rows)) for rows in ([0], [0, 1]))
-    assert torch.allclose(alone["first"][0], together["first"][0], atol=1e-5)
-
-
 @pytest.mark.parametrize(
     ("bad", "said"),
     [

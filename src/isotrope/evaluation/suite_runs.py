@@ -55,7 +55,7 @@ def plan_suites(names: str | Sequence[str], options: Options) -> tuple[list[Plan
 
 
 def run_suites(
-    encoder: Encoder, planned: Sequence[PlannedSuite], left_out: dict[str, str] | None = None, disk: bool = True
+    encoder: Encoder, planned: Sequence[PlannedSuite], left_out: dict[str, str] | None = None
 ) -> list[tuple[str, Results]]:
     """The results of each suite, by name. Each text is encoded once.
 
@@ -63,7 +63,7 @@ def run_suites(
     """
     left_out = {} if left_out is None else left_out
     start = time.perf_counter()
-    with shared_vectors(disk):
+    with shared_vectors():
         if pays(encoder, len(planned)):
             order = sorted(planned, key=lambda one: one.suite.place)
             jobs = [partial(_attempt, encoder, one, number, len(order)) for number, one in enumerate(order, 1)]

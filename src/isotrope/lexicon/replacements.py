@@ -41,9 +41,9 @@ def open_lexicon(folder: Path, senses: int | None = 1, language: Language = ENGL
     return WordTable.load(kept)
 
 
-def knows_words(table: WordTable, text: str, language: Language = ENGLISH) -> bool:
+def knows_words(table: WordTable, text: str) -> bool:
     """Whether a text has a word that could be replaced; False means that it is in another language."""
-    found = [table.number[word] for word in language.word.findall(text.lower()) if word in table.number]
+    found = [table.number[word] for word in ENGLISH.word.findall(text.lower()) if word in table.number]
     return bool(found) and bool(np.isfinite(table.prior[found]).any())
 
 

@@ -36,8 +36,8 @@ class SpaceWarning(UserWarning):
     """The map was fitted, but something about it should be known."""
 
 
-def space_card(name: str, title: str, paper: str, year: int, needs: str = "sentences") -> Card:
-    return Card(name, title, paper, year, needs, family="post-processing", kind="space")
+def space_card(name: str, title: str, paper: str, year: int) -> Card:
+    return Card(name, title, paper, year, "sentences", family="post-processing", kind="space")
 
 
 class Space(Generic[S]):

@@ -9,6 +9,7 @@ from isotrope.tokens.text_tokenizer import TextTokenizer
 from isotrope.views.edits import Ids
 
 Hidden = npt.NDArray[np.bool_]
+KEPT, REPLACED = 0.1, 0.1  # shares of a fragment, as in BERT
 
 
 def draw_fragment(length: int, share: float, edge_share: float, rng: np.random.Generator) -> slice:
@@ -24,20 +25,13 @@ def draw_fragment(length: int, share: float, edge_share: float, rng: np.random.G
     return slice(start, start + size)
 
 
-def hide_fragment(
-    ids: Ids,
-    fragment: slice,
-    tokenizer: TextTokenizer,
-    rng: np.random.Generator,
-    keep: float = 0.1,
-    replace: float = 0.1,
-) -> Ids:
-    """BERT's replacement over the fragment: ``keep`` stay, ``replace`` become a random token, the rest [MASK]."""
+def hide_fragment(ids: Ids, fragment: slice, tokenizer: TextTokenizer, rng: np.random.Generator) -> Ids:
+    """BERT's replacement over the fragment: a tenth stays, a tenth becomes a random token, the rest [MASK]."""
     hidden = ids.copy()
     part = hidden[fragment]
     fate = rng.random(part.size)
-    part[fate < 1 - keep - replace] = tokenizer.mask
-    part[fate >= 1 - replace] = rng.integers(0, tokenizer.vocabulary, size=int((fate >= 1 - replace).sum()))
+    part[fate < 1 - KEPT - REPLACED] = tokenizer.mask
+    part[fate >= 1 - REPLACED] = rng.integers(0, tokenizer.vocabulary, size=int((fate >= 1 - REPLACED).sum()))
     return hidden
 
 
