@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import argparse
 import gzip
+import lzma
 import os
 import statistics
 import sys
@@ -107,7 +108,8 @@ def asked() -> argparse.Namespace:
 def read(file: Path | None, count: int) -> list[str]:
     if file is None:
         return real_sentences(count)
-    with (gzip.open if file.suffix == ".gz" else open)(file, "rt", encoding="utf-8") as lines:
+    opened: Callable[..., Any] = {".gz": gzip.open, ".xz": lzma.open}.get(file.suffix, open)
+    with opened(file, "rt", encoding="utf-8") as lines:
         found = dict.fromkeys(line.strip() for line in lines if 15 <= len(line) <= 400)
     return list(found)[:count]
 

@@ -67,6 +67,12 @@ def test_a_damaged_part_is_refused(tiny: Path, tmp_path: Path) -> None:
         carried.join(tmp_path / f"{tiny.name}.sums", str(tmp_path / "back"))
 
 
+def test_a_folder_without_a_model_is_not_carried(tmp_path: Path) -> None:
+    with pytest.raises(SystemExit, match="no model is here"):
+        script("carried").split(tmp_path / "model", str(tmp_path / "out"))
+    assert not (tmp_path / "out").exists()
+
+
 def test_parts_hold_every_line_within_the_limit(tmp_path: Path) -> None:
     carried, rng = script("carried"), random.Random(0)
     lines = ["".join(rng.choices("ABCDEFGH", k=60)) if number % 7 else "" for number in range(4_000)]
@@ -193,13 +199,15 @@ def test_a_stage_that_was_stopped_goes_on_and_is_cut_into_parts(tmp_path: Path) 
     stage(tmp_path, "retromae")
     assert "--resume" in asked(tmp_path)[0]
     assert "split" in asked(tmp_path)[1]
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "retromae.sums").write_text("")  # of an earlier model
     (tmp_path / "retromae" / "model").mkdir()  # stopped between the model and its parts
+    os.utime(tmp_path / "out" / "retromae.sums", (0, 0))
     (tmp_path / "asked").unlink()
     stage(tmp_path, "retromae")
     assert [line.split()[1] for line in asked(tmp_path)] == ["split"]
     (tmp_path / "asked").unlink()
-    (tmp_path / "out").mkdir()
-    (tmp_path / "out" / "retromae.sums").write_text("")
+    os.utime(tmp_path / "out" / "retromae.sums")
     assert "skipped" in stage(tmp_path, "retromae").stdout
     assert not (tmp_path / "asked").exists()
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gzip
 import json
+import lzma
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -28,6 +30,17 @@ def methods(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
 @pytest.fixture
 def runs(methods: ModuleType) -> ModuleType:
     return sys.modules["gpu_runs"]
+
+
+@pytest.mark.parametrize("ending", ["txt", "txt.gz", "txt.xz"])
+def test_sentences_are_read_from_a_text_however_it_is_packed(methods, ending, tmp_path):
+    import gpu
+
+    file = tmp_path / f"text.{ending}"
+    opened = {"gz": gzip.open, "xz": lzma.open}.get(ending[4:], open)
+    with opened(file, "wt", encoding="utf-8") as lines:
+        lines.write("short\na sentence of the corpus\n\na sentence of the corpus\nanother sentence of it\n")
+    assert gpu.read(file, 10) == ["a sentence of the corpus", "another sentence of it"]
 
 
 @pytest.mark.parametrize("needed", NEEDED)
@@ -75,6 +88,8 @@ def test_the_table_has_the_last_line_of_each_method(methods, tmp_path):
     [
         ("_forward", "attention"),
         ("_backward", "attention"),
+        ("_normed", "elementwise"),
+        ("_normed_backward", "elementwise"),
         ("nvjet_tst_128x256_64x4_2x1_v_bz_coopA_NNT", "products"),
         ("void cutlass::Kernel2<cutlass_80_wmma_tensorop_bf16_s161616gemm>", "products"),
         ("triton_per_fused__to_copy_add_native_layer_norm_native_dropout_5", "elementwise"),

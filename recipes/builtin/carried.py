@@ -27,18 +27,20 @@ MIB = 2**20
 
 
 def parts(work: Path, most: str, *files: str) -> None:
-    """A file that does not fit is cut at ends of lines, and stays readable by itself (``name.2.txt.xz``)."""
-    room, number, limit = 0, 0, int(float(most) * MIB)
+    """Each goes to the first part that has room for it. A file that does not fit is cut at ends of lines, and stays
+    readable by itself (``name.2.txt.xz``)."""
+    sizes, limit = [0], int(float(most) * MIB)
     shutil.rmtree(work / "parts", ignore_errors=True)
     for name in files:
         for piece, content in _pieces(work / name, limit):
-            if number == 0 or room + len(content) > limit:
-                number, room = number + 1, 0
-            target = work / "parts" / str(number) / Path(name).parent / piece
+            place = next((place for place, size in enumerate(sizes) if size + len(content) <= limit), len(sizes))
+            sizes += [0] * (place + 1 - len(sizes))
+            sizes[place] += len(content)
+            target = work / "parts" / str(place + 1) / Path(name).parent / piece
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_bytes(content)
-            room += len(content)
-            print(f"part {number}: {Path(name).parent / piece}, {len(content) / MIB:.2f} MiB, {room / MIB:.2f} so far")
+            print(f"part {place + 1}: {Path(name).parent / piece}, {len(content) / MIB:.2f} MiB", flush=True)
+    print(f"{len(sizes)} parts of {', '.join(f'{size / MIB:.1f}' for size in sizes)} MiB")
 
 
 def _pieces(path: Path, limit: int) -> list[tuple[str, bytes]]:
@@ -47,7 +49,7 @@ def _pieces(path: Path, limit: int) -> list[tuple[str, bytes]]:
         return [(path.name, path.read_bytes())]
     with lzma.open(path, "rt", encoding="utf-8") as file:
         text = file.read().lower()
-    step = int(0.8 * limit)  # characters; xz leaves about a quarter of them
+    step = int(0.7 * limit)  # characters; xz leaves about a quarter of them
     pieces, start = [], 0
     while start < len(text):
         stop = text.find("\n\n", start + step)
@@ -68,9 +70,11 @@ def take(work: Path, *found: str) -> None:
 
 def split(model: Path, output: str, most: str = "15") -> None:
     """One archive of the folder, weights as float16, cut into parts."""
-    packed = io.BytesIO()
+    packed, files = io.BytesIO(), sorted(path for path in model.rglob("*") if path.is_file())
+    if not files:
+        raise SystemExit(f"{model}: no model is here; train it first.")
     with tarfile.open(fileobj=packed, mode="w") as archive:
-        for file in sorted(path for path in model.rglob("*") if path.is_file()):
+        for file in files:
             content = _changed(file, torch.float32, torch.float16)
             entry = tarfile.TarInfo(file.relative_to(model).as_posix())
             entry.size = len(content)

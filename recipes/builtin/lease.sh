@@ -44,7 +44,8 @@ start)
     taken "$@"
     [ -z "${LAST:-}" ] || touch "$work/complete"
     shared
-    setsid nohup "$here/lease.sh" plan "$work" >"$work/log/out" 2>&1 </dev/null &
+    mkdir -p "$work/code" && cp -r "$here/../../src" "$here/../../recipes" "$work/code/" # a later call may bring other code
+    setsid nohup "$work/code/recipes/builtin/lease.sh" plan "$work" >"$work/log/out" 2>&1 </dev/null &
     ;;
 plan) plan ;;
 bring)

@@ -15,7 +15,7 @@ dev=(--eval-data "$work/dev.tsv")
 isotrope() { "$python" -m isotrope "$@"; }
 done_already() { [ -e "$1" ] && echo "$(basename "$1") exists, skipped"; }
 start() { if [ -n "${START:-}" ]; then echo "$START"; elif [ -e "$work/base/model" ]; then echo "$work/base/model"; else echo builtin-base; fi; }
-keep() { [ -e "$work/out/$1.sums" ] || "$python" "$here/carried.py" split "$work/$1/model" "$work/out"; } # to be fetched at once
+keep() { [ "$work/out/$1.sums" -nt "$work/$1/model" ] || "$python" "$here/carried.py" split "$work/$1/model" "$work/out"; } # to be fetched at once
 made() { done_already "$work/$1/model" && keep "$1"; } # one that was stopped before it was cut is cut now
 resumed() { if [ -e "$work/$1/run.json" ]; then echo --resume; fi; }
 

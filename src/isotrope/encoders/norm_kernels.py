@@ -35,7 +35,7 @@ def _kept(place, seed, rate, lowest):  # type: ignore[no-untyped-def]
 
 
 @triton.jit  # type: ignore[untyped-decorator]
-def _forward(  # type: ignore[no-untyped-def]
+def _normed(  # type: ignore[no-untyped-def]
     change, before, states, weight, bias, seed, out, means, scales, count, rate, lowest, epsilon,
     width: tl.constexpr, block: tl.constexpr, rows: tl.constexpr, drops: tl.constexpr,
 ):  # fmt: skip
@@ -61,7 +61,7 @@ def _forward(  # type: ignore[no-untyped-def]
 
 
 @triton.jit  # type: ignore[untyped-decorator]
-def _backward(  # type: ignore[no-untyped-def]
+def _normed_backward(  # type: ignore[no-untyped-def]
     gradient, change, before, states, weight, means, scales, seed, of_change, of_states, sums,
     turns, count, rate, lowest, width: tl.constexpr, block: tl.constexpr, rows: tl.constexpr, drops: tl.constexpr,
 ):  # fmt: skip
@@ -120,7 +120,7 @@ def dropped_norm(
     means, scales = (states.new_empty(count, dtype=torch.float32) for _ in range(2))
     numbers = (count, rate, _lowest(rate), epsilon)
     grid = (triton.cdiv(count, ROWS),)
-    _forward[grid](
+    _normed[grid](
         change, before, states, weight, bias, seed, out, means, scales, *numbers, **_options(states, rate)
     )  # fmt: skip
     return out, means, scales
@@ -136,7 +136,7 @@ def dropped_norm_backward(
     sums = states.new_empty(PROGRAMS, 3, states.shape[1], dtype=torch.float32)
     found = (of_change, of_states, sums)
     numbers = (triton.cdiv(len(states), ROWS * PROGRAMS), len(states), rate, _lowest(rate))
-    _backward[(PROGRAMS,)](
+    _normed_backward[(PROGRAMS,)](
         gradient, change, before, states, weight, means, scales, seed, *found, *numbers, **_options(states, rate)
     )  # fmt: skip
     return found
