@@ -112,6 +112,7 @@ last() { # both at once
     hard >"$work/hard.log" 2>&1 &
     unlabelled >"$work/unlabelled.log" 2>&1 &
     wait
+    ls -d "$work"/{hard,unlabelled}/model # one that failed is said
 }
 chosen() { # MODEL…: what choices are made by, and nothing that is reported: clean development pairs, held-out retrieval
     local model name
