@@ -39,6 +39,21 @@ def test_classes_that_nothing_can_judge_are_named(caplog: pytest.LogCaptureFixtu
     assert "2 classes have one text only: news, zope;" in caplog.text
 
 
+def test_a_class_that_the_accuracy_hides_is_named(caplog: pytest.LogCaptureFixture) -> None:
+    rng = np.random.default_rng(0)
+    vectors = np.concatenate([rng.normal(0, 1, (90, 8)), rng.normal(0.1, 1, (6, 8))]).astype(np.float32)
+    vectors[:40, 0] += 20
+    names = ["bills"] * 40 + ["news"] * 50 + ["zope"] * 6
+    with caplog.at_level("INFO", "isotrope"):
+        fitted = fit_head(vectors, LabelSets.of(names))
+    assert fitted.measures["accuracy"] > 0.85
+    assert "1 of 3 classes are found in fewer than half of their held-out texts: zope 0 of 6." in caplog.text
+    caplog.clear()
+    with caplog.at_level("INFO", "isotrope"):
+        fit_head(vectors[:90], LabelSets.of(names[:90]))
+    assert "fewer than half" not in caplog.text
+
+
 def test_scale_and_place_of_the_vectors_change_nothing() -> None:
     vectors, names = clouds(60, 3, 0.7)
     plain, moved = (fit_head(one, LabelSets.of(names)) for one in (vectors, 40 * vectors + 5))

@@ -78,6 +78,8 @@ def fit_head(
     temperature = fit_temperature(held[best], wanted) if held else 1.0
     others = of_other_folds(held[best], wanted, folds[measured]) if held else np.empty((0, 1))
     measures = measures_of(held[best], wanted, others, labels.task) if held else {}
+    if held and labels.task == "classes":
+        _say_weak(labels.names, held[best], wanted)
     calibration = f"temperature of {len(wanted):,} held-out rows of {FOLDS} folds" if held else "not calibrated"
     facts = {"rows": len(inputs), "strength": best, "measures": measures, "calibration": calibration}
     classifier = Classifier((layer,), labels.names, labels.task, temperature=temperature, facts=facts)
@@ -97,6 +99,20 @@ def _say_unjudged(labels: LabelSets, measured: npt.NDArray[np.bool_]) -> None:
         say(
             f"{len(alone)} {have} one text only: {', '.join(alone[:SHOWN])}{more}; they are learned, but no text is "
             "left to judge them by, so the measures leave them out. Add texts, or join rare classes."
+        )
+
+
+def _say_weak(names: Sequence[str], scores: Floats, wanted: npt.NDArray[np.int64]) -> None:
+    """Classes that are mostly missed where most texts are right: one accuracy hides them."""
+    right = scores.argmax(axis=1) == wanted
+    rows, found = (np.bincount(some, minlength=len(names)) for some in (wanted, wanted[right]))
+    weak = sorted(np.flatnonzero(2 * found < rows), key=lambda one: found[one] / rows[one])
+    if weak and right.mean() >= 0.5:
+        shown = ", ".join(f"{names[one]} {found[one]} of {rows[one]}" for one in weak[:SHOWN])
+        more = f" and {len(weak) - SHOWN} more" if len(weak) > SHOWN else ""
+        say(
+            f"{len(weak)} of {len(names)} classes are found in fewer than half of their held-out texts: {shown}{more}. "
+            "Bring more texts of them, or set balanced true, so that each class counts alike."
         )
 
 

@@ -206,7 +206,8 @@ def test_each_loss_falls_and_sets_the_topics_apart(
     losses = [line[term] for line in run.history if term in line]
     assert len(losses) == 40
     assert not any("information" in line for line in run.history)  # the bound is info-nce's
-    assert sum(losses[-5:]) < 0.98 * sum(losses[:5])
+    if "mining" not in LOSSES[loss]:  # mined negatives are those that are still too near: their loss need not fall
+        assert sum(losses[-5:]) < 0.98 * sum(losses[:5])
     assert apart(run.encoder, topics) > apart(isotrope.load(tiny), topics) + 0.01
 
 
