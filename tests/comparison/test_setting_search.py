@@ -127,7 +127,7 @@ def test_the_best_trial_is_what_the_final_seeds_run_with(
     assert not list((tmp_path / "all" / "search").rglob("model"))
     how = "random values" if sampler == "random" else "optuna's TPE"
     assert f"3 trials of each method ({how}" in found.table()
-    assert f"simcse: simcse, learning_rate {best['facts']['settings']['learning_rate']}." in found.table()
+    assert f"simcse: learning_rate {best['facts']['settings']['learning_rate']}." in found.table()
     assert "learning_rate 0.0001, max_length" not in found.table()  # nobody's rate
     assert isotrope.compare(sentences, "simcse", tmp_path / "all", **asked).runs == found.runs
 

@@ -328,9 +328,9 @@ def test_bad_input_of_the_suite(encoder: Encoder, tmp_path: Path, monkeypatch: p
     file.write_text("one line\none line\n", encoding="utf-8")
     refused("two different sentences; 1 found", texts=file)
     refused(
-        "The sts suite takes no texts; leave it out, or choose answers, clustering, counterfactual, geometry or linear",
+        "The transfer suite takes no texts; leave it out, or choose answers, clustering",
         texts=file,
-        suite="sts",
+        suite="transfer",
     )
     write_stsb(tmp_path, "dev", (["a b", "c d"], ["a c", "d"], [1.0, 2.0]))
     refused("No pair has a gold score above 4", data_dir=tmp_path)

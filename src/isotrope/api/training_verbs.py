@@ -285,9 +285,9 @@ def compare(
     from isotrope.comparison.comparison_table import FILE, Comparison
 
     if not names and len(sources) == 1:
-        written = Path(sources[0]) / FILE if Path(sources[0]).is_dir() else Path(sources[0])
-        if written.name == FILE and written.is_file():
-            return Comparison.read(written)
+        named, inside = Path(sources[0]), Path(sources[0]) / FILE
+        if named.name == FILE or inside.is_file():
+            return Comparison.read(inside if named.is_dir() else named)
     from isotrope.comparison.compare import run_comparison
     from isotrope.comparison.line_up import plan_comparison
 
