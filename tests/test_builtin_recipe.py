@@ -229,7 +229,7 @@ def test_a_call_fetches_one_model_after_another(tmp_path: Path) -> None:
     assert calls == [["base.sums"], ["retromae.sums"], []]
 
 
-@pytest.mark.filterwarnings("ignore:Training did not improve")
+@pytest.mark.filterwarnings("ignore::isotrope.training.state.TrainingWarning")
 def test_tokens_are_made_before_they_are_needed(
     samples: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -169,6 +169,7 @@ def test_names_are_split_at_commas_outside_quotes() -> None:
     assert split_names(None) is None
 
 
+@pytest.mark.filterwarnings("ignore::isotrope.training.state.TrainingWarning")
 def test_evaluations_are_shown_while_a_run_trains(
     capsys: pytest.CaptureFixture[str], tiny: Path, sentences: Path, tmp_path: Path
 ) -> None:

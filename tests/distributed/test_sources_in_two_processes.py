@@ -73,7 +73,8 @@ def test_two_processes_equal_one(case: dict[str, Any], two: Path, tmp_path: Path
     assert alone.keys() == together.keys()
     assert any("parts.2.method.tower.head" in name for name in alone)
     apart = {key: float((value.double() - together[key].double()).abs().max()) for key, value in alone.items()}
-    assert {key: distance for key, distance in apart.items() if distance > 3e-6} == {}
+    # A learned temperature moves by half a unit, its rate is a hundred times that of weights: so is what rounding does.
+    assert {key: gap for key, gap in apart.items() if gap > (3e-4 if key.endswith("log_scale") else 3e-6)} == {}
     steps = list(zip(lines(tmp_path / "one"), lines(two / "two"), strict=True))
     trained = [(mine, theirs) for mine, theirs in steps if "training" in mine]
     order = ["triples", "scored_pairs", "sentences", "triples", "triples", "scored_pairs"]

@@ -175,7 +175,8 @@ def test_two_processes_equal_one(
     together = load_file(two / name / "checkpoints" / "step-2" / "weights.safetensors")
     assert alone.keys() == together.keys()
     apart = {key: float((value.double() - together[key].double()).abs().max()) for key, value in alone.items()}
-    assert {key: distance for key, distance in apart.items() if distance > 3e-6} == {}
+    # A learned temperature moves by half a unit, its rate is a hundred times that of weights: so is what rounding does.
+    assert {key: gap for key, gap in apart.items() if gap > (3e-4 if key.endswith("log_scale") else 3e-6)} == {}
 
     steps = list(zip(logged(tmp_path / "one"), logged(two / name), strict=True))
     for mine, theirs in steps:

@@ -12,6 +12,6 @@ Key = tuple[int | str, ...]
 
 
 def keyed_seed(purpose: str, *key: int | str) -> int:
-    """A seed of 32 bits, which numpy, torch and the kernels of a GPU take; another purpose or key has another one."""
+    """A seed of 63 bits for numpy or torch; another purpose or another key has another one."""
     text = "/".join((purpose, *map(str, key)))
-    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=4).digest(), "big")
+    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "big") >> 1

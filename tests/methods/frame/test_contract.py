@@ -59,6 +59,7 @@ def train(folder: Path, monkeypatch: pytest.MonkeyPatch, written: str, tiny: Pat
     isotrope.train("mine", data, model=tiny, output=folder / "run", max_steps=1, batch_size=8, held_out=0, **given)
 
 
+@pytest.mark.filterwarnings("ignore::isotrope.training.state.TrainingWarning")
 def test_the_method_without_a_slip_trains(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tiny: Path, sentences: Path
 ) -> None:

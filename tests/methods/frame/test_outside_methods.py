@@ -35,6 +35,7 @@ def command_line(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, "-m", "isotrope", *words], env=environment, capture_output=True, text=True)
 
 
+@pytest.mark.filterwarnings("ignore::isotrope.training.state.TrainingWarning")
 def test_a_file_that_the_variable_names_is_a_method(
     own_file: Path, monkeypatch: pytest.MonkeyPatch, tiny: Path, sentences: Path, tmp_path: Path
 ) -> None:
