@@ -106,7 +106,7 @@ def _say_weak(names: Sequence[str], scores: Floats, wanted: npt.NDArray[np.int64
     """Classes that are mostly missed where most texts are right: one accuracy hides them."""
     right = scores.argmax(axis=1) == wanted
     rows, found = (np.bincount(some, minlength=len(names)) for some in (wanted, wanted[right]))
-    weak = sorted(np.flatnonzero(2 * found < rows), key=lambda one: found[one] / rows[one])
+    weak = sorted(np.flatnonzero(2 * found < rows).tolist(), key=lambda one: found[one] / rows[one])
     if weak and right.mean() >= 0.5:
         shown = ", ".join(f"{names[one]} {found[one]} of {rows[one]}" for one in weak[:SHOWN])
         more = f" and {len(weak) - SHOWN} more" if len(weak) > SHOWN else ""
