@@ -1,4 +1,4 @@
-"""What hybrid search could have besides: each addition on development sets, against search as it is.
+"""Additions to hybrid search that were tried: each on development sets, against search as it is.
 
     python benchmarks/search_additions.py DATA [--models builtin,builtin-static] [--cache FOLDER]
 

@@ -425,4 +425,4 @@ def test_a_file_that_changes_while_it_is_read_is_refused_and_not_kept(
 
 
 def test_a_key_that_is_no_text_is_one_sentence() -> None:
-    assert "the key 1 of a dictionary is no text" in complaint([{1: "a"}])
+    assert "the key 1 of a dictionary is not a string" in complaint([{1: "a"}])

@@ -105,7 +105,7 @@ def _in_memory(rows: list[Any], record_types: Sequence[str], columns: Sequence[s
     if all(isinstance(row, dict) for row in rows):
         odd = next((name for row in rows for name in row if not isinstance(name, str)), None)
         if odd is not None:
-            raise InputError(f"{LIST}: the key {odd!r} of a dictionary is no text; name columns by strings.")
+            raise InputError(f"{LIST}: the key {odd!r} of a dictionary is not a string; name columns by strings.")
         record_type, named = _that_fits(tuple(rows[0]), record_types, columns, LIST), rows
     else:
         columns = None
