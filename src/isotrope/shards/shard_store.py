@@ -118,7 +118,7 @@ class ShardStore:
         """Vectors first, then what says that they are there. The checksum is that of memory, not of the disk."""
         buffer = io.BytesIO()
         np.save(buffer, vectors)
-        content = buffer.getbuffer()
+        content = buffer.getvalue()  # no view: Python 3.13 complains of one that a failed write left open
         with written_file(self.vectors_file(number)) as temporary, open(temporary, "wb") as file:
             file.write(content)
         facts = ShardFacts(self.name, len(vectors), empty, cut, [len(content), zlib.crc32(content)])
