@@ -17,7 +17,7 @@ from isotrope.data.word_marks import MARKS
 from isotrope.data.word_runs import WIDTH, WordRuns
 
 few_words = st.lists(st.sampled_from("a b c".split()), max_size=14).map(" ".join)
-letters = "n t s m d re ve ll not can na gon x é Σ ß ™ ﬁ 漢 ガ 한 “ — . & - -lrb- b- &quot; &#10; &#39; ' ’ _ 5".split()
+letters = "n t s m d re ve ll not can na gon x é Σ 𝝨 ς ß ™ ﬁ 漢 ガ 한 “ — . & - -lrb- b- &quot; &#10; &#39; ' ’ _ 5".split()
 pieces = st.sampled_from([*letters, " ", "  ", "\t", "\n", "\xa0", "e\u0301", "\x1c"])
 
 
@@ -83,7 +83,7 @@ def test_a_run_ends_with_its_text() -> None:
 
 def plain_words(text: str) -> list[str]:
     """The definition, letter by letter and without a shortcut."""
-    text = unicodedata.normalize("NFKD", html.unescape(text).lower().replace("’", "'")).lower()
+    text = unicodedata.normalize("NFKD", html.unescape(text).lower().replace("’", "'")).lower().replace("ς", "σ")
     text = "".join(letter for letter in text if letter in MARKS or not unicodedata.combining(letter))
     text = re.sub(r"-[lr][crs]b-", " ", text)
     text = re.sub(r" (n) ?'(t)\b|(?<=\w)(?: ?'|' )(s|t|m|d|re|ve|ll)\b", _joined, text).replace("'", "")
@@ -111,6 +111,12 @@ def test_words_are_those_of_the_definition(text: str) -> None:
 
 def test_a_capital_that_is_spelled_out_is_a_capital() -> None:
     assert words_of("&#201;LAN &#65;cid ™") == words_of("élan acid tm") == ["elan", "acid", "tm"]
+
+
+def test_a_sigma_is_one_letter_wherever_it_stands() -> None:
+    """``lower`` writes ς at the end of a word, but not for the sigma of formulas."""
+    assert words_of("ΟΔΟΣ") == words_of("οδος") == words_of("οδοσ") == words_of("ΟΔΟ𝝨") == ["οδοσ"]
+    assert words_of("A𝝨") == plain_words("A𝝨") == ["aσ"]
 
 
 def test_a_chinese_sentence_is_protected_though_it_has_no_blanks() -> None:

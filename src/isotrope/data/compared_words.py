@@ -5,6 +5,7 @@
     can not   cannot                         → cannot
     `` so ''   "so"   “so”   &quot;so&quot;  → so
     Café                                     → cafe
+    ΟΔΟΣ   οδος   οδοσ                       → οδοσ
 
     我喜欢你。                                → 我 喜 欢 你
 
@@ -53,7 +54,7 @@ class _Plain(dict[int, str]):
     """What stands for a letter, by its code: its decomposition (NFKD) without accents."""
 
     def __missing__(self, code: int) -> str:
-        plain = unicodedata.normalize("NFKD", chr(code)).lower()  # ™ is TM, and that is tm
+        plain = unicodedata.normalize("NFKD", chr(code)).lower().replace("ς", "σ")  # ™ is TM, and that is tm
         self[code] = "".join(one for one in plain if not is_accent(one))
         return self[code]
 
