@@ -5,11 +5,12 @@ BIN := $(VENV)/bin
 export HF_HUB_DISABLE_TELEMETRY := 1
 export TOKENIZERS_PARALLELISM ?= true
 
-.PHONY: help demo test lint bench bench-gpu docs audit clean
+.PHONY: help demo test fuzz lint bench bench-gpu docs audit clean
 
 help:
 	@echo "make demo    adapt the built-in encoder to the standard library's documentation, answer three queries"
 	@echo "make test    run the tests"
+	@echo "make fuzz    run the property tests with new random examples (ROUNDS=3)"
 	@echo "make lint    ruff, mypy, import-linter"
 	@echo "make bench   compare with sentence-transformers in one process (ratios)"
 	@echo "make bench-gpu  the same on a GPU: training, encoding, every method, loss curves"
@@ -35,6 +36,13 @@ demo: $(VENV)/core
 
 test: $(VENV)/dev
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile tests
+
+# A test that names its own number of examples keeps it, so the rounds draw new ones for it too.
+ROUNDS ?= 3
+fuzz: $(VENV)/dev
+	for round in $$(seq $(ROUNDS)); do \
+		OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m hypothesis --hypothesis-profile=fuzz tests || exit 1; \
+	done
 
 lint: $(VENV)/dev
 	$(BIN)/ruff check .

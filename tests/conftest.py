@@ -17,6 +17,8 @@ pytest_plugins = ["image_samples", "small_models", "small_tokenizers"]
 
 # A busy machine is no fault of the code.
 settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+# `make fuzz` draws more and other examples with every run, also where CI would draw the same ones again.
+settings.register_profile("fuzz", settings.get_profile("patient"), max_examples=2000, derandomize=False)
 settings.load_profile("patient")
 
 SHARED_DATA = Path(__file__).parents[2] / "shared" / "data"
