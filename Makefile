@@ -37,7 +37,7 @@ demo: $(VENV)/core
 test: $(VENV)/dev
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile tests
 
-# A test that names its own number of examples keeps it, so the rounds draw new ones for it too.
+# Twenty times the examples of `make test`, drawn anew in each round.
 ROUNDS ?= 3
 fuzz: $(VENV)/dev
 	for round in $$(seq $(ROUNDS)); do \

@@ -9,7 +9,7 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, is_hypothesis_test, settings
 
 from small_wordnet import write_wordnet
 
@@ -18,8 +18,9 @@ pytest_plugins = ["image_samples", "small_models", "small_tokenizers"]
 # A busy machine is no fault of the code.
 settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 # `make fuzz` draws more and other examples with every run, also where CI would draw the same ones again.
-settings.register_profile("fuzz", settings.get_profile("patient"), max_examples=2000, derandomize=False)
+settings.register_profile("fuzz", settings.get_profile("patient"), derandomize=False)
 settings.load_profile("patient")
+FUZZ_FACTOR = 20  # times the examples of each test, also of one that names its number
 
 SHARED_DATA = Path(__file__).parents[2] / "shared" / "data"
 TOPICS = {
@@ -40,6 +41,15 @@ def topic_sentences(count: int = 400) -> list[str]:
             f"the {who} {does} the {what} number {number} {where} with {first} and {second} on day {number % 31}"
         )
     return found
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """hypothesis lets a test's own number win over the profile, and has no public way to raise it."""
+    if settings.get_current_profile_name() != "fuzz":
+        return
+    for test in {item.obj for item in items if isinstance(item, pytest.Function) and is_hypothesis_test(item.obj)}:
+        own = getattr(test, "_hypothesis_internal_use_settings", settings())
+        test._hypothesis_internal_use_settings = settings(own, max_examples=FUZZ_FACTOR * own.max_examples)
 
 
 @pytest.fixture(scope="session", autouse=True)
