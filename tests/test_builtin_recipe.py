@@ -163,12 +163,12 @@ def test_a_held_out_set_is_read_by_the_retrieval_suite(
 
 
 def stage(work: Path, name: str, **given: str) -> subprocess.CompletedProcess[str]:
-    """A stage of third.sh under an interpreter that writes down what it was asked to do, and makes no model."""
+    """A stage of edition.sh under an interpreter that writes down what it was asked to do, and makes no model."""
     fake = work / "interpreter"
     fake.write_text(f'#!/bin/sh\necho "$@" >>"{work}/asked"\n')
     fake.chmod(0o755)
     surroundings = {**os.environ, "PYTHON": str(fake), **given}
-    command = ["bash", str(RECIPE / "third.sh"), str(work), str(work), name]
+    command = ["bash", str(RECIPE / "edition.sh"), str(work), str(work), name]
     return subprocess.run(command, env=surroundings, capture_output=True, text=True, check=False)
 
 
@@ -212,6 +212,40 @@ def test_a_stage_that_was_stopped_goes_on_and_is_cut_into_parts(tmp_path: Path) 
     assert not (tmp_path / "asked").exists()
 
 
+def test_a_stack_of_copies_goes_back_to_its_layers(tmp_path: Path) -> None:
+    weights = script("weights")
+    weights.layers(tmp_path / "deep", "builtin-base", "12")
+    weights.layers(tmp_path / "again", str(tmp_path / "deep"), "6")
+    deep = isotrope.load(tmp_path / "deep", device="cpu", language_head=True)
+    assert deep.backbone.config.num_hidden_layers == len(deep.backbone.encoder.layer) == 12
+    first, again = (isotrope.load(name, device="cpu") for name in ("builtin-base", tmp_path / "again"))
+    assert np.array_equal(first.encode("a ship"), again.encode("a ship"))
+    assert not np.array_equal(first.encode("a ship"), deep.encode("a ship"))
+
+
+def test_pairs_without_a_mined_negative_are_kept(tmp_path: Path) -> None:
+    pairs = [(f"question {n}", f"answer {n}") for n in range(20)]
+    (tmp_path / "pairs.tsv").write_text("anchor\tpositive\n" + "".join(f"{a}\t{b}\n" for a, b in pairs))
+    mined = [(*pair, f"hard {n}") for n, pair in enumerate(pairs) if n % 3]
+    (tmp_path / "mined.tsv").write_text(
+        "anchor\tpositive\tnegative\n" + "".join("\t".join(row) + "\n" for row in mined)
+    )
+    script("fill_negatives").main(tmp_path / "pairs.tsv", tmp_path / "mined.tsv", tmp_path / "hard.tsv")
+    header, *rows = [tuple(line.split("\t")) for line in (tmp_path / "hard.tsv").read_text().splitlines()]
+    assert header == ("anchor", "positive", "negative")
+    assert sorted(row[:2] for row in rows) == sorted(pairs)
+    assert set(mined) <= set(rows)
+    assert all(negative != positive for _, positive, negative in rows)
+
+
+def test_the_best_is_chosen_by_pairs_and_vectors_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    line = "{:16}  TF-IDF 62.2  BM25 64.7  encoder {}  both by ranks 70.0  both by scores {}\n"
+    for name, dev, found, joined in (("one", 80.1, 71.0, 90.0), ("two", 79.9, 71.5, 70.0)):
+        (tmp_path / name).write_text(f"dev {dev:.2f}\n" + line.format("questions", found, joined))
+    script("choice").best(str(tmp_path / "one"), str(tmp_path / "two"))
+    assert capsys.readouterr().out == "two\n"
+
+
 def test_a_call_fetches_one_model_after_another(tmp_path: Path) -> None:
     work = tmp_path / "work"
     (work / "out").mkdir(parents=True)
@@ -236,7 +270,9 @@ def test_tokens_are_made_before_they_are_needed(
     monkeypatch.setenv("ISOTROPE_CACHE", str(tmp_path / "cache"))
     recipe = tmp_path / "recipe.yaml"
     recipe.write_text(f"sources:\n  - {{name: pairs, data: {samples['pairs']}, method: simcse-supervised}}\n")
-    script("token_caches").main("builtin-base", str(recipe), f"retromae={samples['sentences']}")
+    caches = script("token_caches")
+    caches.main("builtin-base", "--recipe", str(recipe))
+    caches.main("builtin-base", f"retromae={samples['sentences']}")
     made = set((tmp_path / "cache" / "corpora").iterdir())
     assert len(made) == 2
     loop = {"max_steps": 1, "batch_size": 4, "eval_steps": 1, "held_out": 4}

@@ -1,6 +1,7 @@
 """What encoders are chosen by, and the goal table of the one that was chosen.
 
     choice.py choose MODEL DEV.tsv HELD     Spearman on development pairs, nDCG@10 on the sets of pair_sources.py
+    choice.py best SCORES…                  of some files that `choose` printed, the name of the best by their sum
     choice.py goals MODEL DATA              the reported sets: retrieval, STS, and transfer where DATA has it
 
 nDCG@10 of TF-IDF, BM25, the encoder, and the encoder with BM25: by reciprocal ranks, Σ 1 / (60 + rank) over both lists,
@@ -10,6 +11,7 @@ and by standardised scores, as ``isotrope search`` joins them (measures/score_fu
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 
@@ -34,6 +36,16 @@ def choose(model: str, dev: str, held: str) -> None:
     first, second = (encoder.encode(texts, normalize_embeddings=True) for texts in (pairs.first, pairs.second))
     print(f"dev {100 * spearman((np.asarray(first) * np.asarray(second)).sum(axis=1), pairs.gold):.2f}")
     print_sets(encoder, Path(held))
+
+
+def best(*files: str) -> None:
+    print(max(map(Path, files), key=total).name)
+
+
+def total(file: Path) -> float:
+    """Spearman on the pairs, and nDCG@10 of the vectors alone on each set."""
+    found = re.findall(r"^dev (\S+)|  encoder (\S+)", file.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    return sum(float(pairs or sets) for pairs, sets in found)
 
 
 def goals(model: str, data: str) -> None:
@@ -73,4 +85,4 @@ def fused(*orders: Rows) -> Rows:
 
 if __name__ == "__main__":
     verb, *rest = sys.argv[1:]
-    {"choose": choose, "goals": goals}[verb](*rest)
+    {"choose": choose, "best": best, "goals": goals}[verb](*rest)

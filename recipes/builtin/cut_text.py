@@ -1,10 +1,11 @@
 """Passages and spans, cut from the clean corpora where they are needed: they are larger than the text they come from.
 
-    python recipes/builtin/cut_text.py WORK [PAIRS]     WORK/text/*.txt.xz → WORK/passages.txt, WORK/sources/
-                                                         spans.tsv and sentences.txt
+    python recipes/builtin/cut_text.py WORK [PAIRS]     WORK/text/*.txt.xz → WORK/passages.txt, distil.txt,
+                                                         WORK/sources/spans.tsv and sentences.txt
 
 A passage is a run of sentences of one document; one line in four is a single sentence instead, as people also encode
-short texts. A span pair is a sentence and a passage near it: the sentence before it, behind it, or taken out of it.
+short texts. A student learns from these and from every text of the pairs (distil.txt). A span pair is a sentence and a
+passage near it: the sentence before it, behind it, or taken out of it.
 """
 
 from __future__ import annotations
@@ -47,10 +48,24 @@ def main(work: Path, pairs: int = PAIRS) -> None:
     with written_file(work / "sources" / "sentences.txt") as temporary:
         short = [line for line in passages if 5 <= len(line.split()) <= SHORT][:pairs]
         temporary.write_text("".join(f"{line}\n" for line in short), encoding="utf-8")
+    paired = {text for file in sorted((work / "sources").glob("*.tsv.xz")) for row in rows_of(file) for text in row}
+    taught = [*passages, *sorted(paired)]
+    rng.shuffle(taught)
+    with written_file(work / "distil.txt") as temporary:
+        temporary.write_text("".join(f"{line}\n" for line in taught), encoding="utf-8")
     with written_file(work / "sources" / "spans.tsv") as temporary:
         rows = ["anchor\tpositive", *("\t".join(span) for span in spans[:pairs])]
         temporary.write_text("".join(f"{row}\n" for row in rows), encoding="utf-8")
     print(f"{len(passages):,} passages, {min(len(spans), pairs):,} of {len(spans):,} span pairs")
+    print(f"{len(taught):,} texts for a student")
+
+
+def rows_of(path: Path) -> Iterator[list[str]]:
+    """The texts of each row of a source; numbers are scores."""
+    with lzma.open(path, "rt", encoding="utf-8") as lines:
+        next(lines)
+        for line in lines:
+            yield [text for text in line.rstrip("\n").split("\t") if len(text.split()) > 1]
 
 
 def documents(path: Path) -> Iterator[list[str]]:

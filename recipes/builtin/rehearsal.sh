@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
-# The whole plan of lease.sh on a CPU, in miniature, from the texts that `third.sh WORK DATA text pairs` wrote: some minutes.
+# The whole plan of lease.sh on a CPU, in miniature, from the texts that `edition.sh WORK DATA text pairs` wrote: some minutes.
 #     recipes/builtin/rehearsal.sh WORK SMALL     SMALL: a new folder; SMALL/there is the lent machine, SMALL/back what came home
 # PYTHON names the interpreter: one with the packages of the lent machine shows what is missing there.
 set -euo pipefail
 work=$(realpath "$1") small=$(realpath -m "$2") here=$(realpath "$(dirname "$0")") lines=${LINES_KEPT:-1500}
 export PYTHON=${PYTHON:-python3} PYTHONPATH="$here/../../src" ISOTROPE_CACHE="$small/cache"
-export BASE_SECONDS=6 BASE_STEPS=12 RETRO_SECONDS=6 RETRO_EVAL=4 CONTRAST_SECONDS=12 HARD_SECONDS=8 STEPS=16 SEEDS=${SEEDS:-42 43} BATCH=48 CHUNK=16 ROWS=16 PAIRS=600 LIMIT_MIB=0.3
+export BASE_SECONDS=6 BASE_STEPS=12 RETRO_SECONDS=6 RETRO_EVAL=4 CONTRAST_SECONDS=12 POLISH_SECONDS=8 STUDENT_SECONDS=12 FREE_SECONDS=8 STUDENT_EVAL=4 FREE_STEPS=4 FREE_EVAL=2
+export STEPS=16 SEEDS=${SEEDS:-42} BATCH=48 CHUNK=16 ROWS=16 PAIRS=600 LIMIT_MIB=0.3 LAYERS=8 QUEUE=256 PIECE=200000
 few() { (xz -dc "$1" 2>/dev/null || gzip -dc "$1") | head -n "$2" || true; } # the pipe is cut before its end
 
 mkdir -p "$small/home/text" "$small/home/data"
@@ -17,14 +18,14 @@ few "$work/sources/triples.tsv.xz" "$lines" | xz >"$small/home/sources/triples.t
 cd "$small/home" && "$PYTHON" "$here/carried.py" parts "$small/home" "$LIMIT_MIB" dev.tsv held/retrieval/* sources/*.tsv.xz text/*.txt.xz
 
 mkdir -p "$small/there"
-for name in contrast unlabelled; do # the batches of a source win over BATCH
-    sed -e 's/batch_size: [0-9]*/batch_size: 24/' -e 's/held_out: 512/held_out: 40/' "$here/${name/contrast/third}.yaml" >"$small/there/$name.yaml"
-done
+sed -e 's/batch_size: [0-9]*/batch_size: 24/' -e 's/held_out: 512/held_out: 40/' "$here/contrast.yaml" >"$small/there/contrast.yaml" # the batches of a source win over BATCH
+"$here/edition.sh" "$small/home" "$small/home/data" pack_text
 parts=($(ls -d "$small"/home/parts/* | sort -V)) there="$small/there" back="$small/back"
-"$here/lease.sh" start "$there" "${parts[0]}"
+mkdir -p "$small/home/first" && mv "$small/home/pieces" "$small/home/first/"
+PACKED=1 "$here/lease.sh" start "$there" "$small/home/first"
 "$here/lease.sh" beside "$there" besides echo "a command of its own"
-"$here/lease.sh" bring "$there" "${parts[@]:1:2}"
-LAST=1 "$here/lease.sh" bring "$there" "${parts[@]:3}"
+"$here/lease.sh" bring "$there" "${parts[@]:0:2}"
+LAST=1 "$here/lease.sh" bring "$there" "${parts[@]:2}"
 for ((call = 1; call <= 12; call++)); do # as many as there are models, and one that finds nothing new
     mkdir -p "$small/call-$call" "$back"
     "$here/lease.sh" wait "$there" "${WAIT:-900}"
@@ -44,6 +45,6 @@ assert all(torch.equal(there[name].half().float(), here[name]) for name in there
 print(sys.argv[2], "came back bit for bit in half precision")
 PY
 done
-BASE="$back/base" MODEL="$back/hard" "$here/third.sh" "$small" "$small/home/data" pack
+BASE="$back/base" MODEL="$back/polish" "$here/edition.sh" "$small" "$small/home/data" pack
 if grep FAILED "$there/log/plan"; then exit 1; fi
 echo "rehearsed: $(ls "$back"/*.sums | wc -l) models"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # builtin-static, stage by stage; a stage whose result exists is skipped, so a run that broke off goes on.
-#     recipes/builtin/static.sh WORK DATA STAGE…     after `third.sh WORK DATA text pairs`
+#     recipes/builtin/static.sh WORK DATA STAGE…     after `edition.sh WORK DATA text pairs`
 # In this order:      texts teacher distil contrast average judge table pack
 # Twenty minutes on one shared core, half of it the teacher. As shipped, WORK/text had forum_docs, wikinews_docs and captions of the corpora.
 # MODEL, SENTENCES, EPOCHS, STEPS, SEEDS and THREADS change it; PYTHON names the interpreter.

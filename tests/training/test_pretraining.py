@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 from collections.abc import Callable
 from pathlib import Path
@@ -94,6 +95,26 @@ def test_rows_are_full_and_hold_the_text_in_order(tiny: Path, text: Path) -> Non
         expected.extend(tokenizer.flat([record.texts[0]])[0].tolist())
     assert body.tolist() == expected[: len(body)]
     assert len(expected) - len(body) < 30  # only what fills no row is left out
+
+
+def test_rows_that_were_packed_elsewhere_train_as_their_text(
+    tiny: Path, text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ISOTROPE_CACHE", str(tmp_path / "cache"))
+    same = {"model": tiny, "length": 32, "batch_size": 16, "steps": 3, "warmup_steps": 1, "save_steps": 3}
+    first = isotrope.pretrain([text], tmp_path / "first", **same)
+    (made,) = (tmp_path / "cache" / "packed").iterdir()
+    moved = shutil.copytree(made, tmp_path / "moved")
+    second = isotrope.pretrain(moved, tmp_path / "second", **same)
+    assert np.array_equal(first.encoder.encode("a ship"), second.encoder.encode("a ship"))
+    with pytest.raises(InputError, match="packed with another vocabulary or length"):
+        isotrope.pretrain(moved, tmp_path / "third", **{**same, "length": 24})
+    with pytest.raises(InputError, match="is a folder"):
+        isotrope.pretrain([moved, text], tmp_path / "third", **same)
+    (moved / "train").write_bytes((moved / "train").read_bytes()[:-2])
+    with pytest.raises(InputError, match=r"damaged .*copy it again"):
+        isotrope.pretrain(moved, tmp_path / "third", **same)
+    assert (moved / "train").exists()
 
 
 def test_documents_are_numbered_through_several_files(tmp_path: Path) -> None:

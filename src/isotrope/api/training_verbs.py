@@ -13,6 +13,7 @@ from isotrope.answers import (
 from isotrope.api.arguments import Place, check_data, check_eval_data, check_files, check_output, holds_images, places
 from isotrope.api.encoder_verbs import load
 from isotrope.catalogue import all_cards, check_trainable, describe_settings
+from isotrope.data.packing import is_packed
 from isotrope.data.record_types import RECORD_TYPES
 from isotrope.data.tables import check_file
 from isotrope.errors import InputError, nearest
@@ -215,7 +216,7 @@ def pretrain(
     if model is not None and tokenizer is not None:
         raise InputError("A model brings its own vocabulary; give model or tokenizer, not both.")
     sources = [Path(source) for source in places(text)]
-    for source in sources:
+    for source in () if is_packed(sources) else sources:
         check_file(source)
     files = check_files(eval_data)
     check_output(output, resume)

@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from isotrope.data.cache_folders import is_whole, write_facts
+from isotrope.checksums import damage
+from isotrope.data.cache_folders import FILES, is_whole, unsealed, write_facts
 from isotrope.data.corpus_files import BLOCK, Tokenizer
 from isotrope.data.record_types import Record
 from isotrope.data.sources import read_sentences
@@ -21,6 +22,7 @@ from isotrope.errors import InputError
 from isotrope.files import cache_folder, digest, written_folder
 from isotrope.progress import bar
 
+FACTS = "packed.json"
 HELD_EVERY = 200  # one document in so many is held out
 HELD_SEED = 0  # every run over the same files holds out the same documents
 NONE_HELD = "No document can be held out, for no file has two; put a blank line between documents, or bring more text."
@@ -34,7 +36,7 @@ class PackedText:
     """
 
     def __init__(self, folder: Path) -> None:
-        facts = json.loads((folder / "packed.json").read_text(encoding="utf-8"))
+        facts = json.loads((folder / FACTS).read_text(encoding="utf-8"))
         self.fingerprint: str = facts["fingerprint"]
         self.documents: int = facts["documents"]
         self.sentences: int = facts["sentences"]
@@ -81,18 +83,40 @@ def pack(
     """Documents one after another with ``stop`` between them, cut into rows of ``length``; tokenized once.
 
     Each row begins with ``start`` and ends with ``stop``, and holds length − 2 tokens of text. A row may hold parts of
-    several documents.
+    several documents. A folder that was packed before, on another machine perhaps, is taken as it is.
     """
+    reader = digest(tokenizer.fingerprint(), str((start, stop, length)))
+    if is_packed(sources):
+        return _packed_before(Path(sources[0]), reader)
     contents = [content_of(check_file(source)) for source in sources]
     fingerprint = digest("packed-3", *contents, tokenizer.fingerprint(), str((start, stop, length)))
     folder = cache_folder() / "packed" / fingerprint
-    if not is_whole(folder / "packed.json", ", ".join(map(str, sources))):
+    if not is_whole(folder / FACTS, ", ".join(map(str, sources))):
         dtype = "<u2" if tokenizer.vocabulary <= 1 << 16 else "<i4"
-        with written_folder(folder, whole="packed.json") as temporary:
+        with written_folder(folder, whole=FACTS) as temporary:
             held = held_documents(files_of_documents(sources))
             counts = _write(temporary, read_sentences(sources, contents), held, tokenizer, start, stop, length, dtype)
-            facts = {"fingerprint": fingerprint, "length": length, "type": dtype, **counts}
-            write_facts(temporary / "packed.json", facts)
+            facts = {"fingerprint": fingerprint, "length": length, "type": dtype, "reader": reader, **counts}
+            write_facts(temporary / FACTS, facts)
+    return PackedText(folder)
+
+
+def is_packed(sources: Sequence[str | os.PathLike[str]]) -> bool:
+    """Whether a folder of packed rows is given in place of texts."""
+    return len(sources) == 1 and (Path(sources[0]) / FACTS).is_file()
+
+
+def _packed_before(folder: Path, reader: str) -> PackedText:
+    """Nothing of a damaged one is taken away: it is somebody's copy, not our cache."""
+    try:
+        facts = unsealed(json.loads((folder / FACTS).read_text(encoding="utf-8")))
+        wrong = damage(folder, facts.get(FILES))
+    except (OSError, ValueError) as error:
+        facts, wrong = {}, f"{FACTS} is {error}"
+    if wrong is not None:
+        raise InputError(f"{folder}: the packed text is damaged ({wrong}); copy it again.")
+    if facts.get("reader") != reader:
+        raise InputError(f"{folder}: these rows were packed with another vocabulary or length; pack the texts again.")
     return PackedText(folder)
 
 
