@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import importlib.util
 import lzma
 import os
@@ -149,9 +150,12 @@ def test_a_held_out_set_is_read_by_the_retrieval_suite(
     ]
     pairs.write_set(tmp_path / "retrieval", "titles", rows, ["a distractor of some words"])
     (tmp_path / "dev.tsv").write_text("sentence1\tsentence2\tscore\na ship\ta boat\t4\na ship\ta cake\t1\na\tb c\t2\n")
+    (tmp_path / "pairs").mkdir()
+    (tmp_path / "pairs" / "news.tsv").write_text("label\tsentence1\tsentence2\n1\ta ship\ta ship\n0\ta ship\tcake\n")
     script("choice").choose(str(tiny), str(tmp_path / "dev.tsv"), str(tmp_path))
-    dev, line = capsys.readouterr().out.splitlines()[-2:]  # before them, how far each file was written
+    dev, area, line = capsys.readouterr().out.splitlines()[-3:]  # before them, how far each file was written
     assert dev.startswith("dev ")
+    assert area == "news 100.00"
     words = line.split()
     assert words[0] == "titles"
     scores = isotrope.evaluate(str(tiny), suite="retrieval", data_dir=tmp_path).scores
@@ -223,6 +227,41 @@ def test_a_stack_of_copies_goes_back_to_its_layers(tmp_path: Path) -> None:
     assert not np.array_equal(first.encode("a ship"), deep.encode("a ship"))
 
 
+def test_weights_between_two_models(tiny: Path, tmp_path: Path) -> None:
+    weights = script("weights")
+    moved = isotrope.load(tiny, device="cpu")
+    moved.load_state_dict({n: t + 1 if t.is_floating_point() else t for n, t in moved.state_dict().items()})
+    moved.save(tmp_path / "moved")
+    weights.between(tmp_path / "between", "0.75", str(tiny), str(tmp_path / "moved"))
+    weights.average(tmp_path / "mean", str(tiny), str(tmp_path / "moved"))
+    for name, share in (("between", 0.75), ("mean", 0.5)):
+        found = isotrope.load(tmp_path / name, device="cpu").state_dict()
+        for key, tensor in isotrope.load(tiny, device="cpu").state_dict().items():
+            if tensor.is_floating_point():
+                assert torch.allclose(found[key], tensor + share, atol=1e-6), key
+
+
+def test_foreign_pairs_hold_no_pair_of_a_test_set(tmp_path: Path) -> None:
+    found = importlib.util.spec_from_file_location("foreign", RECIPE.parent / "development" / "foreign_pairs.py")
+    assert found is not None
+    assert found.loader is not None
+    foreign = importlib.util.module_from_spec(found)
+    found.loader.exec_module(foreign)
+    files = {
+        "sts/sts12.test": "subset\tsentence1\tsentence2\tscore\nMSRpar\tThe ship sank.\tA ship went down.\t4\nMSRpar\tx y\tz\t1\n",
+        "transfer/mrpc.train": "label\tsentence1\tsentence2\n1\ta ship went down\tThe ship sank\n0\ta b\tc d\n",
+        "nli/rte.train": "label\tpremise\thypothesis\nentailment\ta\tb\nnot_entailment\tc\td\n",
+        "nli/scitail.dev": "label\tpremise\thypothesis\nentailment\ta\tb\n",
+    }
+    for name, text in files.items():
+        place = tmp_path / f"{name}.tsv.gz"
+        place.parent.mkdir(exist_ok=True)
+        place.write_bytes(gzip.compress(text.encode()))
+    foreign.main(tmp_path, tmp_path / "out")
+    assert (tmp_path / "out" / "mrpc.tsv").read_text().splitlines()[1:] == ["0\ta b\tc d"]
+    assert (tmp_path / "out" / "rte.tsv").read_text().splitlines()[1:] == ["1\ta\tb", "0\tc\td"]
+
+
 def test_pairs_without_a_mined_negative_are_kept(tmp_path: Path) -> None:
     pairs = [(f"question {n}", f"answer {n}") for n in range(20)]
     (tmp_path / "pairs.tsv").write_text("anchor\tpositive\n" + "".join(f"{a}\t{b}\n" for a, b in pairs))
@@ -241,7 +280,7 @@ def test_pairs_without_a_mined_negative_are_kept(tmp_path: Path) -> None:
 def test_the_best_is_chosen_by_pairs_and_vectors_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     line = "{:16}  TF-IDF 62.2  BM25 64.7  encoder {}  both by ranks 70.0  both by scores {}\n"
     for name, dev, found, joined in (("one", 80.1, 71.0, 90.0), ("two", 79.9, 71.5, 70.0)):
-        (tmp_path / name).write_text(f"dev {dev:.2f}\n" + line.format("questions", found, joined))
+        (tmp_path / name).write_text(f"dev {dev:.2f}\nmrpc 70.00\n" + line.format("questions", found, joined))
     script("choice").best(str(tmp_path / "one"), str(tmp_path / "two"))
     assert capsys.readouterr().out == "two\n"
 

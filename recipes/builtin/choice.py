@@ -1,6 +1,7 @@
 """What encoders are chosen by, and the goal table of the one that was chosen.
 
-    choice.py choose MODEL DEV.tsv HELD     Spearman on development pairs, nDCG@10 on the sets of pair_sources.py
+    choice.py choose MODEL DEV.tsv HELD     Spearman on development pairs, the area under the curve on the labelled
+                                            pairs of HELD/pairs (foreign_pairs.py), nDCG@10 on the held-out sets
     choice.py best SCORES…                  of some files that `choose` printed, the name of the best by their sum
     choice.py goals MODEL DATA              the reported sets: retrieval, STS, and transfer where DATA has it
 
@@ -13,12 +14,15 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
+from sklearn.metrics import roc_auc_score
 
 import isotrope
+from isotrope.data.readers import column
 from isotrope.evaluation.bm25 import TITLE
 from isotrope.evaluation.ranked_documents import hybrid_order, lexical_orders, nearest
 from isotrope.evaluation.retrieval_files import RetrievalSet, find_sets
@@ -33,9 +37,17 @@ Rows = npt.NDArray[np.int64]
 
 def choose(model: str, dev: str, held: str) -> None:
     encoder, pairs = isotrope.load(model), read_pairs(Path(dev))
-    first, second = (encoder.encode(texts, normalize_embeddings=True) for texts in (pairs.first, pairs.second))
-    print(f"dev {100 * spearman((np.asarray(first) * np.asarray(second)).sum(axis=1), pairs.gold):.2f}")
+    print(f"dev {100 * spearman(cosines(encoder, pairs.first, pairs.second), pairs.gold):.2f}")
+    for file in sorted((Path(held) / "pairs").glob("*.tsv")):
+        label, first, second = (column(file, name) for name in ("label", "sentence1", "sentence2"))
+        print(f"{file.stem} {100 * roc_auc_score([int(one) for one in label], cosines(encoder, first, second)):.2f}")
     print_sets(encoder, Path(held))
+
+
+def cosines(encoder: isotrope.Encoder, *sides: Sequence[str]) -> npt.NDArray[np.float32]:
+    first, second = (np.asarray(encoder.encode(list(texts), normalize_embeddings=True)) for texts in sides)
+    found: npt.NDArray[np.float32] = (first * second).sum(axis=1)
+    return found
 
 
 def best(*files: str) -> None:
@@ -43,8 +55,8 @@ def best(*files: str) -> None:
 
 
 def total(file: Path) -> float:
-    """Spearman on the pairs, and nDCG@10 of the vectors alone on each set."""
-    found = re.findall(r"^dev (\S+)|  encoder (\S+)", file.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    """Spearman on the pairs, the area on the labelled ones, and nDCG@10 of the vectors alone on each set."""
+    found = re.findall(r"^\w+ (\d+\.\d+)$|  encoder (\S+)", file.read_text(encoding="utf-8"), flags=re.MULTILINE)
     return sum(float(pairs or sets) for pairs, sets in found)
 
 

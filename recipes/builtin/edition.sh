@@ -4,7 +4,7 @@
 # At home:            text pairs pack_text parts
 # On the GPU:         unpack [grow] base, next to it cut mine tokens source_tokens;
 #                     retromae contrast [free], then for a student
-#                     with fewer layers: students choose polish, and free_student without labels
+#                     with fewer layers: students choose polish soften, and free_student without labels
 # Either:             judge table pack
 # A first stage starts from START, else builtin-base; later ones from what the stages before them made.
 # LAYERS, FREE_SECONDS, BASE_SECONDS, RETRO_SECONDS, CONTRAST_SECONDS, STUDENT_SECONDS, POLISH_SECONDS, STEPS (an eighth of them between evaluations), SEEDS, BATCH, CHUNK, ROWS, PAIRS and LIMIT_MIB make it small;
@@ -41,6 +41,7 @@ pairs() { # 3 minutes
     "$python" "$here/texts.py" supervised "$work" "$data"
     xz -9c "$work/permitted-captions.tsv" >"$work/sources/triples.tsv.xz"
     [ -e "$work/dev.tsv" ] || "$python" "$here/../development/clean_dev.py" "$data" "$work/dev.tsv"
+    [ -e "$work/held/pairs" ] || "$python" "$here/../development/foreign_pairs.py" "$data" "$work/held/pairs"
 }
 corpora() { ls "$work"/text/*_docs*.txt.xz "$work"/text/{captions,dialog_sgd}*.txt.xz; } # on the lent machine a long text is several files
 pack_text() { # 5 minutes: the rows of `base`, tokenized at home, as pieces that travel; no GPU waits for them
@@ -59,7 +60,7 @@ parts() { # what travels behind the packed rows: sources, held-out sets and the 
     mkdir -p "$work/data/retrieval"
     cp -r "$data/sts" "$work/data/" && cp "$data"/retrieval/{cranfield,dbpedia_small,msmarco_small}.* "$work/data/retrieval/"
     local tracked=$(cd "$here/../.." && git ls-files -z | xargs -0 cat | wc -c) # they travel with every call, which takes 64 MiB
-    cd "$work" && "$python" "$here/carried.py" parts "$work" "${LIMIT_MIB:-$((62 - tracked / 1048576))}" dev.tsv held/retrieval/* data/sts/*.test* data/retrieval/* \
+    cd "$work" && "$python" "$here/carried.py" parts "$work" "${LIMIT_MIB:-$((62 - tracked / 1048576))}" dev.tsv held/retrieval/* held/pairs/* data/sts/*.test* data/retrieval/* \
         sources/{titles,questions,paraphrases,captions,scored,triples}.tsv.xz text/{captions,forum_docs,wikinews_docs,techdocs_docs,dialog_sgd,transcripts_docs,wiki2_docs,books2_docs,wiki_docs,books_docs}.txt.xz
 }
 train() { # NAME MODEL RECIPE SEED, then settings
@@ -135,6 +136,14 @@ choose() { # the best student on what choices are made by
 polish() { # from the best student, a tenth of the rate
     steps=400 train polish "$work/$(cat "$work/best")/model" "$work/contrast.yaml" 42 --learning-rate 2e-5 --max-seconds "${POLISH_SECONDS:-60}"
 }
+soften() { # the mean of the best two, a fifth of the way back to where the teacher began: better on genres that no source has
+    made softened && return
+    local teachers_start
+    teachers_start=$(newest base retromae)
+    "$python" "$here/weights.py" average "$work/finished" "$work/student-mean/model" "$work/polish/model"
+    "$python" "$here/weights.py" layers "$work/halved-start" "$teachers_start" "${STUDENT_LAYERS:-6}"
+    "$python" "$here/weights.py" between "$work/softened/model" "${KEPT_SHARE:-0.8}" "$work/halved-start" "$work/finished" && keep softened
+}
 chosen() { # MODEL…: what choices are made by, and nothing that is reported: clean development pairs, held-out retrieval
     local model name
     mkdir -p "$work/choice"
@@ -145,10 +154,10 @@ chosen() { # MODEL…: what choices are made by, and nothing that is reported: c
     wait
     for model in "$@"; do name=$(basename "${model%/model}") && echo "== $name" && cat "$work/choice/$name" 2>/dev/null || true; done
 }
-judge() { chosen $(ls -d "$work"/{base,retromae,contrast-*,average,free,free-student,student*,polish}/model 2>/dev/null) | tee "$work/choice.txt"; }
-table() { "$python" "$here/choice.py" goals "${MODEL:-$work/polish/model}" "$data"; } # once, of the chosen encoder
+judge() { chosen $(ls -d "$work"/{base,retromae,contrast-*,average,free,free-student,student*,polish,softened}/model 2>/dev/null) | tee "$work/choice.txt"; }
+table() { "$python" "$here/choice.py" goals "${MODEL:-$work/softened/model}" "$data"; } # once, of the chosen encoder
 pack() {
-    "$python" "$here/weights.py" pack "$work/builtin" "${MODEL:-$work/polish/model}"
+    "$python" "$here/weights.py" pack "$work/builtin" "${MODEL:-$work/softened/model}"
     "$python" "$here/weights.py" pack-base "$work/builtin-base" "${BASE:-builtin-base}"
 }
 for stage in "$@"; do

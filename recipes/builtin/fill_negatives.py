@@ -1,6 +1,6 @@
 """The pairs that mining left out, with a random negative: those whose positive is far away are worth the most.
 
-    python recipes/builtin/fill_negatives.py PAIRS MINED OUTPUT     MINED: anchor, positive, negative of some of PAIRS
+python recipes/builtin/fill_negatives.py PAIRS MINED OUTPUT     MINED: anchor, positive, negative of some of PAIRS
 """
 
 from __future__ import annotations

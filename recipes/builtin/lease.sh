@@ -39,7 +39,7 @@ plan() {
     arrived complete
     steps ${PREPARE:-cut mine+tokens source_tokens}
     wait "$first"
-    steps ${PLAN:-retromae contrast+free students+free_student choose polish judge}
+    steps ${PLAN:-retromae contrast+free students+free_student choose polish soften judge}
     touch "$work/log/ended"
 }
 marked() { # what the call that brings them says
@@ -72,7 +72,7 @@ wait)
     echo "waited $second s; $(ls "$work/out" 2>/dev/null | grep -c sums || true) models, $(ls "$work/fetched" | grep -c sums || true) fetched"
     ;;
 fetch)
-    for name in base retromae contrast-{42,43,44} average free student{,-queue,-mean} free-student polish; do
+    for name in base retromae contrast-{42,43,44} average free student{,-queue,-mean} free-student polish softened; do
         if [ -e "$work/out/$name.sums" ] && [ ! -e "$work/fetched/$name.sums" ]; then
             cp "$work/out/$name".* "$1/" && touch "$work/fetched/$name.sums"
             echo "fetched $name"

@@ -14,8 +14,9 @@ for file in "$work"/text/*.txt.xz; do few "$file" "$lines" | xz >"$small/home/te
 for file in "$work"/text/*.tsv.*; do few "$file" "$lines" | case $file in *.xz) xz ;; *) gzip ;; esac >"$small/home/text/$(basename "$file")"; done
 head -n 200 "$work/dev.tsv" >"$small/home/dev.tsv"
 "$PYTHON" "$here/pair_sources.py" "$small/home"
+mkdir -p "$small/home/held/pairs" && for file in "$work"/held/pairs/*; do head -n 60 "$file" >"$small/home/held/pairs/$(basename "$file")"; done
 few "$work/sources/triples.tsv.xz" "$lines" | xz >"$small/home/sources/triples.tsv.xz"
-cd "$small/home" && "$PYTHON" "$here/carried.py" parts "$small/home" "$LIMIT_MIB" dev.tsv held/retrieval/* sources/*.tsv.xz text/*.txt.xz
+cd "$small/home" && "$PYTHON" "$here/carried.py" parts "$small/home" "$LIMIT_MIB" dev.tsv held/retrieval/* held/pairs/* sources/*.tsv.xz text/*.txt.xz
 
 mkdir -p "$small/there"
 sed -e 's/batch_size: [0-9]*/batch_size: 24/' -e 's/held_out: 512/held_out: 40/' "$here/contrast.yaml" >"$small/there/contrast.yaml" # the batches of a source win over BATCH
@@ -45,6 +46,6 @@ assert all(torch.equal(there[name].half().float(), here[name]) for name in there
 print(sys.argv[2], "came back bit for bit in half precision")
 PY
 done
-BASE="$back/base" MODEL="$back/polish" "$here/edition.sh" "$small" "$small/home/data" pack
+BASE="$back/base" MODEL="$back/softened" "$here/edition.sh" "$small" "$small/home/data" pack
 if grep FAILED "$there/log/plan"; then exit 1; fi
 echo "rehearsed: $(ls "$back"/*.sums | wc -l) models"

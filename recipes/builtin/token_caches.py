@@ -1,4 +1,4 @@
-"""Tokenize what later stages read, at home or while a GPU is busy with an earlier one: they find the tokens in the cache.
+"""Tokenize what later stages read, at home or while a GPU is busy: they find the tokens in the cache.
 
     token_caches.py MODEL METHOD=FILE…           files, as these methods read them
     token_caches.py MODEL --recipe RECIPE.yaml   the sources of a recipe

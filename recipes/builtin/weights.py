@@ -1,10 +1,11 @@
 """What is done to finished weights: the mean over runs, more or fewer layers, and the packing that ships.
 
-python recipes/builtin/weights.py average OUTPUT MODEL…      θ = mean of the models' θ; they must come from one start
-python recipes/builtin/weights.py layers OUTPUT MODEL COUNT  more: each layer several times (Gong et al. 2019); fewer:
-                                                             every second one, and the last; the head goes along
-python recipes/builtin/weights.py pack OUTPUT MODEL          8-bit rows with a scale each, of a static student too
-python recipes/builtin/weights.py pack-base OUTPUT MODEL     the same; the masked-language head goes along
+weights.py average OUTPUT MODEL…               θ = mean of the models' θ; they must come from one start
+weights.py between OUTPUT SHARE BASE MODEL     θ = SHARE · MODEL + (1 − SHARE) · BASE (Wortsman et al. 2022)
+weights.py layers OUTPUT MODEL COUNT           more: each layer several times (Gong et al. 2019); fewer: every second
+                                               one, and the last; the head goes along
+weights.py pack OUTPUT MODEL                   8-bit rows with a scale each, of a static student too
+weights.py pack-base OUTPUT MODEL              the same; the masked-language head goes along
 """
 
 from __future__ import annotations
@@ -12,9 +13,9 @@ from __future__ import annotations
 import copy
 import sys
 import warnings
+from collections.abc import Sequence
 from pathlib import Path
 
-import torch
 from torch import nn
 
 import isotrope
@@ -23,14 +24,26 @@ from isotrope.encoders.packed import write_packed
 
 
 def average(output: Path, *models: str) -> None:
+    _weighed(output, models, [1 / len(models)] * len(models))
+
+
+def between(output: Path, share: str, base: str, model: str) -> None:
+    """What training moved, taken back in part: texts unlike those it saw gain, texts like them lose."""
+    _weighed(output, (base, model), [1 - float(share), float(share)])
+
+
+def _weighed(output: Path, models: Sequence[str], shares: Sequence[float]) -> None:
+    """The last model with the weighted mean of all models' weights."""
     encoders = [isotrope.load(model, device="cpu") for model in models]
     weights = [encoder.state_dict() for encoder in encoders]
     mean = {
-        name: torch.stack([one[name] for one in weights]).mean(0) if tensor.is_floating_point() else tensor
-        for name, tensor in weights[0].items()
+        name: sum(share * one[name].double() for share, one in zip(shares, weights, strict=True)).to(tensor.dtype)
+        if tensor.is_floating_point()
+        else tensor
+        for name, tensor in weights[-1].items()
     }
-    encoders[0].load_state_dict(mean)
-    encoders[0].save(output)
+    encoders[-1].load_state_dict(mean)
+    encoders[-1].save(output)
 
 
 def layers(output: Path, model: str, count: str) -> None:
@@ -65,5 +78,6 @@ def pack_base(output: Path, model: str) -> None:
 
 
 if __name__ == "__main__":
-    stage, output, *models = sys.argv[1:]
-    {"average": average, "layers": layers, "pack": pack, "pack-base": pack_base}[stage](Path(output), *models)
+    stage, output, *rest = sys.argv[1:]
+    stages = {"average": average, "between": between, "layers": layers, "pack": pack, "pack-base": pack_base}
+    stages[stage](Path(output), *rest)

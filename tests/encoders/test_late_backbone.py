@@ -102,6 +102,15 @@ def test_making_the_model_leaves_seed_and_frozen_weights_as_they_were() -> None:
     assert not any(buffer.is_inference() for buffer in encoder.buffers())
 
 
+def test_a_model_that_encoding_asked_for_can_be_restored_in_place() -> None:
+    """On a GPU the first text asks for it, inside inference mode; "meta" is another device than that of new buffers."""
+    encoder = isotrope.load("builtin", device="cpu").to("meta")
+    with torch.inference_mode():
+        backbone = encoder.backbone
+    assert not [name for name, tensor in backbone.named_parameters() if tensor.is_inference()]
+    assert not [name for name, tensor in backbone.named_buffers() if tensor.is_inference()]
+
+
 def test_encoders_over_one_backbone_keep_sharing_it() -> None:
     encoder = isotrope.load("builtin", device="cpu")
     other, copied = encoder.with_prompt("query: "), copy.deepcopy(encoder)

@@ -206,10 +206,10 @@ class PlainBert(nn.Module):
             with torch.inference_mode(False), torch.random.fork_rng(devices=[]):
                 model = self._make()
                 model.load_state_dict(own, assign=True)
+                model.to(next(iter(own.values())).device)  # the buffers, which a checkpoint may be put into later
             for name, weight in own.items():
                 weight.requires_grad_(wanted[name])
-            device = next(iter(own.values())).device
-            self._model.append(model.to(device).train(self.training))
+            self._model.append(model.train(self.training))
         found: PreTrainedModel = self._model[0]
         return found
 
