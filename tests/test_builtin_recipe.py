@@ -248,7 +248,8 @@ def test_foreign_pairs_hold_no_pair_of_a_test_set(tmp_path: Path) -> None:
     foreign = importlib.util.module_from_spec(found)
     found.loader.exec_module(foreign)
     files = {
-        "sts/sts12.test": "subset\tsentence1\tsentence2\tscore\nMSRpar\tThe ship sank.\tA ship went down.\t4\nMSRpar\tx y\tz\t1\n",
+        "sts/sts12.test": "subset\tsentence1\tsentence2\tscore\n"
+        "MSRpar\tThe ship sank.\tA ship went down.\t4\nMSRpar\tx y\tz\t1\n",
         "transfer/mrpc.train": "label\tsentence1\tsentence2\n1\ta ship went down\tThe ship sank\n0\ta b\tc d\n",
         "nli/rte.train": "label\tpremise\thypothesis\nentailment\ta\tb\nnot_entailment\tc\td\n",
         "nli/scitail.dev": "label\tpremise\thypothesis\nentailment\ta\tb\n",

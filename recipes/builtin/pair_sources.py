@@ -1,4 +1,4 @@
-"""The pairs of the third edition: what is held out for choosing, and what is trained on.
+"""The pairs of the built-in encoder: what is held out for choosing, and what is trained on.
 
     pair_sources.py WORK     WORK/text/*.tsv.*, clean by `isotrope leaks` → WORK/sources, WORK/held
 
