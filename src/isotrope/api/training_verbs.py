@@ -13,7 +13,6 @@ from isotrope.answers import (
 from isotrope.api.arguments import Place, check_data, check_eval_data, check_files, check_output, holds_images, places
 from isotrope.api.encoder_verbs import load
 from isotrope.catalogue import all_cards, check_trainable, describe_settings
-from isotrope.data.packing import is_packed
 from isotrope.data.record_types import RECORD_TYPES
 from isotrope.data.tables import check_file
 from isotrope.errors import InputError, nearest
@@ -211,10 +210,13 @@ def pretrain(
     """Initialise a small encoder from scratch and pre-train it on text files; or go on with a ``model`` on new text.
 
     The vocabulary is learned from the text, or taken from the model that ``tokenizer`` names. A ``model`` brings its
-    own vocabulary and shape. ``eval_data`` (scored pairs) is measured along the way and changes nothing.
+    own vocabulary and shape. ``text`` may be a folder that an earlier run packed into the cache, on any machine.
+    ``eval_data`` (scored pairs) is measured along the way and changes nothing.
     """
     if model is not None and tokenizer is not None:
         raise InputError("A model brings its own vocabulary; give model or tokenizer, not both.")
+    from isotrope.data.packing import is_packed
+
     sources = [Path(source) for source in places(text)]
     for source in () if is_packed(sources) else sources:
         check_file(source)
