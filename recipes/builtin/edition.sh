@@ -100,7 +100,7 @@ retromae() { # by the clock: 360 s are 3,300 steps, 1.7 passes
         --adam-beta2 0.98 --average-decay 0.999 --eval-steps "${RETRO_EVAL:-1000}" --logging-steps 100 && keep retromae
 }
 contrast() { # by the clock, all seeds at once; their mean where there are several
-    [ -e "$work/contrast.yaml" ] || cp "$here/contrast.yaml" "$work/contrast.yaml" # what the pilots taught may stand there
+    [ -e "$work/contrast.yaml" ] || cp "$here/contrast.yaml" "$work/contrast.yaml" # another may stand there
     local seed
     for seed in $seeds; do train "contrast-$seed" "$(newest base retromae)" "$work/contrast.yaml" "$seed" --max-seconds "${CONTRAST_SECONDS:-300}" >"$work/contrast-$seed.log" 2>&1 & done
     wait
