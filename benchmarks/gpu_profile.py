@@ -13,7 +13,7 @@ from torch.autograd import DeviceType
 from torch.profiler import ProfilerActivity, profile
 
 STEPS = 10
-SHOWN = 15
+SHOWN = 40
 # The first kind that a word of is in the name; what none names is elementwise: norms, GELU, dropout, casts, the loss.
 KINDS = {
     "attention": ("flash", "fmha", "attention", "short_rows"),

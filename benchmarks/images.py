@@ -59,8 +59,11 @@ METHODS: dict[str, tuple[str, dict[str, Any]]] = {
         {"optimiser": "sgd", "learning_rate": 0.24, "weight_decay": 5e-4, "head_norm": True},
     ),
     "moco-v2-fast": ("moco", {"learning_rate": 0.24}),
+    # SimCLR's optimiser and its rate, batch_size / 256, in place of SGD
+    "moco-v2-lars": ("moco", {"optimiser": "lars", "learning_rate": 1.0, "weight_decay": 1e-4, "batch_size": 256}),
 }
 MAIN = ("simclr", "moco-v2", "memory-bank", "supcon", "supervised")
+ROBUST = ("supcon", "supervised", "simclr", "moco-v2")
 PAIRS = {"simclr": 36_500, "moco-v2": 27_000, "memory-bank": 50_000, "supcon": 36_500, "supervised": 70_000}  # a second
 AROUND = 55  # seconds of a run before and behind its updates: start, compiler, linear suite
 SHARES = ("0.125", "0.25", "0.5")  # of the seconds: accuracy against epochs, each point a whole run
@@ -157,7 +160,8 @@ def parsed() -> argparse.Namespace:
     parser.add_argument("--points", type=int, default=6, help="points of the curve against epochs")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--parallel", type=int, default=3, help="processes at once")
-    parser.add_argument("--only", default="", help="METHOD,… of run (none: the long ones alone), TABLE,… of ablate")
+    only = "METHOD,… of run (none: the long ones alone) and robust, TABLE,… of ablate"
+    parser.add_argument("--only", default="", help=only)
     parser.add_argument("--job", default="", help="of `one`: a job as JSON")
     parser.add_argument("--tiny", action="store_true", help="a rehearsal: few images, few seconds, a small network")
     found = parser.parse_args()
@@ -382,11 +386,13 @@ def robust(options: argparse.Namespace) -> None:
     from isotrope.evaluation.logistic import fit_many
 
     train, test = sources(options)
+    only = options.only.split(",") if options.only and options.command == "robust" else ROBUST
+    damages: list[tuple[str, Any, Any]] = []
     done = {(one["method"], one["value"], one["seed"]) for one in lines(options) if one["table"] == "robust"}
     for line in [one for one in lines(options) if one.get("last") and one["table"] in ("main", "long")]:
         value = "long" if line["table"] == "long" else ""
-        known_method = line["method"] in ("supcon", "supervised", "simclr", "moco-v2")
-        if not known_method or (line["method"], value, line["seed"]) in done or not Path(line["folder"]).is_dir():
+        judged_already = (line["method"], value, line["seed"]) in done
+        if line["method"] not in only or judged_already or not Path(line["folder"]).is_dir():
             continue
         encoder = isotrope.load(Path(line["folder"]) / "model")
         known, judged = (open_images(file, "labelled-images", encoder.size) for file in (train, test))
@@ -396,9 +402,9 @@ def robust(options: argparse.Namespace) -> None:
         whole = torch.ones(len(labels), 1, dtype=torch.bool, device=encoder.device)
         known_features = standardised(learn, len(learn))
         fit = fit_many(known_features, labels, whole, torch.tensor([4.0**-3], device=encoder.device))
-        pixels = judged.pixels(np.arange(len(judged)))
+        damages = damages or list(corruptions(judged.pixels(np.arange(len(judged)))))
         found = {}
-        for name, strength, damaged in corruptions(pixels):
+        for name, strength, damaged in damages:
             vectors = torch.from_numpy(encoder.encode(list(damaged), show_progress_bar=False)).to(encoder.device)
             both = standardised(torch.cat([learn, vectors]), len(learn))
             scores = (both[len(learn) :].double() @ fit.weights[:, 0] + fit.biases[0]).softmax(dim=1)
