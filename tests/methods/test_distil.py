@@ -70,6 +70,23 @@ def test_the_projection_keeps_the_teachers_cosines(built: Callable[..., Any], wi
     assert torch.allclose(kept @ kept.T, full @ full.T, atol=0.02)
 
 
+def test_a_student_that_is_one_of_its_teachers_starts_near_them(
+    built: Callable[..., Any], tiny: Path, wide: Path, sentences: Path
+) -> None:
+    """The targets are turned towards the student: without it they would be no nearer than random directions."""
+    method = built("distil", sentences, teacher=f"{tiny},{wide}")
+    method.count(np.arange(len(method.corpus)))
+    texts = [line for line in sentences.read_text().splitlines() if line][:50]
+    both = [isotrope.load(name).encode(texts, normalize_embeddings=True) for name in (tiny, wide)]
+    weight = method.tower["projection"].module.weight.detach()
+    assert torch.allclose(weight @ weight.T, torch.eye(32), atol=1e-5)
+    start = torch.from_numpy(isotrope.load(tiny).encode(texts))
+    aligned = float(imitation(start, torch.from_numpy(np.concatenate(both, axis=1)) @ weight.T))
+    turned = torch.linalg.qr(torch.randn(32, 32, generator=torch.Generator().manual_seed(0)))[0]
+    assert aligned < 0.2
+    assert float(imitation(start, torch.from_numpy(np.concatenate(both, axis=1)) @ weight.T @ turned)) > 0.7
+
+
 def test_the_projection_is_fitted_to_the_rows_that_are_trained_on(
     built: Callable[..., Any], wide: Path, sentences: Path, tmp_path: Path
 ) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, cast
 
@@ -56,7 +57,8 @@ class Distil(Method[DistilSettings]):
     over the teacher's vectors t_k of the batch and of the queue: not the vector is learned but its neighbourhood. P
     keeps the teacher's leading principal directions, as many as the student has dimensions; where both are of one
     width it is not needed. It is orthonormal and not centred, so the student's cosines are the teacher's, up to what P
-    leaves out.
+    leaves out. Any rotation behind P would keep them too; P has the one that brings the targets nearest to what the
+    student gives before training, so that a student that starts near its teachers need not turn first.
 
     When to use it: a good encoder that is too large or too slow, and plain sentences of the domain. What goes wrong:
     the student learns what the teacher says of these sentences and no others; a narrower teacher cannot teach.
@@ -99,16 +101,17 @@ class Distil(Method[DistilSettings]):
         return {**towers, "projection": Frozen(projection)}
 
     def count(self, rows: Rows) -> None:
-        """The projection: the leading right singular vectors of the teacher's vectors of a sample of ``rows``."""
+        """The projection, fitted to a sample of ``rows``: leading principal directions, turned towards the student."""
         if "projection" not in self.tower or self.corpus is None:
             return
-        sample = Records(self.corpus, np.random.default_rng(0).permutation(rows)[:SAMPLE].tolist())
-        units = [np.asarray(teacher.encode(sample.texts(), normalize_embeddings=True)) for teacher in self.teachers]
-        moments = torch.from_numpy(np.concatenate(units, axis=1)).double()
-        _, directions = principal_axes(moments.T @ moments)
+        texts = Records(self.corpus, np.random.default_rng(0).permutation(rows)[:SAMPLE].tolist()).texts()
+        taught = torch.cat([units(teacher, texts) for teacher in self.teachers], dim=1)
+        _, axes = principal_axes(taught.T @ taught)
+        kept = axes[:, : self.encoder.dimension]
+        left, _, right = torch.linalg.svd((taught @ kept).T @ units(self.encoder, texts))  # orthogonal Procrustes
         projection = cast(nn.Linear, self.tower["projection"].module)
         with torch.no_grad():
-            projection.weight.copy_(directions.T[: self.encoder.dimension])
+            projection.weight.copy_((kept @ left @ right).T)
 
     def views(self, records: Records, rng: np.random.Generator) -> dict[str, View]:
         student = self.frame(records.tokens())
@@ -120,11 +123,8 @@ class Distil(Method[DistilSettings]):
     def represent(self, batch: Batch) -> dict[str, Tensor]:
         (student,) = self.encoder.embed(batch["student"])
         with torch.no_grad():
-            units = [
-                nn.functional.normalize(self.encoder_of(name).embed(batch[name])[0], dim=-1)
-                for name in (f"teacher_{number}" for number in range(len(self.teachers)))
-            ]
-            target = torch.cat(units, dim=-1)
+            names = (f"teacher_{number}" for number in range(len(self.teachers)))
+            target = torch.cat([unit(self.encoder_of(name).embed(batch[name])[0]) for name in names], dim=-1)
             target = self.tower["projection"](target) if "projection" in self.tower else target
         return {"student": student, "keys": target}
 
@@ -135,3 +135,8 @@ class Distil(Method[DistilSettings]):
         candidates = torch.cat([unit(teacher), self.tower["queue"]()]).T
         wanted = (unit(teacher) @ candidates / self.settings.teacher_temperature).softmax(dim=-1)
         return {"imitation": contrast(unit(student) @ candidates / self.settings.student_temperature, wanted)}
+
+
+def units(encoder: Encoder, texts: Sequence[str]) -> Tensor:
+    """[n, d] in float64."""
+    return torch.from_numpy(np.asarray(encoder.encode(list(texts), normalize_embeddings=True))).double()
