@@ -103,7 +103,7 @@ def table(file: Path) -> str:
     """Markdown of the last line of each method in a file of ``--json``."""
     lines = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines() if line.strip()]
     last = {line["method"]: line for line in lines if line.get("task") == "methods"}
-    rows = ["| method | data | before | `never` | `always` | gain |", "|---|---|---:|---:|---:|---:|"]
+    rows = ["| method | data | padded | `never` | `always` | gain |", "|---|---|---:|---:|---:|---:|"]
     said = []
     for name, line in sorted(last.items()):
         if "records_per_second" in line:

@@ -3,8 +3,7 @@
     cut = |{t : tokens of t, special tokens counted > max_length}|
 
 ``Encoder.encode`` counts into the block that is open, and warns where none is; ``count_cut`` counts texts whose vectors
-come from a cache. How
-many records training cuts is read off the corpus (training/record_lengths.py).
+come from a cache. How many records training cuts is read off the corpus (training/opening.py).
 """
 
 from __future__ import annotations

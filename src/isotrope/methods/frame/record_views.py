@@ -30,7 +30,7 @@ AugmentationSetting = Annotated[
     str,
     "Images: augmentations of both views in their order, as crop:0.2:1,flip,jitter:0.4:0.4:0.4:0.1:0.8,gray:0.2,blur "
     "(the last number of a step is its probability), or a paper's: simclr-large, simclr-small, moco-v1, moco-v2, "
-    "moco-v2-small, supcon-small; none: the images as they are",
+    "moco-v2-small, supcon-small, crop-flip; none: the images as they are",
 ]
 
 
