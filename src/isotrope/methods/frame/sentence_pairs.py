@@ -77,7 +77,7 @@ class SentencePairs(Method[P], OwnTask):
         followed[np.append(corpus.starts[1:], len(corpus)) - 1] = False
         return Prepared(None if self.takes_last_sentences else followed, (said,) if alone else ())
 
-    def hide(self, corpus: Corpus, held: Rows) -> None:
+    def set_held_out(self, corpus: Corpus, held: Rows) -> None:
         self.hidden = np.zeros(len(corpus), dtype=np.bool_)
         self.hidden[held] = True
 
