@@ -263,21 +263,6 @@ def test_foreign_pairs_hold_no_pair_of_a_test_set(tmp_path: Path) -> None:
     assert (tmp_path / "out" / "rte.tsv").read_text().splitlines()[1:] == ["1\ta\tb", "0\tc\td"]
 
 
-def test_pairs_without_a_mined_negative_are_kept(tmp_path: Path) -> None:
-    pairs = [(f"question {n}", f"answer {n}") for n in range(20)]
-    (tmp_path / "pairs.tsv").write_text("anchor\tpositive\n" + "".join(f"{a}\t{b}\n" for a, b in pairs))
-    mined = [(*pair, f"hard {n}") for n, pair in enumerate(pairs) if n % 3]
-    (tmp_path / "mined.tsv").write_text(
-        "anchor\tpositive\tnegative\n" + "".join("\t".join(row) + "\n" for row in mined)
-    )
-    script("fill_negatives").main(tmp_path / "pairs.tsv", tmp_path / "mined.tsv", tmp_path / "hard.tsv")
-    header, *rows = [tuple(line.split("\t")) for line in (tmp_path / "hard.tsv").read_text().splitlines()]
-    assert header == ("anchor", "positive", "negative")
-    assert sorted(row[:2] for row in rows) == sorted(pairs)
-    assert set(mined) <= set(rows)
-    assert all(negative != positive for _, positive, negative in rows)
-
-
 def test_the_best_is_chosen_by_pairs_and_vectors_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     line = "{:16}  TF-IDF 62.2  BM25 64.7  encoder {}  both by ranks 70.0  both by scores {}\n"
     for name, dev, found, joined in (("one", 80.1, 71.0, 90.0), ("two", 79.9, 71.5, 70.0)):

@@ -75,7 +75,7 @@ mine() { # by the edition before: a hard negative for each row of the sources of
     local name from
     for name in titles questions; do
         from=$(ls "$work/sources/$name".tsv*)
-        done_already "$work/sources/$name-hard.tsv" || { isotrope mine "$from" --model "${GUIDE:-builtin}" --margin 0.1 --last 30 --output "$work/sources/$name-mined.tsv" && "$python" "$here/fill_negatives.py" "$from" "$work/sources/$name-mined.tsv" "$work/sources/$name-hard.tsv"; }
+        done_already "$work/sources/$name-hard.tsv" || isotrope mine "$from" --model "${GUIDE:-builtin}" --margin 0.1 --last 30 --fill --output "$work/sources/$name-hard.tsv"
     done
 }
 tokens() { # on the CPU, next to `base`: what later stages read is tokenized once, and no GPU waits for it

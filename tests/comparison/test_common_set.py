@@ -11,7 +11,11 @@ import pytest
 
 import isotrope
 from isotrope.comparison.common_set import COMMON, FEWEST, HIGH, LOW, CommonSet, reciprocal_ranks, spoken_gain
+from isotrope.data.corpus import open_corpus
+from isotrope.data.held_out import hold_out
 from isotrope.errors import InputError
+from isotrope.evaluation.held_out_parts import part_held_out
+from isotrope.evaluation.label_free import natural_pairs
 
 
 class Planted:
@@ -68,6 +72,22 @@ def test_rows_on_different_texts_share_one_set(
         row = next(row for row in found.rows() if row.name == run.name)
         assert row.gains[COMMON] == pytest.approx([run.measures[COMMON] - run.before[COMMON]])
         assert any(note.startswith(f"{run.name}, seed {run.seed}: ") for note in found.notes())
+
+
+def test_what_chooses_a_checkpoint_is_not_in_the_set(short: dict[str, Any], tmp_path: Path) -> None:
+    lines = [
+        f"The {'cook' if n % 2 else 'guard'} of house {n} sold {n % 7} coats to guest {3 * n}." for n in range(4000)
+    ]
+    (tmp_path / "many.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    terms = {**short, "seeds": 1, "max_steps": 1, "held_out": 400}
+    isotrope.compare(tmp_path / "many.txt", "simcse", tmp_path / "all", **terms)
+    common = CommonSet.read(tmp_path / "all")
+    assert common is not None
+    corpus = open_corpus(tmp_path / "many.txt", ("sentences",), isotrope.load(short["model"]).text_tokenizer)
+    parts = part_held_out(corpus, hold_out(corpus, 400, 42)[1])
+    assert parts.apart
+    assert not {*common.first} & {*natural_pairs(corpus, parts.choosing).first}
+    assert {*common.first} <= {*natural_pairs(corpus, parts.judging).first}
 
 
 def test_what_another_run_trains_on_is_not_in_the_set(

@@ -85,6 +85,7 @@ def test_a_method_without_its_text_says_what_it_needs_and_what_there_is(sentence
         ("simsce", {}, "did you mean 'simcse'"),
         ("hot one=simcse", {}, "Unusable label 'hot one'"),
         ("a=simcse,a=moco", {}, "Two methods have the label 'a': simcse and moco"),
+        ("simcse,simcse", {}, "simcse is named twice; give one of the two a label, as in other=simcse"),
         ("simcse", {"moco": {"queue": 3}}, "'moco', which is not compared"),
         ("simcse", {"simcse": {"temprature": 3}}, "did you mean 'temperature'"),
         ("simcse", {"simcse": {"temperature": "-1"}}, "must be above 0"),

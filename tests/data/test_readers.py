@@ -512,3 +512,9 @@ def test_a_message_on_a_row_of_several_lines_names_the_first(tmp_path: Path) -> 
     path = write(tmp_path / "a.csv", 'text,label\nx,1\n"a\nb\nc",1,2\n')
     with pytest.raises(InputError, match=r"a.csv:3: 3 fields found"):
         records_of(path, "labelled")
+
+
+def test_plain_text_has_no_columns(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("one\ntwo\n", encoding="utf-8")
+    with pytest.raises(InputError, match=r"a\.txt: plain text has no columns, and body was asked for; leave columns"):
+        list(read(tmp_path / "a.txt", record_type_named("sentences"), ["body"]))

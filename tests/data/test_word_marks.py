@@ -20,6 +20,15 @@ def test_vowel_signs_are_a_part_of_the_word(words_of) -> None:  # type: ignore[n
 
 
 @pytest.mark.parametrize("words_of", [compared_words.words_of, query_words.words_of])
+def test_voicing_marks_are_a_part_of_the_syllable(words_of) -> None:  # type: ignore[no-untyped-def]
+    assert words_of("か") != words_of("が")
+    assert words_of("ハ") != words_of("バ") != words_of("パ") != words_of("ハ")
+    for composed in ("がくせい", "パン", "ゔ"):
+        assert words_of(composed) == words_of(normalize("NFD", composed))
+        assert len(words_of(composed)) == len(composed)
+
+
+@pytest.mark.parametrize("words_of", [compared_words.words_of, query_words.words_of])
 def test_accents_are_folded_however_they_are_written(words_of) -> None:  # type: ignore[no-untyped-def]
     assert words_of("Café") == words_of("Cafe\u0301") == words_of("cafe") == ["cafe"]
     assert words_of("cafe\u0301s") == ["cafes"]

@@ -351,6 +351,19 @@ def test_captions_have_no_part_in_the_average_of_sets(
     assert "baselines" not in found["small"]
 
 
+def test_some_sets_alone_are_judged(tiny: Path, tmp_path: Path) -> None:
+    folder = tmp_path
+    write(folder)
+    write(folder, "other")
+    every = isotrope.evaluate(tiny, "retrieval", folder, baselines=False).scores["retrieval"]
+    found = isotrope.evaluate(tiny, "retrieval", folder, tasks=["other"], baselines=False).scores["retrieval"]
+    assert set(every) == {"small", "other", "average"}
+    assert set(found) == {"other", "average"}
+    assert found["other"]["ndcg_10"] == pytest.approx(every["other"]["ndcg_10"])
+    with pytest.raises(InputError, match="no retrieval set is named 'smal'; did you mean 'small'"):
+        isotrope.evaluate(tiny, "retrieval", folder, tasks=["smal"])
+
+
 def test_captions_without_a_second_one_are_refused(tmp_path: Path) -> None:
     write_captions(tmp_path, ["1.jpg\t1\ta dog", "2.jpg\t1\ta cat"])
     assert [each.name for each in find_captions(tmp_path)] == ["small_captions"]

@@ -13,7 +13,8 @@ import pytest
 import isotrope
 from isotrope.cli import main
 from isotrope.data.corpus import open_corpus
-from isotrope.evaluation.label_free import Pairs, partner_ranks, ranks_of_own
+from isotrope.evaluation.held_out_parts import part_held_out
+from isotrope.evaluation.label_free import Pairs, label_free, natural_pairs, partner_ranks, ranks_of_own
 from isotrope.evaluation.lexical import lexical_scores
 from isotrope.evaluation.worth import held_out_pairs
 from isotrope.evaluation.worth_table import Footing, Worth, WorthRow
@@ -96,6 +97,48 @@ def test_the_figures_are_those_of_a_naive_computation(tiny: Path, trained: Run) 
     assert ahead is not None
     assert ahead.low <= rows["this run"].mrr - rows["start"].mrr <= ahead.high
     assert json.loads((run.folder / "run.json").read_text())["worth"] == json.loads(json.dumps(run.worth.to_dict()))
+
+
+@pytest.fixture
+def many(tmp_path: Path) -> Path:
+    """Single sentences, enough to hold out several hundred."""
+    who, what = ("chef", "pilot", "nurse", "farmer"), ("bread", "maps", "coats", "tools", "lamps")
+    lines = [f"The {who[n % 4]} of house {n} sold {n % 7} {what[n % 5]} to guest {n * 3}." for n in range(4000)]
+    (tmp_path / "many.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return tmp_path / "many.txt"
+
+
+@unpaid
+def test_other_records_choose_than_those_that_judge(tiny: Path, many: Path, tmp_path: Path) -> None:
+    settings = {**SHORT, "held_out": 400, "learning_rate": 1e-3, "keep_start": False}
+    run = isotrope.train("simcse", many, model=tiny, output=tmp_path / "run", **settings)
+    parts = part_held_out(run.corpus, run.held)
+    judged = held_out_pairs(run.corpus, parts.judging)
+    assert run.worth is not None
+    assert run.worth.records == len(judged.first) >= 100
+    assert run.worth.measure.endswith("(held-out sentences, cut in two; others chose the checkpoint)")
+    assert not any("chosen on these records" in said for said in run.worth.sentences)
+    assert by_name(run)["this run"].mrr == pytest.approx(naive_mrr(cosines(run.encoder, judged))[0], abs=0.01)
+    chosen_by = natural_pairs(run.corpus, parts.choosing)
+    assert not {*chosen_by.first} & {*judged.first}
+    (logged,) = (line["evaluation"] for line in run.history if "evaluation" in line and line["step"] == 4)
+    assert logged["retrieval_mrr"] == pytest.approx(label_free(run.encoder, chosen_by)["retrieval_mrr"], abs=1e-4)
+
+
+@unpaid
+def test_where_eval_data_choose_all_held_out_records_judge(
+    tiny: Path, many: Path, samples: dict[str, Path], tmp_path: Path
+) -> None:
+    settings = {**SHORT, "held_out": 400, "eval_data": samples["scored-pairs"]}
+    run = isotrope.train("simcse", many, model=tiny, output=tmp_path / "run", **settings)
+    assert run.worth is not None
+    assert run.worth.records == len(held_out_pairs(run.corpus, run.held).first) > 300
+    assert run.worth.measure.endswith("(held-out sentences, cut in two)")
+
+
+def test_records_that_both_choose_and_judge_are_named(trained: Run) -> None:
+    assert trained.worth is not None
+    assert trained.worth.sentences[-1].startswith("The checkpoint was chosen on these records too")
 
 
 def test_held_out_text_alone_is_measured(trained: Run) -> None:

@@ -13,6 +13,7 @@ import torch
 from torch.nn.functional import cross_entropy
 
 import isotrope
+from isotrope.data.corpus import Corpus
 from isotrope.errors import InputError
 from isotrope.methods.frame.batch import Batch
 from isotrope.methods.frame.combined import Combined
@@ -161,3 +162,26 @@ def test_settings_that_cannot_work_are_refused(bad: dict[str, Any], said: str) -
 def test_a_model_without_a_head_is_refused(tiny: Path) -> None:
     with pytest.raises(InputError, match="masked-language head"):
         TaCL(TaCL.Settings(), isotrope.load(tiny), 64)
+
+
+@pytest.mark.filterwarnings("ignore::isotrope.training.state.TrainingWarning")
+def test_no_segment_goes_on_into_held_out_text(tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two long documents, so that sentences in the midst of them are held out."""
+    lines = [f"The guard of house {n} sold seven coats." for n in range(400)]
+    text = "\n".join(lines[:200]) + "\n\n" + "\n".join(lines[200:]) + "\n"
+    (tmp_path / "long.txt").write_text(text, encoding="utf-8")
+    read: list[range] = []
+    plain = Corpus.stretch
+
+    def watched(self: Corpus, rows: range) -> Any:
+        read.append(rows)
+        return plain(self, rows)
+
+    monkeypatch.setattr(Corpus, "stretch", watched)
+    settings = {"max_steps": 4, "eval_steps": 4, "batch_size": 32, "held_out": 40, "next_sentence_weight": 1.0}
+    run = isotrope.train("tacl", tmp_path / "long.txt", model=tiny, output=tmp_path / "run", **settings)
+    held = {*run.held.tolist()}
+    assert len(held) >= 20
+    assert len(read) > 100
+    assert any(len(rows) > 1 for rows in read)
+    assert not [rows for rows in read if 0 < len(held & {*rows}) < len(rows)]

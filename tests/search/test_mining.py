@@ -74,6 +74,36 @@ def test_with_a_margin_no_negative_comes_near_the_positive(
     assert found.negative_score < found.positive_score - margin
 
 
+def test_filled_pairs_have_a_random_text_that_is_no_partner(
+    encoder: isotrope.Encoder, pairs: list[tuple[str, str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hard = isotrope.mine(pairs, encoder, last=20, margin=0.01)
+    found = isotrope.mine(pairs, encoder, last=20, margin=0.01, fill=True)
+    assert [triple[:2] for triple in found.triples] == pairs  # in the order of the file
+    assert set(hard.triples) < set(found.triples)
+    assert found.filled == len(pairs) - len(hard.triples) > 2
+    assert (found.too_near, found.negative_score) == (hard.too_near, hard.negative_score)
+    known = set(pairs) | {(b, a) for a, b in pairs}
+    assert not any((anchor, negative) in known or anchor == negative for anchor, _, negative in found.triples)
+    drawn = {negative for *pair, negative in found.triples if (*pair, negative) not in set(hard.triples)}
+    assert len(drawn) > 1
+    monkeypatch.setattr(mining, "QUERIES", 7)
+    assert isotrope.mine(pairs, encoder, last=20, margin=0.01, fill=True).triples == found.triples
+
+
+def test_every_text_that_may_be_drawn_is(encoder: isotrope.Encoder) -> None:
+    """The sea has two positives and five other texts, fewer than the window begins with; the others have six."""
+    rows = [("the sea", "a wave"), ("the sea", "a tide"), *((f"the chef {n}", f"a meal {n}") for n in range(5))]
+    negatives = set()
+    for seed in range(40):
+        found = isotrope.mine(rows, encoder, first=6, last=6, fill=True, seed=seed)
+        assert (len(found.triples), found.filled, found.too_few) == (7, 2, 2)
+        negatives |= {negative for anchor, _, negative in found.triples if anchor == "the sea"}
+    assert negatives == {f"a meal {n}" for n in range(5)}
+    alone = isotrope.mine([*rows, *(("the sea", f"a meal {n}") for n in range(5))], encoder, first=6, last=6, fill=True)
+    assert alone.too_few > alone.filled  # the sea is a partner of every text: there is none to draw
+
+
 def test_one_seed_draws_alike_whatever_the_blocks_and_another_seed_does_not(
     encoder: isotrope.Encoder, pairs: list[tuple[str, str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -47,9 +47,9 @@ def evaluate(
     candidates of answers; and, where the suite is alone, scored pairs for sts and pairs for retrieval. ``aggregation``
     (all, mean or wmean) is how STS12–16 join their subsets. ``baselines``: TF-IDF, BM25 and random vectors, computed on
     the same texts, stand in the table. ``protocol`` is the classifier of transfer and probing, ``tasks`` some of their
-    tasks, ``lang`` another language of sts. ``truncate_dim`` keeps the leading dimensions of all vectors. ``int8``
-    judges the int8 export of each model, made once and kept in the cache: half the time on a CPU, and what it costs is
-    said (extra ``onnx``).
+    tasks or, where the suite is alone, sets of retrieval, ``lang`` another language of sts. ``truncate_dim`` keeps the
+    leading dimensions of all vectors. ``int8`` judges the int8 export of each model, made once and kept in the cache:
+    half the time on a CPU, and what it costs is said (extra ``onnx``).
 
     ``against``: other encoders; for each there is a verdict, by a paired bootstrap of the test items. Several runs of
     one method, given as a folder of runs, as a list, or joined by commas, stand for one encoder, and the verdict then

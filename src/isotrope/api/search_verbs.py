@@ -143,6 +143,7 @@ def mine(
     first: int | None = None,
     last: int = 50,
     margin: float | None = None,
+    fill: bool = False,
     seed: int = 42,
     columns: Sequence[str] | None = None,
 ) -> Mined:
@@ -150,8 +151,8 @@ def mine(
 
     Candidates of an anchor are ranked from the nearest; the anchor itself, its positives and the anchors it is a
     positive of are excluded. One of the ranks ``first`` to ``last`` is drawn at random. ``margin`` is the minimum gap
-    between positive and negative cosine; with it ``first`` is 1 unless given, without it 10. With ``output`` (.tsv) the
-    triples are written.
+    between positive and negative cosine; with it ``first`` is 1 unless given, without it 10. A pair without a hard
+    negative is left out; with ``fill`` it has a random one. With ``output`` (.tsv) the triples are written.
     """
     if isinstance(pairs, str | os.PathLike):
         check_file(pairs)
@@ -159,4 +160,6 @@ def mine(
     check_overwrite(output, pairs, model)
     from isotrope.search.mining import mine as find_negatives
 
-    return find_negatives(pairs, model, output, first=first, last=last, margin=margin, seed=seed, columns=columns)
+    return find_negatives(
+        pairs, model, output, first=first, last=last, margin=margin, fill=fill, seed=seed, columns=columns
+    )

@@ -78,6 +78,9 @@ def mine(
     ] = None,
     last: Annotated[int, typer.Option(help="The farthest rank that may be drawn.")] = 50,
     margin: Annotated[float | None, typer.Option(help="Minimum gap between positive and negative cosine.")] = None,
+    fill: Annotated[
+        bool, typer.Option("--fill", help="Keep pairs without a hard negative too, with a random one.")
+    ] = False,
     seed: Annotated[int, typer.Option(help="Random seed for the draw among the ranks.")] = 42,
     columns: Columns = None,
     as_json: Json = False,
@@ -86,7 +89,7 @@ def mine(
     import isotrope
 
     found = isotrope.mine(
-        pairs, model, output, first=first, last=last, margin=margin, seed=seed, columns=split_names(columns)
+        pairs, model, output, first=first, last=last, margin=margin, fill=fill, seed=seed, columns=split_names(columns)
     )
     facts = {"output": str(output), **found.counts()}
     rows = [

@@ -64,7 +64,7 @@ def evaluate(
     ] = None,
     tasks: Annotated[
         str | None,
-        typer.Option(help="Some tasks of transfer or probing, as in MR,CR, or seven; default: all that are there."),
+        typer.Option(help="Some tasks of transfer (MR,CR or seven) or probing, or sets of retrieval; default: all."),
     ] = None,
     lang: Annotated[str | None, typer.Option(help="Another language for sts: zh.")] = None,
     pooling: Annotated[str | None, typer.Option(help="For a plain Hugging Face folder, which stores none.")] = None,

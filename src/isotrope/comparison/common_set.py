@@ -3,9 +3,10 @@
     query i: one side of held-out record i · candidates: the other sides of all records · MRR × 100
     gain = MRR of the run − MRR of the start on the same records; 95 % of 1,000 paired draws of the records
 
-The records are those of the first text that are held out and that no run trains on, whatever its own text is. The start
-is the encoder as ``load`` gives it, so that all rows are held against the same figure. A text that is added later may
-hold some of the records: the set is then made anew, and finished runs are judged on it again.
+The records are those of the first text that are held out, and that no run trains on or chooses its checkpoint by,
+whatever its own text is; where the held-out records are too few to be parted, those that choose are among them. The
+start is the encoder as ``load`` gives it, so that all rows are held against the same figure. A text that is added later
+may hold some of the records: the set is then made anew, and finished runs are judged on it again.
 """
 
 from __future__ import annotations
@@ -20,10 +21,12 @@ from typing import Any
 import numpy as np
 
 from isotrope.comparison.terms import Contestant, Terms
-from isotrope.data.corpus import open_corpus
+from isotrope.data.batches import Rows
+from isotrope.data.corpus import Corpus, open_corpus
 from isotrope.data.held_out import hold_out
 from isotrope.encoders.encoder import Encoder
 from isotrope.errors import InputError
+from isotrope.evaluation.held_out_parts import part_held_out
 from isotrope.evaluation.label_free import partner_ranks
 from isotrope.evaluation.worth import held_out_pairs
 from isotrope.files import digest, write_json
@@ -83,7 +86,7 @@ def common_set(
     """The set of a comparison's folder; made anew where it is damaged, or was made for other texts or another start."""
     texts = dict.fromkeys((one.content, one.method.record_types) for one in contestants)
     held_out = (terms.loop["held_out"], terms.loop["held_out_seed"])
-    made_for = digest(json.dumps([fingerprint, *held_out, *texts]))
+    made_for = digest(json.dumps([fingerprint, *held_out, "parted", *texts]))
     with suppress(InputError):
         kept = CommonSet.read(folder)
         if kept is not None and kept.made_for == made_for:
@@ -102,18 +105,27 @@ def make_common_set(contestants: Sequence[Contestant], terms: Terms, start: Enco
     texts = dict.fromkeys((one.data, one.method.record_types) for one in contestants)
     count, seed = terms.loop["held_out"], terms.loop["held_out_seed"]
     corpora = [open_corpus(data, record_types, start.text_tokenizer) for data, record_types in texts]
-    split = [hold_out(corpus, count, seed) for corpus in corpora]
-    first, held = corpora[0], split[0][1]
+    first = corpora[0]
     if first.record_type.names:
         return None
-    for corpus, (trained, _) in zip(corpora, split, strict=True):
-        if not corpus.record_type.names:
-            held = held[~np.isin(first.keys[held], np.unique(corpus.keys[trained])).any(axis=1)]
+    texts_of = [corpus for corpus in corpora if not corpus.record_type.names]
+    split = [judging_rows(corpus, *hold_out(corpus, count, seed), terms) for corpus in texts_of]
+    held = split[0][1]
+    for corpus, (used, _) in zip(texts_of, split, strict=True):
+        held = held[~np.isin(first.keys[held], np.unique(corpus.keys[used])).any(axis=1)]
     pairs = held_out_pairs(first, held)
     if len(pairs.first) < FEWEST:
         return None
     ranks = reciprocal_ranks(start, pairs.first, pairs.second)
     return CommonSet(pairs.origin, pairs.first, pairs.second, ranks.tolist())
+
+
+def judging_rows(corpus: Corpus, trained: Rows, held: Rows, terms: Terms) -> tuple[Rows, Rows]:
+    """(rows that runs train on or choose by, rows that judge)."""
+    parts = part_held_out(corpus, held)
+    if terms.eval_data or not parts.apart:
+        return trained, held
+    return np.concatenate([trained, parts.choosing]), parts.judging
 
 
 def reciprocal_ranks(encoder: Encoder, first: list[str], second: list[str]) -> np.ndarray[Any, np.dtype[np.float64]]:

@@ -84,7 +84,8 @@ def _by_suite(name: str) -> Callable[[Encoder, Terms, Measures], Measures]:
             "baselines": False,
             "tasks": (SEVEN,),
         }
-        options = Options(terms.data_dir, **{k: v for k, v in asked.items() if k in suite.card.takes})  # type: ignore[arg-type]
+        taken = set(suite.card.takes) - set(suite.card.alone)
+        options = Options(terms.data_dir, **{k: v for k, v in asked.items() if k in taken})  # type: ignore[arg-type]
         return {**suite.summary(suite.run(encoder, options)), **(_dev(measured) if name == "sts" else {})}
 
     return judge

@@ -124,8 +124,11 @@ def labelled(methods: Sequence[str]) -> dict[str, str]:
         if not re.fullmatch(r"[\w-]+", label):
             raise InputError(f"Unusable label '{label}' for a row of the table: letters, digits, - and _ only.")
         named = method if equals else label
-        if found.setdefault(label, named) != named:
+        if label in found and found[label] == named:
+            raise InputError(f"{label} is named twice; give one of the two a label, as in other={named}.")
+        if label in found:
             raise InputError(f"Two methods have the label '{label}': {found[label]} and {named}; give one another.")
+        found[label] = named
     if not found:
         raise InputError("No method was named; methods takes names that `isotrope methods` lists, joined by commas.")
     return found

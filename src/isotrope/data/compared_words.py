@@ -8,6 +8,7 @@
     ΟΔΟΣ   οδος   οδοσ                       → οδοσ
 
     我喜欢你。                                → 我 喜 欢 你
+    がく  か\u3099く  ｶﾞｸ                     → か\u3099 く, か\u3099 く, カ\u3099 ク
 
 Case, accents, punctuation and brackets go; what a tokenizer of the Penn Treebank cut apart is joined again. Both sides
 of a comparison must pass through it. Spelling (can't, cannot) stays: other words are another text.
@@ -19,7 +20,7 @@ import html
 import re
 import unicodedata
 
-from isotrope.data.word_marks import MARKS, is_accent
+from isotrope.data.word_marks import MARKS, VOICING, is_accent
 
 _BRACKET = re.compile(r"-[lr][crs]b-")
 _ENDING = r"(s|t|m|d|re|ve|ll)\b"
@@ -30,7 +31,7 @@ _CUT = re.compile(r"\b(?:(can) (not)|(gon|wan) (na)|(got) (ta)|(gim|lem) (me))\b
 _SECOND = frozenset(("not", "na", "ta", "me"))  # halves of words that were cut
 # Kana and Chinese characters: no blanks stand between words, so each character counts as one.
 _UNSPACED = "\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
-_WORD = re.compile(rf"(?=\w)[{_UNSPACED}]|[^\W{_UNSPACED}]+(?:[{MARKS}]+[^\W{_UNSPACED}]*)*")
+_WORD = re.compile(rf"(?=\w)[{_UNSPACED}][{VOICING}]?|[^\W{_UNSPACED}]+(?:[{MARKS}]+[^\W{_UNSPACED}]*)*")
 _FOREIGN = re.compile(r"[^\x00-\x7f]+")
 _BLANKED = bytes(code if code < 128 and _WORD.match(chr(code)) else 32 for code in range(256))  # ASCII: words stay
 

@@ -27,6 +27,12 @@ def read(
     source = check_file(path)
     with unpacking(source):
         if format_of(source) == ".txt":
+            if columns:
+                raise InputError(
+                    f"{source}: plain text has no columns, and {', '.join(columns)} was asked for; leave columns out, "
+                    "or give a .tsv, .csv, .jsonl or .parquet file.",
+                    setting="columns",
+                )
             records = _from_lines(source, record_type)
             yield from _split(records) if split else records
         else:

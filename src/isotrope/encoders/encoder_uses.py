@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 PROMPTS = "prompts"  # the fact that names prompts besides the model's own, one for each kind of text
 PROMPT_POOLED = "include_prompt"  # the fact that says False where a folder leaves prompts out of its pooling
 QUERY_NAMES = ("query",)
-DOCUMENT_NAMES = ("document", "passage", "corpus")  # in the order in which sentence-transformers tries them
+DOCUMENT_NAMES = ("document", "passage", "corpus")  # the order of sentence-transformers' own documentation
 _one_at_a_time = threading.Lock()  # tokenizers and modes of modules are shared by threads
 
 
@@ -57,7 +57,11 @@ class EncoderUses:
         return self._encode_as(QUERY_NAMES, texts, options)
 
     def encode_document(self, texts: str | Sequence[str], **options: Any) -> Any:
-        """``encode`` with the prompt named document (or passage, or corpus), or with none."""
+        """``encode`` with the prompt named document (or passage, or corpus), or with none.
+
+        sentence-transformers 6 means to do the same, but it gives every model an empty prompt named document, which
+        wins: a model whose documents have a prompt under another name encodes them without it there.
+        """
         return self._encode_as(DOCUMENT_NAMES, texts, options)
 
     def _encode_as(self, names: Sequence[str], texts: str | Sequence[str], options: dict[str, Any]) -> Any:

@@ -3,7 +3,8 @@ score without labels.
 
 Without labels, half a held-out sentence must find its other half among thousands (``other_view``): of seven candidates
 the one that chose best (recipes/development/proxies.py, docs/notes/claims.md). Where the text has pairs of its own,
-each must find its partner (``retrieval_mrr``).
+each must find its partner (``retrieval_mrr``). Half of the held-out records are left for the final table
+(``held_out_parts.py``).
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from isotrope.errors import InputError
 from isotrope.evaluation.eval_data import EvalData
 from isotrope.evaluation.eval_data import read_eval_data as read_eval_data
 from isotrope.evaluation.geometry import alignment, uniformity
+from isotrope.evaluation.held_out_parts import part_held_out
 from isotrope.evaluation.image_judge import make_image_judge
 from isotrope.evaluation.label_free import draw_halves, find_other_half, label_free, natural_pairs
 from isotrope.evaluation.query_passages import passage_measures
@@ -36,7 +38,8 @@ def make_judge(corpus: Corpus, held_rows: Rows, eval_data: Sequence[str | os.Pat
     if isinstance(corpus, ImageCorpus):
         return make_image_judge(corpus, held_rows, eval_data)
     given = read_eval_data(eval_data)
-    pairs, halves = natural_pairs(corpus, held_rows), draw_halves(corpus, held_rows)
+    rows = held_rows if eval_data else part_held_out(corpus, held_rows).choosing
+    pairs, halves = natural_pairs(corpus, rows), draw_halves(corpus, rows)
     if len(pairs[1]) < 2 and not eval_data:
         raise InputError(
             "The texts are too short to hold anything out for choosing a checkpoint; give eval_data with scored pairs, "

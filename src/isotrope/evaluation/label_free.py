@@ -92,8 +92,8 @@ def draw_halves(
 ) -> Halves | None:
     """Halves of the held-out ``rows``, and distractors of all other rows, drawn once; None where few can be cut.
 
-    Distractors are text that the run trains on: they are there to be told apart, and no half of them is asked for. Text
-    that has pairs of its own has None: its pairs say better what belongs together.
+    Distractors are mostly text that the run trains on: they are there to be told apart, and no half of them is asked
+    for. Text that has pairs of its own has None: its pairs say better what belongs together.
     """
     if len(corpus.record_type.fields) > 1:
         return None

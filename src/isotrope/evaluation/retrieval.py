@@ -22,6 +22,7 @@ from isotrope.data.sentence_files import Texts
 from isotrope.encoders.encoder import Encoder
 from isotrope.encoders.word_vectors import ENDLESS
 from isotrope.errors import InputError
+from isotrope.errors import nearest as suggestion
 from isotrope.evaluation import bm25, lexical, random_baseline
 from isotrope.evaluation.benchmark_files import data_folder
 from isotrope.evaluation.caption_files import CaptionFile, find_captions, neighbours
@@ -75,8 +76,8 @@ class Retrieval(Suite):
         name="retrieval",
         title="Documents ranked for queries, every set of the data folder or pairs of your own",
         protocol=PROTOCOL,
-        takes=("data_dir", "texts", "columns", "seeds", "resamples", "baselines"),
-        alone=("texts", "columns"),
+        takes=("data_dir", "texts", "columns", "tasks", "seeds", "resamples", "baselines"),
+        alone=("texts", "columns", "tasks"),
     )
 
     @classmethod
@@ -127,9 +128,11 @@ class Retrieval(Suite):
 
 
 def _asked_sets(options: Options) -> list[RetrievalSet]:
-    """Pairs of your own where they are given, else the data folder."""
+    """Pairs of your own where they are given, else the sets of the data folder, or those of them that are named."""
     if options.texts is None:
-        return read_sets(options.data_dir)
+        return read_sets(options.data_dir, options.tasks)
+    if options.tasks is not None:
+        raise InputError("tasks names sets of the data folder, and texts are pairs of your own; leave one of them out.")
     return [pairs_as_set(options.texts, options.columns)]
 
 
@@ -141,8 +144,8 @@ def pairs_as_set(source: Texts, columns: Sequence[str] | None = None) -> Retriev
     return RetrievalSet(name, pairs.passages, pairs.queries, gains, unjudged=0)
 
 
-def read_sets(data_dir: str | os.PathLike[str] | None) -> list[RetrievalSet]:
-    """Every set of the folder, captions last."""
+def read_sets(data_dir: str | os.PathLike[str] | None, named: Sequence[str] | None = None) -> list[RetrievalSet]:
+    """Every set of the folder, or those that are ``named``; captions last."""
     folder = data_folder(data_dir)
     found: list[SetFiles | CaptionFile] = [*find_sets(folder), *find_captions(folder)]
     if not found:
@@ -150,7 +153,11 @@ def read_sets(data_dir: str | os.PathLike[str] | None) -> list[RetrievalSet]:
             f"{folder}: no retrieval set found; NAME.corpus.tsv, NAME.queries.tsv and NAME.qrels.tsv are expected, "
             "or NAME_captions.test.tsv."
         )
-    return [_kept(files, files.state()) for files in found]
+    known = [files.name for files in found]
+    for name in named or ():
+        if name not in known:
+            raise InputError(f"{folder}: no retrieval set is named '{name}'{suggestion(name, known)}", setting="tasks")
+    return [_kept(files, files.state()) for files in found if named is None or files.name in named]
 
 
 @lru_cache(maxsize=32)

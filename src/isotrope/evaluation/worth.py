@@ -12,9 +12,10 @@ All four see the same records. TF-IDF takes its word weights from the training t
 held-out text, as an index would. The start is the encoder as ``load`` gives it, so its read-out may differ from the
 run's. Differences are paired: 95 % of 1,000 bootstrap draws of the records.
 
-What goes wrong: where checkpoints are chosen without labels, they are chosen on this text, and the run's figure is a
-little too good. The figures hang on n: compare them inside one table only. STS and classes ask for something else:
-``evaluate`` has suites for them.
+Where checkpoints are chosen without labels, other held-out records choose them (``held_out_parts.py``). What goes
+wrong: where the records are too few for that, they do both, and the run's figure is a little too good; the table says
+so. The figures hang on n: compare them inside one table only. STS and classes ask for something else: ``evaluate`` has
+suites for them.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ from isotrope.data.corpus import Corpus
 from isotrope.encoders.encoder import Encoder
 from isotrope.encoders.loading import load
 from isotrope.errors import InputError
+from isotrope.evaluation.held_out_parts import HeldOutParts, part_held_out
 from isotrope.evaluation.items import Items
 from isotrope.evaluation.label_free import Pairs, natural_pairs, partner_ranks, ranks_of_own
 from isotrope.evaluation.lexical import TITLE, lexical_scores
@@ -79,10 +81,11 @@ def with_worth_of_sources(plan: SourcesPlan, run: Run) -> Run:
     if not plan.first.final_table or os.environ.get(SWITCH) == "0" or os.environ.get("RANK", "0") != "0":
         return run
     weighed = []
+    keeps = "best" if any(one.method.keeps == "best" for one in plan.plans) else "last"
     for one, source in zip(plan.plans, run.sources, strict=True):
         own = replace(run, encoder=run.encoder.with_prompt(source.prompt), corpus=source.corpus, held=source.held)
         with hidden():
-            weighed.append(replace(source, worth=weigh(one, own)))
+            weighed.append(replace(source, worth=weigh(one, own, keeps)))
     tables = {source.name: source.worth.to_dict() for source in weighed if source.worth is not None}
     RunFolder(run.folder).add_facts({"worth": tables})
     for source in weighed:
@@ -93,9 +96,14 @@ def with_worth_of_sources(plan: SourcesPlan, run: Run) -> Run:
     return replace(run, worth=largest.worth, sources=tuple(weighed))
 
 
-def weigh(plan: Plan, run: Run) -> Worth:
-    """The table of a finished run; rows that cannot be computed are left out with a reason."""
-    reason, pairs = _held_out_pairs(run)
+def weigh(plan: Plan, run: Run, keeps: str | None = None) -> Worth:
+    """The table of a finished run; rows that cannot be computed are left out with a reason.
+
+    ``keeps``: which checkpoint the whole run keeps, where that is not the method's own affair.
+    """
+    chosen = not plan.eval_data and (keeps or plan.method.keeps) == "best" and not run.corpus.record_type.names
+    parts = part_held_out(run.corpus, run.held) if chosen else HeldOutParts(run.held[:0], run.held)
+    reason, pairs = _held_out_pairs(run, parts.judging)
     if reason:
         return Worth("", 0, [], {"all": reason}, None, [reason])
     ranks: dict[str, Ranks] = {}
@@ -109,7 +117,7 @@ def weigh(plan: Plan, run: Run) -> Worth:
             ranks[name] = partner_ranks(vectors.of(pairs.first), vectors.of(pairs.second))
     known = _training_texts(run.corpus, run.held)
     ranks[TITLE] = ranks_of_own(lexical_scores([*known, *pairs.first, *pairs.second], pairs.first, pairs.second))
-    return Worth.of(_footing(plan, pairs.origin), len(pairs.first), _rows(ranks), left_out)
+    return Worth.of(_footing(plan, pairs.origin, parts), len(pairs.first), _rows(ranks), left_out)
 
 
 def held_out_pairs(corpus: Corpus, rows: Rows) -> Pairs:
@@ -126,7 +134,7 @@ def held_out_pairs(corpus: Corpus, rows: Rows) -> Pairs:
     return Pairs(origin, [a for a, _ in kept], [b for _, b in kept])
 
 
-def _held_out_pairs(run: Run) -> tuple[str, Pairs]:
+def _held_out_pairs(run: Run, rows: Rows) -> tuple[str, Pairs]:
     """(why there is no table, or nothing; the pairs)."""
     nothing = Pairs("", [], [])
     if run.corpus.record_type.names:
@@ -134,9 +142,9 @@ def _held_out_pairs(run: Run) -> tuple[str, Pairs]:
             "No final table: the records are names in relations, not texts; see the method's own task.",
             nothing,
         )
-    if not len(run.held):
+    if not len(rows):
         return NOTHING_HELD, nothing
-    pairs = held_out_pairs(run.corpus, run.held)
+    pairs = held_out_pairs(run.corpus, rows)
     if len(pairs.first) < 2:
         return "No final table: the held-out texts are too short or too much alike to be told apart.", nothing
     return "", pairs
@@ -189,7 +197,7 @@ def _rows(ranks: Mapping[str, Ranks]) -> list[WorthRow]:
     ]
 
 
-def _footing(plan: Plan, origin: str) -> Footing:
+def _footing(plan: Plan, origin: str, parts: HeldOutParts) -> Footing:
     start = "none" if plan.from_scratch else "an encoder in memory" if isinstance(plan.model, Encoder) else plan.model
     data = str(plan.data) if isinstance(plan.data, str | os.PathLike) else "DATA"
     return Footing(
@@ -199,4 +207,6 @@ def _footing(plan: Plan, origin: str) -> Footing:
         origin=origin,
         judged=plan.method.keeps == "best" or plan.from_scratch,
         from_builtin=not plan.from_scratch and not plan.language_head,
+        chose=not parts.apart,
+        others_chose=parts.apart and len(parts.choosing) > 0,
     )

@@ -18,6 +18,10 @@ SIDES = {  # by the origin of the pairs: what is searched for, and what the tabl
 
 
 NOT_PAID = "Training did not pay"  # how the sentence begins
+CHOSEN_HERE = (
+    "The checkpoint was chosen on these records too, as they are too few to be parted: this run's figures are a little "
+    "too good. Give eval_data to choose by, or more text."
+)
 OTHERWISE = "try a lower learning rate, more or other text, or another method"
 UNCHANGED = Interval(0.0, 0.0)  # how far a run that kept its start is ahead of it
 
@@ -36,7 +40,8 @@ class WorthRow:
 @dataclass(frozen=True)
 class Footing:
     """What was compared. ``judged``: whether the method trains what the measure asks for; ``from_builtin``: whether the
-    method could start from ``builtin``."""
+    method could start from ``builtin``; ``chose``: whether the checkpoint was chosen on the same records,
+    ``others_chose``: whether on other held-out ones."""
 
     method: str
     start: str
@@ -44,6 +49,8 @@ class Footing:
     origin: str
     judged: bool
     from_builtin: bool
+    chose: bool = False
+    others_chose: bool = False
 
 
 @dataclass(frozen=True)
@@ -63,7 +70,8 @@ class Worth:
     @classmethod
     def of(cls, footing: Footing, records: int, rows: Sequence[WorthRow], left_out: Mapping[str, str]) -> Worth:
         searched, made_of = SIDES[footing.origin]
-        measure = f"finding {searched} among {records:,} ({made_of})"
+        apart = "; others chose the checkpoint" if footing.others_chose else ""
+        measure = f"finding {searched} among {records:,} ({made_of}{apart})"
         by_name = {row.name: row for row in rows}
         if RUN not in by_name:
             paid, sentences = None, [f"Nothing can be said of this run: {left_out[RUN]}."]
@@ -72,6 +80,8 @@ class Worth:
             paid, sentences = None, [said]
         else:
             paid, sentences = judged(footing, by_name)
+            kept_start = START in by_name and by_name[START].ahead == UNCHANGED
+            sentences += [CHOSEN_HERE] if footing.chose and not kept_start else []
         return cls(measure, records, list(rows), dict(left_out), paid, sentences)
 
     @classmethod

@@ -40,7 +40,7 @@ from isotrope.search.milvus_schema import LONGEST, create_collection, plain_word
 from isotrope.search.recall_probe import TOP, Probes, probe_texts
 from isotrope.search.row_blocks import key_of
 from isotrope.search.row_filter import ColumnTest, read_filter
-from isotrope.search.word_stems import AUTO, stemming
+from isotrope.search.word_stems import AUTO, NONE, stemming
 
 ROWS = 1000  # in a batch
 CUT, PASSAGE = "cut", "passage"
@@ -111,7 +111,7 @@ class _Build:
         if self.properties is None:
             width, precision = self.wanted.maker.dimension, self.wanted.precision
             create_collection(self.client, self.place, width, self.kinds, self.fields, precision)
-            begun = {"request": name, "first": 0}
+            begun = {"request": name, "first": 0, "stemmer": self.stemmer}
             alter(self.client, self.place, begun=begun)
         elif begun.get("request") != name:
             if self.old is None:
@@ -122,6 +122,12 @@ class _Build:
             begun = {"request": name, "first": int(self.old.parts["next"])}
             self.client.delete(self.place.collection, filter=f"row >= {begun['first']}")  # of a build that was given up
             alter(self.client, self.place, begun=begun)
+        elif self.old is None and begun.get("stemmer", NONE) != self.stemmer:
+            raise InputError(
+                f"{self.place}: a half-written index is here whose words were compared otherwise (stemmer "
+                f"{begun.get('stemmer', NONE)}, now {self.stemmer}), as an earlier version did; drop the collection, "
+                "or name another with #NAME."
+            )
         self.stored = field_names(self.client, self.place)
         first = int(begun["first"])
         done = _count(self.client, self.place, f"row >= {first}")

@@ -32,9 +32,11 @@ OWN = 1024  # pairs whose own cosine is taken at once
 class Choices:
     """For each pair the text that was drawn, and the cosines of anchor with positive and with negative.
 
-    Where the negative is −1, the candidates of the window are ``too_near``, or there are none.
+    Where the negative is −1, the candidates of the window are ``too_near``, or there are none. ``draws`` are numbers
+    from 0 to 1, one a pair, so that a choice does not depend on the blocks.
     """
 
+    draws: npt.NDArray[np.float64]
     positive_scores: npt.NDArray[np.float32]
     negatives: npt.NDArray[np.int64]
     negative_scores: npt.NDArray[np.float32]
@@ -43,7 +45,7 @@ class Choices:
 
 @dataclass(frozen=True)
 class Mined:
-    """Triples of anchor, positive and negative, and what became of the pairs that gave none."""
+    """Triples of anchor, positive and negative, and what became of the pairs without a hard negative."""
 
     triples: list[tuple[str, str, str]]
     pairs: int
@@ -51,8 +53,9 @@ class Mined:
     duplicates: int  # pairs that stood earlier in the file
     too_near: int  # every candidate of the window scored above the margin
     too_few: int  # not as many other texts as the window begins with
-    positive_score: float  # mean cosine of anchor and positive
-    negative_score: float  # and of anchor and negative
+    filled: int  # of these two, the pairs that have a random negative
+    positive_score: float  # mean cosine of anchor and positive, where the negative is hard
+    negative_score: float  # and of anchor and hard negative
 
     def counts(self) -> dict[str, int | float]:
         """Everything but the triples themselves, for a table or JSON."""
@@ -78,6 +81,7 @@ def mine(
     first: int | None = None,
     last: int = LAST,
     margin: float | None = None,
+    fill: bool = False,
     seed: int = 42,
     columns: Sequence[str] | None = None,
 ) -> Mined:
@@ -87,6 +91,9 @@ def mine(
     text itself are none. One of the ranks ``first`` to ``last`` is drawn at random. ``margin`` is the minimum gap
     between positive and negative cosine; with it ``first`` is 1 unless given, without it 10. The nearest few are often
     right answers that nobody marked: neither option alone removes them, so look at some triples.
+
+    A pair without a hard negative is left out; with ``fill`` its negative is a positive of another pair, drawn at
+    random.
     """
     first = first if first is not None else FIRST if margin is None else 1
     if not 1 <= first <= last:
@@ -101,13 +108,16 @@ def mine(
         raise InputError(f"{where}: no pairs found.")
     encoder = model if isinstance(model, Encoder) else load(model)
     choices = _search(numbered, encoder, (first, last), margin, seed)
-    chosen = np.flatnonzero(choices.negatives >= 0)
-    if not len(chosen):
+    hard = choices.negatives >= 0
+    if not hard.any():
         hint = "lower first" if margin is None else "lower margin or raise last"
         raise InputError(
             f"{where}: none of the {len(numbered):,} pairs has a candidate of rank {first} to {last} that will do; "
             f"{hint}."
         )
+    if fill:
+        _fill(choices, numbered)
+    chosen = np.flatnonzero(choices.negatives >= 0)
     texts = numbered.texts
     sides = (numbered.anchors[chosen], numbered.positives[chosen], choices.negatives[chosen])
     found = Mined(
@@ -116,9 +126,10 @@ def mine(
         empty=numbered.empty,
         duplicates=numbered.duplicates,
         too_near=int(choices.too_near.sum()),
-        too_few=int(((choices.negatives < 0) & ~choices.too_near).sum()),
-        positive_score=float(choices.positive_scores[chosen].mean(dtype=np.float64)),
-        negative_score=float(choices.negative_scores[chosen].mean(dtype=np.float64)),
+        too_few=int((~hard & ~choices.too_near).sum()),
+        filled=len(chosen) - int(hard.sum()),
+        positive_score=float(choices.positive_scores[hard].mean(dtype=np.float64)),
+        negative_score=float(choices.negative_scores[hard].mean(dtype=np.float64)),
     )
     if output is not None:
         found.write(output)
@@ -128,9 +139,9 @@ def mine(
 def _search(pairs: NumberedPairs, encoder: Encoder, ranks: tuple[int, int], margin: float | None, seed: int) -> Choices:
     """One choice for each pair."""
     vectors = torch.from_numpy(encoder.encode(pairs.texts, normalize_embeddings=True)).to(encoder.device)
-    draws = np.random.default_rng(seed).random(len(pairs))  # one a pair, so that the choice does not hang on the blocks
     own = _own_scores(pairs, vectors)
     found = Choices(
+        np.random.default_rng(seed).random(len(pairs)),
         own,
         np.full(len(pairs), -1, dtype=np.int64),
         np.full(len(pairs), np.nan, dtype=np.float32),
@@ -141,11 +152,22 @@ def _search(pairs: NumberedPairs, encoder: Encoder, ranks: tuple[int, int], marg
         for place in pairs.places(anchor):
             fit = np.arange(len(rows)) if margin is None else np.flatnonzero(near <= float(own[place]) - margin)
             if len(fit):
-                drawn = fit[int(draws[place] * len(fit))]
+                drawn = fit[int(found.draws[place] * len(fit))]
                 found.negatives[place], found.negative_scores[place] = rows[drawn], near[drawn]
             else:
                 found.too_near[place] = len(rows) > 0
     return found
+
+
+def _fill(choices: Choices, pairs: NumberedPairs) -> None:
+    """A random negative where there is no hard one: a positive that is neither the anchor nor one of its partners."""
+    for place in np.flatnonzero(choices.negatives < 0):
+        anchor = int(pairs.anchors[place])
+        taken = np.unique([anchor, *pairs.partners(anchor)])
+        taken = taken[taken < pairs.pool]
+        if len(taken) < pairs.pool:
+            free = int(choices.draws[place] * (pairs.pool - len(taken)))  # its number among those that may be drawn
+            choices.negatives[place] = free + np.searchsorted(taken - np.arange(len(taken)), free, side="right")
 
 
 def _own_scores(pairs: NumberedPairs, vectors: torch.Tensor) -> npt.NDArray[np.float32]:

@@ -12,12 +12,12 @@ import re
 import unicodedata
 from collections.abc import Callable, Collection, Iterator
 
-from isotrope.data.word_marks import MARKS, is_accent
+from isotrope.data.word_marks import MARKS, VOICING, is_accent
 from isotrope.evaluation.lexical import HAN
 
 Stem = Callable[[str], str]
 _MARKS = f"{MARKS}\u0300-\u036f"  # accents too, where they stand behind their letter
-WORD = re.compile(rf"[{HAN}]|[^\W{HAN}_]+(?:[{_MARKS}]+[^\W{HAN}_]*)*")
+WORD = re.compile(rf"(?![{VOICING}])[{HAN}][{VOICING}\uff9e\uff9f]?|[^\W{HAN}_]+(?:[{_MARKS}]+[^\W{HAN}_]*)*")
 
 
 def words_of(text: str, stem: Stem = str) -> list[str]:

@@ -66,6 +66,7 @@ def build(plan: Plan, opened: Opened, accelerator: Accelerator, split: tuple[Row
     train, held = split or hold_out(corpus, settings.held_out, settings.draw_seed)
     combined = _combine(plan, opened, settings)
     usable, held_usable = (combined.method.prepared.select(rows) for rows in (train, held))
+    combined.method.set_held_out(corpus, held)
     combined.method.count(usable)
     _check_size(corpus, order, usable, held, settings)
     combined.method.settings.check_batch(settings.batch_size)

@@ -27,7 +27,7 @@ from isotrope.training.opening import Opened, length_remarks, open_plan
 from isotrope.training.partners import check_alike, together
 from isotrope.training.plan import Place, Plan
 from isotrope.training.prerequisite import with_needed_run
-from isotrope.training.run_circumstances import origin_of, source_of, surroundings
+from isotrope.training.run_circumstances import method_files, origin_of, source_of, surroundings
 from isotrope.training.run_folder import RunFolder
 from isotrope.training.state import Finished, Interrupted, Judge, Judgement, TrainingWarning
 from isotrope.training.step import callers_random_state
@@ -151,6 +151,7 @@ def _facts(
     corpus = opened.corpus
     return {
         "method": plan.name,
+        **method_files(plan),
         "data": {"fingerprint": corpus.fingerprint, "record_type": corpus.record_type.name, **asdict(corpus.counts)},
         "model": origin,
         "settings": plan.resolved(built.settings),

@@ -12,6 +12,8 @@ from typing import Any
 
 from isotrope.encoders.encoder import Encoder
 from isotrope.encoders.image_encoder import ImageEncoder
+from isotrope.files import file_digest
+from isotrope.methods.frame.outside_methods import outside_files
 from isotrope.training.image_opening import network_name
 from isotrope.training.plan import DEFAULT_MODEL, Plan
 from isotrope.version import __version__
@@ -23,6 +25,13 @@ def origin_of(plan: Plan, encoder: Encoder) -> dict[str, str]:
     named = network_name(plan.model, DEFAULT_MODEL) if isinstance(encoder, ImageEncoder) else str(plan.model)
     name = "none" if plan.from_scratch else "an encoder in memory" if in_memory else named
     return {"name": name, "fingerprint": encoder.fingerprint(), "pooling": encoder.pooling.name}
+
+
+def method_files(*plans: Plan) -> dict[str, Any]:
+    """For run.json: the digests of files of methods from outside, which change without any version saying so."""
+    used = [one for plan in plans for one in (plan.method, *(auxiliary for auxiliary, _ in plan.active))]
+    files = {name: file_digest(file) for one in used for name, file in outside_files(one).items()}
+    return {"method_files": files} if files else {}
 
 
 def source_of(plan: Plan) -> str:

@@ -25,6 +25,7 @@ from isotrope.training.step_folder import StepFolder, put_weights, steps_in, wei
 
 SAME = (
     "method",
+    "method_files",
     "data",
     "model",
     "mixture",
@@ -32,7 +33,10 @@ SAME = (
     "eval_content",
     "processes",
 )  # what a run must share to be resumed
-PLURAL = {"data": "data", "settings": "settings", "eval_content": "evaluation data", "processes": "processes"}
+PLURAL = {
+    "data": "data", "settings": "settings", "eval_content": "evaluation data", "processes": "processes",
+    "method_files": "contents of the method's file",
+}  # fmt: skip
 KEPT_STEPS = 2  # checkpoints: where the newest is damaged, the one before it is there
 STOPPED = "stopped"  # in run.json: why the run cannot go on as it is
 ADVISED = {"learning_rate", "max_grad_norm"}  # settings that such a run may be resumed with

@@ -28,7 +28,7 @@ from isotrope.training.run import (
     run_plan,
     say_lengths,
 )
-from isotrope.training.run_circumstances import origin_of, source_of, surroundings
+from isotrope.training.run_circumstances import method_files, origin_of, source_of, surroundings
 from isotrope.training.source_building import BuiltSources, build_sources, open_sources
 from isotrope.training.source_judge import judge_sources
 from isotrope.training.source_plan import SourcesPlan
@@ -118,6 +118,7 @@ def _facts(
     fingerprint = digest(*(opened.corpus.fingerprint for opened in found.opened))
     return {
         "method": plan.name,
+        **method_files(*plan.plans),
         "data": {"fingerprint": fingerprint, "records": sum(len(opened.corpus) for opened in found.opened)},
         "model": origin,
         "settings": common,

@@ -14,6 +14,7 @@ from isotrope.data.corpus import Corpus, Records
 from isotrope.errors import InputError
 
 Ids = npt.NDArray[Any]
+Hidden = npt.NDArray[np.bool_]
 TRIES = 4
 
 
@@ -44,9 +45,16 @@ def draw_length(most: int, short_share: float, rng: np.random.Generator) -> int:
     return int(rng.integers(2, most + 1)) if rng.random() < short_share else most
 
 
-def run_from(corpus: Corpus, row: int, tokens: int, fewest: int = 1) -> range:
-    """Sentences from ``row`` on until they hold ``tokens`` tokens and are ``fewest``, or the document ends."""
-    return range(row, min(row + max(corpus.reach(row, tokens), fewest), corpus.document(row).stop))
+def run_from(corpus: Corpus, row: int, tokens: int, fewest: int = 1, hidden: Hidden | None = None) -> range:
+    """Sentences from ``row`` on until they hold ``tokens`` tokens and are ``fewest``, or the document ends.
+
+    With ``hidden``, which says of each row whether it is held out, the run stays on the side of ``row``.
+    """
+    run = range(row, min(row + max(corpus.reach(row, tokens), fewest), corpus.document(row).stop))
+    if hidden is None:
+        return run
+    others = np.flatnonzero(hidden[run.start : run.stop] != hidden[row])
+    return run[: int(others[0])] if len(others) else run
 
 
 def cut_in_two(run: range, rng: np.random.Generator) -> tuple[range, range]:

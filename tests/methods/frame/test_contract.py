@@ -78,6 +78,16 @@ def test_the_method_without_a_slip_trains(
         ("self.frame(records.tokens())", "records.tokens()", "views returned a list as 'texts', which is no view"),
         ('{"first": first, "second": second}', "(first, second)", "represent must return a dictionary of tensors"),
         ('{"first": first, "second": second}', '{"first": 1}', "represent must return a dictionary of tensors"),
+        (
+            '{"first": first, "second": second}',
+            '{"first": first[:4], "second": second[:4]}',
+            "represent returned 'first' of shape (4, 32) for 8 records; each record needs its row",
+        ),
+        (
+            '{"first": first, "second": second}',
+            '{"first": first, "second": second.mean()}',
+            "of shape () for 8 records",
+        ),
         ('return {"contrastive": info_nce', "return {info_nce", "loss must return a dictionary of named terms"),
         ('return {"contrastive": info_nce(', 'return {"contrastive": (', "a term is one number"),
         ('return {"contrastive": 0.5}', 'return {"contrast": 0.5}', "weights names 'contrast', which is no term"),

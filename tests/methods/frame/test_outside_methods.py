@@ -60,6 +60,21 @@ def test_a_comparison_does_not_mix_runs_of_an_edited_file(
         isotrope.compare(sentences, [NAME], tmp_path / "compared", **given)
 
 
+@pytest.mark.filterwarnings("ignore::isotrope.training.state.TrainingWarning")
+@pytest.mark.parametrize("sources", [False, True])
+def test_a_run_of_an_edited_file_is_not_resumed(
+    sources: bool, own_file: Path, monkeypatch: pytest.MonkeyPatch, tiny: Path, sentences: Path, tmp_path: Path
+) -> None:
+    monkeypatch.setenv(VARIABLE, str(own_file))
+    named = {"sources": [{"data": str(sentences), "method": NAME}]} if sources else {"method": NAME, "data": sentences}
+    given = {**named, "model": tiny, "output": tmp_path / "run", "batch_size": 8, "eval_steps": 1}
+    isotrope.train(**given, max_steps=1)
+    isotrope.train(**given, max_steps=2, resume=True)
+    own_file.write_text(own_file.read_text(encoding="utf-8") + "# edited\n", encoding="utf-8")
+    with pytest.raises(InputError, match=r"cannot resume, the contents of the method's file differ: mine\.py was"):
+        isotrope.train(**given, max_steps=3, resume=True)
+
+
 def test_an_installed_package_names_its_modules(own_file: Path, tmp_path: Path) -> None:
     facts = tmp_path / "own_methods-1.0.dist-info"
     facts.mkdir()

@@ -91,7 +91,7 @@ class Combined(Learner):
         for one in reversed(self.added):
             found |= self._represent_added(one.auxiliary, batch)
         representations = self.method.represent(replace(batch, views=own))
-        check_representations(self.method, representations)
+        check_representations(self.method, representations, batch.size)
         return {**representations, **found}
 
     def _represent_added(self, auxiliary: Auxiliary[Any], batch: Batch) -> dict[str, Tensor]:

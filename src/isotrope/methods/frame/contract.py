@@ -56,10 +56,17 @@ def check_shared(method: Method[Any], shared: Mapping[str, View]) -> None:
         raise InputError(f"{_step(method, 'views')} returned none of its shared_views ({named}).")
 
 
-def check_representations(method: Method[Any], found: Any) -> None:
-    """``represent`` gives tensors, by name."""
+def check_representations(method: Method[Any], found: Any, records: int) -> None:
+    """``represent`` gives tensors, by name, with as many rows for each record, but for those named ``ragged``."""
     if not isinstance(found, Mapping) or not all(isinstance(each, Tensor) for each in found.values()):
         raise InputError(f"{_step(method, 'represent')} must return a dictionary of tensors.")
+    for name, tensor in found.items():
+        if name not in method.ragged and (not tensor.dim() or not len(tensor) or len(tensor) % records):
+            raise InputError(
+                f"{_step(method, 'represent')} returned '{name}' of shape {tuple(tensor.shape)} for {records} records; "
+                "each record needs its row, or as many rows as every other one. Where rows are no records, such as "
+                "masked tokens, name it in ragged."
+            )
 
 
 def check_terms(method: Method[Any], terms: Any) -> None:

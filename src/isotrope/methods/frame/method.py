@@ -121,6 +121,9 @@ class Method(nn.Module, Generic[S]):
         """Look at the data once, before the towers are made: refuse what cannot work, size tables."""
         return Prepared()
 
+    def set_held_out(self, corpus: Corpus, held: Rows) -> None:
+        """Hear which rows are held out: a method that reads on behind its own record must stop before them."""
+
     def count(self, rows: Rows) -> None:
         """Count what the loss needs of the rows that are trained on, once they are chosen; held-out rows stay out."""
 

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
+from isotrope.data.batches import Rows
 from isotrope.data.corpus import Corpus, Records
 from isotrope.encoders.encoder import Encoder
 from isotrope.errors import InputError
@@ -26,6 +27,7 @@ from isotrope.towers.heads import tanh_head
 from isotrope.towers.keeping import Tower, Trained
 from isotrope.views.numbers import Numbers
 from isotrope.views.segments import (
+    Hidden,
     Ids,
     cut_in_two,
     document_sizes,
@@ -58,6 +60,7 @@ class SentencePairs(Method[P], OwnTask):
     keeps = "last"
     shared_views: tuple[str, ...] = ("pairs",)
     classes: ClassVar[int] = 2
+    hidden: Hidden | None = None  # of each row: whether it is held out
     takes_last_sentences: ClassVar[bool] = False  # those that nothing follows in their document
 
     @property
@@ -73,6 +76,10 @@ class SentencePairs(Method[P], OwnTask):
         followed = np.ones(len(corpus), dtype=np.bool_)
         followed[np.append(corpus.starts[1:], len(corpus)) - 1] = False
         return Prepared(None if self.takes_last_sentences else followed, (said,) if alone else ())
+
+    def set_held_out(self, corpus: Corpus, held: Rows) -> None:
+        self.hidden = np.zeros(len(corpus), dtype=np.bool_)
+        self.hidden[held] = True
 
     def towers(self, encoder: Encoder) -> dict[str, Tower]:
         self.room = self._room(encoder)
@@ -95,7 +102,7 @@ class SentencePairs(Method[P], OwnTask):
     def followed(self, corpus: Corpus, row: int, rng: np.random.Generator) -> tuple[range, range, int]:
         """Sentences from ``row`` on, cut in two at random, and how many tokens they were to have."""
         length = draw_length(self.room, self.settings.short_share, rng)
-        return *cut_in_two(run_from(corpus, row, length, fewest=2), rng), length
+        return *cut_in_two(run_from(corpus, row, length, 2, self.hidden), rng), length
 
     def next_or_random(self, records: Records, row: int, rng: np.random.Generator, random_share: float) -> Pair:
         """Label 0: the second segment follows the first; label 1: it is of another document."""
@@ -107,7 +114,8 @@ class SentencePairs(Method[P], OwnTask):
     def unrelated(self, records: Records, first: range, length: int, rng: np.random.Generator) -> tuple[Ids, Ids]:
         """The first segment, and as much of another document as fits into the row with it."""
         ids = ids_of(records.corpus, first)
-        run = run_from(records.corpus, draw_elsewhere(records, first[0], rng), length - len(ids))
+        other = draw_elsewhere(records, first[0], rng)
+        run = run_from(records.corpus, other, length - len(ids), hidden=self.hidden)
         return fit_pair(ids, ids_of(records.corpus, run), self.room, rng)
 
     def related(self, corpus: Corpus, first: range, second: range, rng: np.random.Generator) -> tuple[Ids, Ids]:
