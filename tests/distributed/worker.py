@@ -131,6 +131,15 @@ def same_everywhere(weights: dict[str, torch.Tensor]) -> None:
     assert torch.equal(theirs[0], theirs[1])
 
 
+def go_back(folder: str, sentences: str, output: Path) -> None:
+    """The first process judges the shares; every process keeps the same one, and reads it in the log."""
+    settings: dict[str, Any] = {"batch_size": 8, "max_steps": 2, "max_length": 32, "keep_start": False}
+    run = isotrope.train("simcse", sentences, folder, output, kept_share="0.4,0.7", **settings)
+    same_everywhere(weights_of(run.encoder))
+    (line,) = (line for line in run.history if "kept_share" in line)
+    assert line["kept_share"] == max((0.7, 0.4), key=lambda share: line["shares"][str(share)]["other_view"])
+
+
 def a_batch_that_cannot_be_shared_is_refused(case: dict[str, Any], output: Path) -> None:
     with pytest.raises(InputError, match="cannot be shared by 2 processes"):
         isotrope.train(output=output, **{**case, "batch_size": 15})
@@ -167,6 +176,7 @@ def main(file: str, output: str) -> None:
             print(name, file=sys.stderr, flush=True)
         same_everywhere(descend(case, Path(output, name)))
     pretrain(given["documents"], Path(output, "pretrained"))
+    go_back(folder, sentences, Path(output, "back"))
     a_batch_that_cannot_be_shared_is_refused(case, Path(output, "refused"))
     distributed.barrier()
     distributed.destroy_process_group()

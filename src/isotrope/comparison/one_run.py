@@ -25,6 +25,7 @@ from isotrope.evaluation.checkpoint_judge import make_judge
 from isotrope.files import written_file
 from isotrope.locks import wait_until_free
 from isotrope.progress import hidden
+from isotrope.training.history_lines import measures_at
 from isotrope.training.plan import DEFAULT_MODEL, make_plan
 from isotrope.training.run import run_plan
 from isotrope.training.run_folder import RunFolder
@@ -63,7 +64,7 @@ def _judge_again(task: Task, ended: Judgement) -> Judgement:
     folder = RunFolder(task.folder)
     with hidden():
         encoder, common = load(folder.model), _common_set(task)
-        measures = judge(encoder, task.terms, _measured(folder.history(), ended.selected_step))
+        measures = judge(encoder, task.terms, measures_at(folder.history(), ended.selected_step))
         measures |= {} if common is None else common.measures(encoder)
     kept = {name: value for name, value in ended.measures.items() if name in ("steps", "seconds")}
     before = {name: value for name, value in ended.before.items() if name != COMMON}
@@ -90,7 +91,7 @@ def _train(task: Task) -> Judgement:
             **{**COMPARED, **task.settings},
         )
         run = run_plan(plan, make_judge)
-        measures = judge(run.encoder, terms, _measured(run.history, run.selected_step))
+        measures = judge(run.encoder, terms, measures_at(run.history, run.selected_step))
         common = _common_set(task)
         measures |= {} if common is None else common.measures(run.encoder)
     said = [str(warning.message) for warning in caught if issubclass(warning.category, TrainingWarning)]
@@ -99,7 +100,7 @@ def _train(task: Task) -> Judgement:
         seed=task.seed,
         data=TrainedOn(contestant.data, run.corpus.record_type.name, len(run.corpus)),
         measures={**measures, **_length(task, run.history), "seconds": _seconds(run.history, run.folder)},
-        before={**_measured(run.history, 0), **({} if common is None else common.before())},
+        before={**measures_at(run.history, 0), **({} if common is None else common.before())},
         selected_step=run.selected_step,
         warnings=list(dict.fromkeys(said)),
         facts=task.facts(),
@@ -111,11 +112,6 @@ def _train(task: Task) -> Judgement:
 
 def _common_set(task: Task) -> CommonSet | None:
     return CommonSet.read(task.folder.parent) if LABEL_FREE in task.terms.judges else None
-
-
-def _measured(history: Sequence[dict[str, Any]], step: int) -> dict[str, float]:
-    """What the run itself measured at a step."""
-    return next((line["evaluation"] for line in history if "evaluation" in line and line["step"] == step), {})
 
 
 def _length(task: Task, history: Sequence[dict[str, Any]]) -> dict[str, float]:

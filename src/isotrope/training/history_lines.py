@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from isotrope.errors import InputError
 
 Line = dict[str, Any]
+KEPT = "kept"  # in a line of the end of a run: measures of the weights that a tactic changed then
 
 
 def append_line(file: Path, line: Mapping[str, Any]) -> None:
@@ -47,6 +48,12 @@ def sorted_lines(file: Path) -> tuple[list[Line], list[int]]:
         elif raw.strip():
             unreadable.append(number)
     return whole, unreadable
+
+
+def measures_at(history: Sequence[Line], step: int) -> dict[str, float]:
+    """What a run measured at a step: of the weights that it kept, where they were changed at its end."""
+    found = [line.get(KEPT) or line.get("evaluation") for line in history if line["step"] == step]
+    return next((dict(one) for one in reversed(found) if one), {})
 
 
 def _parsed(raw: bytes) -> Line | None:

@@ -13,6 +13,7 @@ from isotrope.encoders.model_card import COMMAND, EVALUATION
 from isotrope.encoders.saving import check_target
 from isotrope.files import written_folder
 from isotrope.methods.frame.learner import Learner
+from isotrope.training.history_lines import KEPT
 from isotrope.training.run_circumstances import card_command
 from isotrope.training.run_folder import RunFolder
 from isotrope.training.state import Finished, TrainingWarning
@@ -56,13 +57,18 @@ def keep(
 
 def _known_of(encoder: Encoder, finished: Finished) -> dict[str, Any]:
     """For the model's card: its prompts, the command, and the scores of the step that was kept."""
-    last = [line for line in finished.history if "evaluation" in line and line["step"] <= finished.selected_step]
+    judged = [line.get(KEPT) or line.get("evaluation") for line in _until(finished)]
+    last = [measures for measures in judged if measures]
     found = {
         PROMPTS: encoder.facts.get(PROMPTS),
         COMMAND: card_command(),
-        EVALUATION: dict(last[-1]["evaluation"]) if last else None,
+        EVALUATION: dict(last[-1]) if last else None,
     }
     return {name: value for name, value in found.items() if value}
+
+
+def _until(finished: Finished) -> list[dict[str, Any]]:
+    return [line for line in finished.history if line["step"] <= finished.selected_step]
 
 
 def _selected_by(learner: Learner, finished: Finished, chosen_by: str) -> str:
@@ -70,7 +76,9 @@ def _selected_by(learner: Learner, finished: Finished, chosen_by: str) -> str:
         return f"the start, since no evaluation was better by {chosen_by}"
     if not finished.judged:
         return "the last, since the run was stopped before its first evaluation"
-    return f"the best by {chosen_by}" if learner.keeps == "best" else "the last"
+    shares = [line["kept_share"] for line in finished.history if "kept_share" in line]
+    back = f", {shares[-1]:g} of its change" if shares else ""
+    return (f"the best by {chosen_by}" if learner.keeps == "best" else "the last") + back
 
 
 def _say_if_no_better(finished: Finished) -> None:

@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import Any
 
 import torch
@@ -27,6 +28,7 @@ from isotrope.training.checkpoints import Checkpoints
 from isotrope.training.feeds import Feed
 from isotrope.training.float32_products import fast_products
 from isotrope.training.half_precision import mixed_precision
+from isotrope.training.history_lines import KEPT
 from isotrope.training.interruption import interruptible, stops
 from isotrope.training.loop_settings import LoopSettings
 from isotrope.training.metrics_log import MetricsLog
@@ -121,8 +123,20 @@ def _train(job: Job, resume: bool) -> Finished:
     if (short := length.cut_short(state)) is not None and accelerator.is_main_process:
         say(short)
     checkpoints.put_best(state)
+    if not has_start(state):
+        _change_kept(job, selection, state.best_step)
     complete = not late or state.step >= length.steps
     return Finished(folder.history(), state.best_step, state.step, complete, start_kept=has_start(state))
+
+
+def _change_kept(job: Job, selection: Selection, step: int) -> None:
+    """Tactics have the last word on the weights that are kept; the log and run.json hold what they say of it."""
+    for tactic in job.tactics:
+        found = tactic.change_kept(partial(selection.judge_kept, job.accelerator))
+        if found and job.accelerator.is_main_process:
+            job.folder.log({"step": step, **found})
+            job.folder.add_facts({name: value for name, value in found.items() if name != KEPT})
+    job.accelerator.wait_for_everyone()  # each reads the log
 
 
 def _stopped(state: TrainingState, checkpoints: Checkpoints, folder: RunFolder) -> Finished:

@@ -20,7 +20,7 @@ from isotrope.files import BEGUN, check_run_folder, explained, names_in, write_j
 from isotrope.leftovers import sweep
 from isotrope.locks import FolderLock
 from isotrope.progress import say
-from isotrope.training.history_lines import append_line, read_lines, sorted_lines
+from isotrope.training.history_lines import KEPT, append_line, read_lines, sorted_lines
 from isotrope.training.step_folder import StepFolder, put_weights, steps_in, weights_of
 
 SAME = (
@@ -40,9 +40,10 @@ PLURAL = {
 KEPT_STEPS = 2  # checkpoints: where the newest is damaged, the one before it is there
 STOPPED = "stopped"  # in run.json: why the run cannot go on as it is
 ADVISED = {"learning_rate", "max_grad_norm"}  # settings that such a run may be resumed with
-FREE = {  # settings that any run may be resumed with: they say how long it is, and when it is looked at
+FREE = {  # settings that any run may be resumed with: how long it is, when it is looked at
     "max_steps", "epochs", "max_seconds", "time_limit", "steps", "warmup_steps",
     "eval_steps", "first_eval", "patience", "logging_steps", "report_to",
+    "kept_share",  # what is kept at the end
 }  # fmt: skip
 
 
@@ -129,12 +130,12 @@ class RunFolder:
         return read_lines(self.folder / "metrics.jsonl")
 
     def forget_after(self, step: int) -> None:
-        """Drop log lines past a checkpoint: the steps will be taken again."""
+        """Drop log lines past a checkpoint, and those of the end: the steps will be taken again."""
         file = self.folder / "metrics.jsonl"
         found, unreadable = sorted_lines(file)
         if unreadable:
             say(f"{file}: {len(unreadable)} lines cannot be read and are dropped, the first is line {unreadable[0]}")
-        kept = [line for line in found if line["step"] <= step]
+        kept = [line for line in found if line["step"] <= step and KEPT not in line]
         with written_file(file) as temporary:
             temporary.write_text("".join(json.dumps(line) + "\n" for line in kept), encoding="utf-8")
 

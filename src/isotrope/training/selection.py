@@ -49,6 +49,18 @@ class Selection:
         self.log.restart_clock()
         return float(verdict[3])
 
+    def judge_kept(self, accelerator: Accelerator) -> Judgement:
+        """The weights as they stand at the end, in the first process; the others get its score."""
+        found = Judgement({"score": math.nan}, "score")
+        if accelerator.is_main_process:
+            with counting_cut():
+                found = self.judge(self.combined.export())
+        if accelerator.num_processes == 1:
+            return found
+        score = torch.tensor(found.score, dtype=torch.float64, device=accelerator.device)
+        torch.distributed.broadcast(score, 0)
+        return found if accelerator.is_main_process else Judgement({"score": float(score)}, "score")
+
     def exhausted(self, state: TrainingState) -> bool:
         return self.patience is not None and state.stale >= self.patience
 

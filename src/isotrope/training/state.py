@@ -47,6 +47,7 @@ class Judgement:
 
 
 Judge = Callable[[Encoder], Judgement]
+KeptLine = dict[str, Any]  # of the log: ``kept`` are the measures of weights that a tactic changed at the end
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import cache
@@ -14,6 +15,7 @@ from isotrope.methods.frame.method import Card
 from isotrope.methods.frame.method_registry import carded_in
 from isotrope.methods.frame.settings import Settings
 from isotrope.training.loop_settings import LoopSettings
+from isotrope.training.state import Judgement, KeptLine
 
 if TYPE_CHECKING:
     from accelerate import Accelerator
@@ -65,6 +67,14 @@ class Tactic(ABC, Generic[T]):
     def judged(self) -> AbstractContextManager[None]:
         """Inside it the weights are those that an evaluation judges and the model keeps."""
         return nullcontext()
+
+    def change_kept(self, judge: Callable[[], Judgement]) -> KeptLine:
+        """Once, at the end of a run, with the weights of its best update put back: change what the model keeps.
+
+        ``judge`` judges them as they stand, in the first process; the others get its score. Gives what the log and
+        run.json say of it, with the measures of what is kept as ``kept``; nothing where nothing is changed.
+        """
+        return {}
 
     def rate(self, step: int) -> float | None:
         """The share of the learning rate that an update has; None: the loop's schedule."""
