@@ -13,11 +13,12 @@ from hash_tokenizer import HashTokenizer
 
 import isotrope
 from isotrope.data import prose_text as module
-from isotrope.data.corpus import open_corpus
+from isotrope.data.corpus import open_corpus, open_documents
 from isotrope.data.prose_text import origin
 from isotrope.data.readers import read
 from isotrope.data.record_types import record_type_named
-from isotrope.data.tables import check_file
+from isotrope.data.sources import read_sentences
+from isotrope.data.tables import check_file, content_of
 from isotrope.errors import InputError
 
 GUIDE = "# Guide\n\nA sentence that is\nwrapped. Another one.\n\n## Part\n\n- an item\n\n```\ncode\n```\n"
@@ -77,6 +78,19 @@ def test_every_change_of_the_folder_is_noticed(docs: Path) -> None:
     assert len(set(seen)) == 4
     os.utime(docs / "guide.md", (1, 1))  # the same bytes
     assert found() == seen[-1]
+
+
+def test_several_places_are_documents_of_one_text_and_a_change_meanwhile_is_refused(docs: Path, tmp_path: Path) -> None:
+    """What pre-training reads."""
+    (tmp_path / "more.txt").write_text("A line.\n\nA line behind.\n", encoding="utf-8")
+    corpus = open_documents([docs, tmp_path / "more.txt"], HashTokenizer())
+    assert (len(corpus), corpus.counts.documents) == (10, 4)
+    contents = [content_of(docs)]
+    records = read_sentences([docs], contents)
+    next(records)
+    (docs / "new.md").write_text("More.", encoding="utf-8")
+    with pytest.raises(InputError, match="changed while it was read"):
+        list(records)
 
 
 def test_what_is_no_text_is_counted_named_and_left_out(docs: Path, caplog: pytest.LogCaptureFixture) -> None:

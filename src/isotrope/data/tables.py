@@ -105,7 +105,8 @@ def _kind_of(path: Path) -> int:
 
 
 def content_of(path: Path) -> str:
-    """A digest of a data file. The same bytes mean other records under another suffix."""
+    """A digest of a data file, or of documents. The same bytes mean other records under another suffix."""
+    path = prose_text(path) if is_prose(path) else path
     packing = path.suffix.lower() if path.suffix.lower() in PACKED else ""
     return digest(file_digest(path), format_of(path), packing)
 
