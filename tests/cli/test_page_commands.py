@@ -77,7 +77,7 @@ def problem(command: str, words: str) -> str | None:
             find(name.rpartition("=")[2])
     if command == "train":
         method = plain[0] if plain and (plain[0] == HEAD or plain[0] in registry()) else None
-        assert method or not plain or "." in plain[0] or plain[0] == "DATA", f"unknown method {plain[0]}"
+        assert method or not plain or set("./") & set(plain[0]) or plain[0] == "DATA", f"unknown method {plain[0]}"
         if (recipe := own.get("--config", "")).startswith("recipes/"):
             assert read_recipe(ROOT / recipe, method).method in (method, None)
         if method not in (None, HEAD):

@@ -1,56 +1,77 @@
-"""A folder of documents is refused with the command that makes a text of it, and the command does what it says."""
+"""A folder of documents: which files are read, in which order, and what is said of the others."""
 
 from __future__ import annotations
 
-import shutil
-import subprocess
+import os
 from pathlib import Path
 
 import pytest
 
-from isotrope.data.readers import read
-from isotrope.data.record_types import record_type_named
+from isotrope.data.image_sources import is_image_source
+from isotrope.data.prose_files import is_prose, prose_files
 from isotrope.data.tables import check_file
 from isotrope.errors import InputError
 
 
-@pytest.fixture
-def documents(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    folder = tmp_path / "my docs"
-    (folder / "below").mkdir(parents=True)
-    (folder / "a.md").write_text("# Title\n\nA sentence that\nis wrapped.\n", encoding="utf-8")
-    (folder / "below" / "b.txt").write_text("Another\n  one", encoding="utf-8")
-    (folder / "c.png").write_bytes(b"\x89PNG")
-    return folder
+def write(folder: Path, *names: str) -> None:
+    for name in names:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text("A text.\n", encoding="utf-8")
 
 
-def told(place: str | Path) -> str:
-    with pytest.raises(InputError) as refused:
-        check_file(place)
-    return str(refused.value)
+def names_in(folder: Path) -> list[str]:
+    return [path.relative_to(folder).as_posix() for path in prose_files(folder).paths]
 
 
-@pytest.mark.parametrize("place", ["my docs", "my docs/a.md"])
-def test_the_command_joins_wrapped_lines_and_parts_documents(documents: Path, place: str) -> None:
-    said = told(place)
-    assert "this is a folder" in said if documents.name == place else "unknown file type" in said
-    if shutil.which("awk") is None or shutil.which("find") is None:
-        pytest.skip("awk or find is not on this machine")
-    command = said.partition("by: ")[2]
-    subprocess.run(command, shell=True, check=True)
-    made = documents.parent / ("my docs.txt" if documents.name == place else "a.txt")
-    records = [record for record in read(made, record_type_named("sentences")) if record.texts[0]]
-    wanted = {"# Title", "A sentence that is wrapped."} | ({"Another one"} if documents.name == place else set())
-    assert {record.texts[0] for record in records} == wanted
-    if documents.name == place:
-        assert len({record.document for record in records}) == 2
+def test_documents_in_order_without_what_nobody_wrote(tmp_path: Path) -> None:
+    kept = ["a.md", "a/b.rst", "a/c/D.TXT", "b.markdown"]
+    write(tmp_path, *reversed(kept), "z.py", ".hidden.md", ".git/a.md", "node_modules/p/README.md", "a/build/x.md")
+    write(tmp_path, "venv/lib/x.txt", "a/__pycache__/x.md", "run/run.json", "run/model/README.md")
+    write(tmp_path, "encoder/modules.json", "encoder/README.md")
+    assert sorted(names_in(tmp_path)) == sorted(kept)
+    assert names_in(tmp_path) == names_in(tmp_path)
+    assert prose_files(tmp_path).others == {".py": 1}
 
 
-def test_no_command_where_it_would_not_help(documents: Path) -> None:
-    (documents / "a.md").unlink()
-    (documents / "below" / "b.txt").unlink()
-    assert told(documents).endswith("this is a folder; give a file (.txt, .tsv, .csv, .jsonl, .parquet).")
-    (documents.parent / "b.txt").write_text("text", encoding="utf-8")
-    assert "awk" not in told(".")  # what it writes would be read again
-    assert "awk" not in told(documents / "c.png")
+def test_a_folder_that_was_named_is_read_whatever_it_is_called(tmp_path: Path) -> None:
+    write(tmp_path, "build/a.md")
+    assert names_in(tmp_path / "build") == ["a.md"]
+
+
+def test_links_to_folders_lead_nowhere_and_those_to_files_are_documents(tmp_path: Path) -> None:
+    write(tmp_path, "docs/a.md", "elsewhere/b.md")
+    (tmp_path / "docs" / "circle").symlink_to(tmp_path / "docs")
+    (tmp_path / "docs" / "linked.md").symlink_to(tmp_path / "elsewhere" / "b.md")
+    assert names_in(tmp_path / "docs") == ["a.md", "linked.md"]
+
+
+@pytest.mark.parametrize(("names", "told"), [([], "no file"), (["a.py", "b.py", "LICENSE"], "2 .py, 1 without an en")])
+def test_a_folder_without_text_is_a_sentence_with_what_is_there(tmp_path: Path, names: list[str], told: str) -> None:
+    write(tmp_path, *names)
+    with pytest.raises(InputError, match=f"this is a folder without text .* and with {told}"):
+        check_file(tmp_path)
+
+
+def test_what_is_read_as_documents(tmp_path: Path) -> None:
+    write(tmp_path, "a.md", "a.txt")
+    assert is_prose(tmp_path)
+    assert is_prose(tmp_path / "a.md")
+    assert not is_prose(tmp_path / "a.txt")  # its lines are texts
+    with pytest.raises(InputError, match="no such file"):
+        check_file(tmp_path / "nowhere.md")
+
+
+def test_figures_make_no_images_of_documents_and_read_me_files_no_documents_of_images(tmp_path: Path) -> None:
+    write(tmp_path, "docs/a.md", "docs/b.md", "docs/figure.png", "images/README.md", "images/1.png", "images/2.png")
+    assert not is_image_source(tmp_path / "docs")
+    assert is_image_source(tmp_path / "images")
+    write(tmp_path, "docs/metadata.csv")
+    assert is_image_source(tmp_path / "docs")
+
+
+@pytest.mark.skipif(os.name == "nt", reason="names there are always text")
+def test_a_name_that_is_not_utf8_is_left_out(tmp_path: Path) -> None:
+    write(tmp_path, "a.md")
+    Path(os.fsdecode(os.fsencode(tmp_path) + b"/caf\xe9.md")).write_text("x", encoding="utf-8")
+    assert names_in(tmp_path) == ["a.md"]
+    assert sum(prose_files(tmp_path).others.values()) == 1

@@ -69,7 +69,7 @@ def test_files_and_folders_are_refused_first(sentences: Path, tmp_path: Path) ->
     (taken / "run.json").write_text("{}")
     for given, said in (
         ({"data": tmp_path / "nowhere.txt"}, "no such file"),
-        ({"data": tmp_path}, "this is a folder"),
+        ({"data": taken}, "this is a folder"),
         ({"eval_data": tmp_path / "nowhere.tsv"}, "no such file"),
         ({"output": taken}, "a run is here already"),
         ({"output": sentences}, "a file stands where"),

@@ -38,10 +38,11 @@ def check(
 ) -> TextCheck:
     """Look at a text before training: what it holds, what is wrong with it, and what to do about it.
 
-    ``data``: a file, or several that are read as one text. ``model`` brings the tokenizer that lengths are counted
-    with. ``record_type``: read it so, where the columns leave it open; by default as the first type that fits. Leaks
-    are looked for where ``data_dir`` (or ISOTROPE_DATA) names a folder of test sets. Counts are exact but for
-    near-duplicates, tokens and languages, which are those of ``sample`` records, drawn at random from longer texts.
+    ``data``: a file, or a folder of documents, or several that are read as one text. ``model`` brings the tokenizer
+    that lengths are counted with. ``record_type``: read it so, where the columns leave it open; by default as the first
+    type that fits. Leaks are looked for where ``data_dir`` (or ISOTROPE_DATA) names a folder of test sets. Counts are
+    exact but for near-duplicates, tokens and languages, which are those of ``sample`` records, drawn at random from
+    longer texts.
     """
     from isotrope.data.checking.text_check import Reader, check_files, check_numbers, check_text, choose_type
 
@@ -90,8 +91,8 @@ def leaks(
     ``match="pair"`` is for scored pairs that choose among encoders: a row leaks when it is a protected pair, in either
     order.
     """
-    texts, files = places(text), places(against)
-    for file in (*texts, *files):
+    texts, files = [check_file(file) for file in places(text)], places(against)
+    for file in files:
         check_file(file)
     from isotrope.data.leaks import MATCHES, check_copies, find_leaks, protect, protect_pairs
     from isotrope.data.protected_pairs import holds_pairs

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from isotrope.api.arguments import Place, holds_images, loaded
-from isotrope.data.tables import check_file
+from isotrope.data.tables import check_file, check_source
 from isotrope.errors import InputError, check_seed
 from isotrope.files import check_overwrite
 
@@ -36,7 +36,7 @@ def index(
     add: bool = False,
     delete: str | None = None,
 ) -> Indexed:
-    """Build an index of text files that ``search`` finds rows in, by vectors and by words.
+    """Build an index of text files, or of folders of documents, that ``search`` finds rows in, by vectors and by words.
 
     ``output``: a folder (exact search, memory-mapped), ``milvus:FILE`` (Milvus Lite) or ``http://HOST:PORT`` (a Milvus
     server). ``columns`` hold the text (several are joined); the other columns of a table are kept for filters and hits,
@@ -54,7 +54,7 @@ def index(
         raise InputError("index needs a place to write to: a folder, milvus:FILE or http://HOST:PORT.", "output")
     files = [text] if isinstance(text, str | os.PathLike) else list(text)
     for file in files:
-        check_file(file)
+        check_source(file)
     from isotrope.search.index_making import make_index
 
     return make_index(

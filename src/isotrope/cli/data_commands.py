@@ -21,7 +21,10 @@ FLAGS = {name: f"--{name.replace('_', '-')}" for name in ("max_length", "batch_s
 @app.command(cls=Command, rich_help_panel=DATA)
 def check(
     data: Annotated[
-        list[Path], typer.Argument(help="Files that are read as one text: .txt, .tsv, .csv, .jsonl or .parquet.")
+        list[Path],
+        typer.Argument(
+            help="Files that are read as one text: .txt, .tsv, .csv, .jsonl, .parquet, .md, .rst; or folders."
+        ),
     ],
     model: Annotated[
         str, typer.Option(help="The model whose tokenizer counts: builtin-base, a folder or a hub id.")
@@ -166,7 +169,12 @@ def links(
 
 @app.command(cls=Command, rich_help_panel=DATA)
 def leaks(
-    text: Annotated[list[Path], typer.Argument(help="Training text: .txt or .tsv files, plain or with .gz or .xz.")],
+    text: Annotated[
+        list[Path],
+        typer.Argument(
+            help="Training text: .txt or .tsv files, plain or with .gz or .xz; or documents: .md, .rst or a folder."
+        ),
+    ],
     against: Annotated[
         list[Path] | None, typer.Option(help="A file whose sentences must not be trained on; may be repeated.")
     ] = None,

@@ -22,7 +22,9 @@ def encode(
     encoder: Model,
     text: Annotated[
         list[str],
-        typer.Argument(help="Files of sentences, read as one; - is standard input. Or a source of images."),
+        typer.Argument(
+            help="Files of sentences or folders of documents, read as one; - is standard input. Or a source of images."
+        ),
     ],
     output: Annotated[Path | None, typer.Option(help="Where the vectors are written (.npy).")] = None,
     columns: Columns = None,
@@ -104,7 +106,9 @@ def fit_space(
     encoder: Model,
     texts: Annotated[
         list[str],
-        typer.Argument(metavar="TEXT…", help="Files of sentences, or - for standard input; no labels."),
+        typer.Argument(
+            metavar="TEXT…", help="Files of sentences, folders of documents, or - for standard input; no labels."
+        ),
     ],
     output: Annotated[
         Path, typer.Option(help="A new folder for the mapped model; for sne and t-sne a .tsv for the points.")
@@ -131,7 +135,9 @@ def distil(
     encoder: Model,
     texts: Annotated[
         list[str],
-        typer.Argument(metavar="TEXT…", help="Files of sentences, or - for standard input; no labels."),
+        typer.Argument(
+            metavar="TEXT…", help="Files of sentences, folders of documents, or - for standard input; no labels."
+        ),
     ],
     output: Annotated[Path, typer.Option(help="A new folder for the student.")],
     to: Annotated[str, typer.Option(help="static: a table of token vectors, read out by its mean.")] = "static",

@@ -28,7 +28,8 @@ def index(
         str, typer.Option(help="A folder, milvus:FILE (Milvus Lite) or http://HOST:PORT (a Milvus server).")
     ],
     text: Annotated[
-        list[Path] | None, typer.Argument(help="Files of text: .txt, .tsv, .csv, .jsonl or .parquet.")
+        list[Path] | None,
+        typer.Argument(help="Files of text: .txt, .tsv, .csv, .jsonl, .parquet, .md, .rst; or folders."),
     ] = None,
     columns: Annotated[str | None, typer.Option(help="Columns of the text, joined by commas.")] = None,
     keep: Annotated[
@@ -147,6 +148,8 @@ def _print_hits(hits: list[Hit]) -> None:
     """A table with the words of the query marked: bold at a terminal, **so** in a file."""
     from rich.table import Table
 
+    from isotrope.search.section_rows import HEADING
+
     if not hits:
         show("Nothing was found.")
         return
@@ -154,12 +157,19 @@ def _print_hits(hits: list[Hit]) -> None:
     names = list(hits[0].columns)
     several, named = len({hit.file for hit in hits}) > 1, any(hit.id is not None for hit in hits)
     names = [name for name in names if not named or any(str(hit.columns[name]) != hit.id for hit in hits)]  # the id
+    several |= HEADING in names
+    names = [name for name in names if not all(hit.text.startswith(str(hit.columns[name])) for hit in hits)]
     split = any(hit.passage is not None and hit.passage.of > 1 for hit in hits)
-    shown = {"file": several, "line": True, "passage": split, "id": named}
+    shown = {"place": several, "line": not several, "passage": split, "id": named}
     head = ["score", *(name for name, is_shown in shown.items() if is_shown), "text", *names]
     table = Table(*map(visible, head))
     for hit in hits:
-        facts = {"file": hit.file, "line": str(hit.line), "passage": _which(hit.passage), "id": hit.id or ""}
+        facts = {
+            "place": f"{hit.file}:{hit.line}",
+            "line": str(hit.line),
+            "passage": _which(hit.passage),
+            "id": hit.id or "",
+        }
         cells = [f"{hit.score:.4f}", *(visible(facts[name]) for name, is_shown in shown.items() if is_shown)]
         after = ["" if hit.columns[name] is None else hit.columns[name] for name in names]
         table.add_row(*cells, _marked(hit, here.is_terminal), *(visible(_short(str(cell))) for cell in after))

@@ -71,7 +71,7 @@ def train(
         typer.Argument(
             metavar="DATA…",
             help="A .txt, .tsv, .csv, .jsonl or .parquet file, or one of these with .gz or .xz; several are read as "
-            "one, and - is standard input; or a folder, an .npz or a .parquet of images. "
+            "one, and - is standard input; documents: a folder or .md, .rst; images: a folder, .npz or .parquet. "
             "A recipe names the METHOD where none is given; one that lists sources takes the place of both.",
         ),
     ] = None,
@@ -195,7 +195,12 @@ def _print_worth(worth: Worth, of: str = "") -> None:
 @app.command(cls=SettingsCommand, rich_help_panel=TRAIN, context_settings=FREE)
 def pretrain(
     context: typer.Context,
-    text: Annotated[list[str], typer.Argument(help="Text files: one sentence a line, a blank line between documents.")],
+    text: Annotated[
+        list[str],
+        typer.Argument(
+            help="Text files, one sentence a line, a blank line between documents; or folders of documents."
+        ),
+    ],
     output: Annotated[Path, typer.Option(help="A new folder for the run; the encoder is saved in its model/.")],
     model: Annotated[
         str | None,

@@ -152,7 +152,7 @@ def enter(asked: Mapping[str, MethodTerms], data: Data) -> list[Contestant]:
     chosen = {label: choose_text(label, method.record_types, files) for label, method in asked.items()}
     for text, record_types in dict.fromkeys((chosen[label], method.record_types) for label, method in asked.items()):
         read_through(text, record_types)
-    digests = {text: file_digest(text) for text in dict.fromkeys(chosen.values())}
+    digests = {text: file_digest(check_file(text)) for text in dict.fromkeys(chosen.values())}
     return [
         Contestant(
             label=label,

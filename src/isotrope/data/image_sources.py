@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 
 from isotrope.data.pictures import NotAnImageError, Pixels, decoded, from_array, is_picture
+from isotrope.data.prose_blocks import PROSE
 from isotrope.errors import InputError
 from isotrope.files import digest, file_digest
 
@@ -74,7 +75,7 @@ def is_image_source(source: Any) -> bool:
     if isinstance(source, str | os.PathLike):
         path = Path(source)
         if path.is_dir():
-            return any(is_picture(file) or file.name in METADATA for file in _walk(path)) or not any(path.iterdir())
+            return _holds_images(path)
         if path.suffix.lower() == ".parquet" and path.is_file():
             return _image_column(path) is not None
         return path.suffix.lower() == ".npz" or is_picture(path)
@@ -84,6 +85,16 @@ def is_image_source(source: Any) -> bool:
         return False
     first = source[0][0] if isinstance(source[0], tuple) else source[0]
     return _is_pixels(first) or (isinstance(first, str | os.PathLike) and is_picture(first) and Path(first).exists())
+
+
+def _holds_images(folder: Path) -> bool:
+    """Whether there is an image; documents with figures in a folder are text as long as there are fewer figures."""
+    files = list(_walk(folder))
+    if any(file.name in METADATA for file in files):
+        return True
+    pictures = sum(map(is_picture, files))
+    documents = sum(file.suffix.lower() in PROSE for file in files)
+    return 0 < pictures >= documents or not any(folder.iterdir())
 
 
 def _is_pixels(item: Any) -> bool:

@@ -17,6 +17,7 @@ from typing import IO, Any
 
 from isotrope.data.cache_folders import is_whole_file, write_sum
 from isotrope.data.packed_streams import unpacking
+from isotrope.data.prose_files import is_prose
 from isotrope.data.tables import check_file, check_unchanged, content_of, format_of, header_of, table_of
 from isotrope.data.text_lines import lines_of
 from isotrope.errors import InputError
@@ -30,9 +31,10 @@ Place = str | os.PathLike[str]
 def one_file(given: Sequence[Place], stream: IO[bytes] | None = None) -> Path:
     """The file itself where one is given, else all of them joined; ``-`` is standard input, or ``stream``.
 
-    A single source of images is given back as it is; whoever reads it checks it.
+    A single source of images, or of documents, is given back as it is: whoever reads it checks it, and a run remembers
+    its name.
     """
-    if len(given) == 1 and _may_hold_images(Path(given[0])):
+    if len(given) == 1 and (_may_hold_images(Path(given[0])) or is_prose(given[0])):
         return Path(given[0])
     if sum(str(place) == STANDARD_INPUT for place in given) > 1:
         raise InputError("Standard input (-) can be read once; name it once.")

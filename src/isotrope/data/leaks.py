@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any, Protocol
 
+from isotrope.data.prose_text import origin
 from isotrope.data.protected_pairs import ProtectedPairs, pair_lines
 from isotrope.data.protected_sentences import Protected, cells_of
 from isotrope.data.record_blocks import record_blocks
@@ -119,7 +120,8 @@ def _clean_lines(source: Path, protected: Guard, report: LeakReport) -> Iterator
                 report.by_set.update(holders)
                 if len(report.examples) < EXAMPLES:
                     number = before + place + 1
-                    report.examples.append({"file": source.name, "line": number, "text": line[:200], "sets": holders})
+                    file, number = origin(source, number) or (source.name, number)
+                    report.examples.append({"file": file, "line": number, "text": line[:200], "sets": holders})
             before += len(block)
             advance(len(block))
     if not report.lines[source.name]:

@@ -1,41 +1,141 @@
-"""Documents as people keep them, a folder of .md files: the command that makes one text of them, a paragraph a line.
+"""The documents of a folder: .md, .markdown, .rst and .txt files, in it and below, in the order of their names.
 
-Lines of a .txt are texts of their own, and those of a document are often wrapped: read as they are, they would be
-halves of sentences. Blank lines part the documents.
+Left out: what is hidden, what programs put there (packages, caches, builds), our own runs and models, and links to
+folders, which may lead in a circle.
 """
 
 from __future__ import annotations
 
 import os
-import shlex
-from itertools import islice
+import stat
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 
-PROSE = (".md", ".markdown", ".rst")
-LOOKED_AT = 10_000  # files of a folder
-PARAGRAPHS = """awk -v RS= '{gsub(/[[:space:]]+/, " "); print} END {print ""}'"""
+from isotrope.data.prose_blocks import PROSE
+from isotrope.data.text_lines import lines_of
+from isotrope.errors import InputError
+from isotrope.files import digest, file_digest
+
+TEXTS = (*PROSE, ".txt")
+MADE = frozenset("node_modules __pycache__ venv site-packages build dist _build".split())
+OURS = frozenset(("run.json", "modules.json"))  # a folder with one of them is a run, or a saved model
+NAMED = 5  # files that a message names
 
 
-def joining_advice(place: Path) -> str:
-    """What to do with a folder or a file of documents, as the end of a sentence; nothing where there are none."""
-    if place.is_dir():
-        found = _endings(place)
-        here = Path.cwd() == place.resolve() or place.resolve() in Path.cwd().parents  # the output would be read again
-        if not found or here:
-            return ""
-        names = " -o ".join(f"-name '*{ending}'" for ending in found)
-        chosen = names if len(found) == 1 else rf"\( {names} \)"
-        command = rf"find {shlex.quote(str(place))} {chosen} -exec {PARAGRAPHS} {{}} \;"
-    elif place.suffix.lower() in PROSE:
-        command = f"{PARAGRAPHS} {shlex.quote(str(place))}"
-    else:
-        return ""
-    output = shlex.quote(f"{place.resolve().name if place.is_dir() else place.stem}.txt")
-    return f" Documents become a text with a paragraph a line by: {command} > {output}"
+@dataclass(frozen=True)
+class ProseFiles:
+    """``paths`` of the documents, ``others``: the endings of what else is there."""
+
+    place: Path
+    paths: list[Path]
+    others: Counter[str]
+
+    @property
+    def title(self) -> str:
+        return self.place.resolve().name or "documents"
+
+    def name(self, path: Path) -> str:
+        """Below the folder that was given, from wherever that was."""
+        below = "" if path == self.place else f"/{path.relative_to(self.place).as_posix()}"
+        return f"{self.title}{below}".replace("\n", " ")
+
+    def state(self) -> tuple[tuple[str, int, int], ...]:
+        """Changes with the files, without reading them."""
+        return tuple((str(path), *size_and_time(path)) for path in self.paths)
 
 
-def _endings(folder: Path) -> list[str]:
-    """The endings of documents that the folder has, in it or below."""
-    walked = (name for _, _, names in os.walk(folder) for name in names)
-    there = {Path(name).suffix for name in islice(walked, LOOKED_AT)}
-    return [ending for ending in (".txt", *PROSE) if ending in there]
+@dataclass
+class LeftOut:
+    """Documents that cannot be read: how many, and the first of them with the reason."""
+
+    count: int = 0
+    first: list[str] = field(default_factory=list)
+
+    def add(self, name: str, path: Path, error: Exception) -> None:
+        self.count += 1
+        if len(self.first) < NAMED:
+            reason = (error.strerror if isinstance(error, OSError) else None) or str(error)
+            reason = reason.removeprefix(str(path)).lstrip(":0123456789 ").partition(";")[0].rstrip(".")
+            self.first.append(f"{name} ({reason})")
+
+    def __str__(self) -> str:
+        more = f" and {self.count - len(self.first):,} more" if self.count > len(self.first) else ""
+        named = f"{self.count:,} files are" if self.count > 1 else "1 file is"
+        return f"{named} no text and left out: {', '.join(self.first)}{more}" if self.count else ""
+
+
+def is_prose(place: str | os.PathLike[str]) -> bool:
+    """Whether it is read as documents: a folder, or a file with their endings but .txt, whose lines are texts."""
+    return os.path.isdir(place) or Path(place).suffix.lower() in PROSE
+
+
+def prose_files(place: Path) -> ProseFiles:
+    """The documents of a folder, or the one file; a folder without any is a sentence with what is there."""
+    if not place.is_dir():
+        return ProseFiles(place, [place], Counter())
+    found, others = [], Counter[str]()
+    for path in _walk(place):
+        if not _can_be_written(path):
+            others["with a name that is not UTF-8"] += 1
+        elif path.suffix.lower() in TEXTS:
+            found.append(path)
+        else:
+            others[path.suffix.lower() or "without an ending"] += 1
+    if not found:
+        there = ", ".join(f"{count:,} {ending}" for ending, count in others.most_common(NAMED)) or "no file"
+        raise InputError(
+            f"{place}: this is a folder without text ({', '.join(TEXTS)}) and with {there}; give a folder of documents "
+            "or a file (.txt, .tsv, .csv, .jsonl, .parquet)."
+        )
+    return ProseFiles(place, sorted(found), others)
+
+
+def check_document(path: Path) -> None:
+    """Refuse what is no text to its end, what leads nowhere (``OSError``) and what a reader would wait for."""
+    _check_regular(path)
+    for _ in lines_of(path):
+        pass
+
+
+def holds_prose(folder: Path) -> bool:
+    return any(path.suffix.lower() in TEXTS for path in _walk(folder))
+
+
+def content_of_document(path: Path) -> str:
+    """A digest of its bytes, or of why there are none."""
+    try:
+        _check_regular(path)
+        return file_digest(path)
+    except OSError as error:
+        return digest("unreadable", str(error.strerror))
+
+
+def _check_regular(path: Path) -> None:
+    if not stat.S_ISREG(path.stat().st_mode):
+        raise OSError(0, "neither a file nor a link to one")
+
+
+def _walk(folder: Path) -> Iterator[Path]:
+    for place, folders, names in os.walk(folder):
+        if place != str(folder) and OURS & set(names):
+            folders.clear()
+            continue
+        folders[:] = sorted(name for name in folders if not name.startswith(".") and name not in MADE)
+        yield from (Path(place) / name for name in sorted(names) if not name.startswith("."))
+
+
+def size_and_time(path: Path) -> tuple[int, int]:
+    try:
+        found = path.stat()
+    except OSError:
+        return (-1, -1)
+    return (found.st_size, found.st_mtime_ns)
+
+
+def _can_be_written(path: Path) -> bool:
+    try:
+        return bool(path.name.encode())
+    except UnicodeEncodeError:
+        return False

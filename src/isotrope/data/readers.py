@@ -33,7 +33,7 @@ def read(
                     "or give a .tsv, .csv, .jsonl or .parquet file.",
                     setting="columns",
                 )
-            records = _from_lines(source, record_type)
+            records = _from_lines(source, record_type, str(path))
             yield from _split(records) if split else records
         else:
             header, rows = table_of(source)
@@ -180,11 +180,11 @@ def _split(records: Iterable[Record]) -> Iterator[Record]:
             yield record._replace(texts=(sentence,))
 
 
-def _from_lines(path: Path, record_type: RecordType) -> Iterator[Record]:
+def _from_lines(path: Path, record_type: RecordType, where: str) -> Iterator[Record]:
     if record_type.width != 1:
         wanted = "/".join(record_type.known[0])
         raise InputError(
-            f"{path}: a .txt file holds one sentence a line, and {record_type.name} were asked for; "
+            f"{where}: plain text holds one sentence a line, and {record_type.name} were asked for; "
             f"give a .tsv, .csv, .jsonl or .parquet file with columns {wanted}."
         )
     document = 0

@@ -18,7 +18,9 @@ from typing import Any
 
 from isotrope.data.json_rows import parse_row
 from isotrope.data.packed_streams import opened, unpacking
-from isotrope.data.prose_files import joining_advice
+from isotrope.data.prose_blocks import PROSE
+from isotrope.data.prose_files import holds_prose, is_prose, prose_files
+from isotrope.data.prose_text import prose_text
 from isotrope.data.text_lines import LONGEST, lines_of
 from isotrope.errors import InputError
 from isotrope.files import check_name, digest, file_digest
@@ -36,17 +38,41 @@ def format_of(path: Path) -> str:
         suffixes.pop()
     if not suffixes or suffixes[-1] not in FORMATS:
         raise InputError(
-            f"{path}: unknown file type; give one of {', '.join(FORMATS)}, or one of these with .gz or .xz."
-            f"{joining_advice(path)}"
+            f"{path}: unknown file type; give one of {', '.join(FORMATS)}, or one of these with .gz or .xz; "
+            f"or documents: {', '.join(PROSE)}, or a folder."
         )
     return suffixes[-1]
 
 
 def check_file(path: str | os.PathLike[str]) -> Path:
-    """The path of a readable, non-empty data file, or a sentence that says what it is instead."""
-    found = check_readable(path)
+    """The path of a readable, non-empty data file, or a sentence that says what it is instead.
+
+    Of a folder or a file of documents, the path of the text that is made of them (prose_text.py).
+    """
+    found = Path(path)
+    check_name(found)
+    if not os.path.isdir(found):
+        check_readable(found)
+    if is_prose(found):
+        return prose_text(found)
     format_of(found)
     return found
+
+
+def check_source(path: str | os.PathLike[str]) -> Path:
+    """As ``check_file``, for who reads documents as they are: no text is made of them."""
+    if not is_prose(path):
+        return check_file(path)
+    found = Path(path)
+    check_name(found)
+    if not os.path.isdir(found):
+        check_readable(found)
+    return prose_files(found).place
+
+
+def is_here(path: Path) -> bool:
+    """Whether a data file, or a folder of documents, lies there."""
+    return path.is_file() or (path.is_dir() and holds_prose(path))
 
 
 def check_readable(path: str | os.PathLike[str], formats: str = ", ".join(FORMATS)) -> Path:
@@ -55,7 +81,7 @@ def check_readable(path: str | os.PathLike[str], formats: str = ", ".join(FORMAT
     check_name(found)
     kind = _kind_of(found)
     if stat.S_ISDIR(kind):
-        raise InputError(f"{found}: this is a folder; give a file ({formats}).{joining_advice(found)}")
+        raise InputError(f"{found}: this is a folder; give a file ({formats}).")
     if not stat.S_ISREG(kind):
         raise InputError(f"{found}: this is a pipe or a device, and data are read more than once; write a file first.")
     if not os.access(found, os.R_OK):
@@ -79,7 +105,8 @@ def _kind_of(path: Path) -> int:
 
 
 def content_of(path: Path) -> str:
-    """A digest of a data file. The same bytes mean other records under another suffix."""
+    """A digest of a data file, or of documents. The same bytes mean other records under another suffix."""
+    path = prose_text(path) if is_prose(path) else path
     packing = path.suffix.lower() if path.suffix.lower() in PACKED else ""
     return digest(file_digest(path), format_of(path), packing)
 

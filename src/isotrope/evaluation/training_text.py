@@ -9,7 +9,7 @@ from pathlib import Path
 
 from isotrope.data.packed_streams import unpacking
 from isotrope.data.protected_sentences import cells_of
-from isotrope.data.tables import format_of, table_of
+from isotrope.data.tables import check_file, format_of, is_here, table_of
 from isotrope.evaluation.judged_models import run_facts, run_folder_of
 
 IN_MEMORY = ("an encoder in memory", "a list in memory")
@@ -39,8 +39,8 @@ def training_text(model: str | os.PathLike[str] | None) -> TrainingText:
             return found  # there is no text
         sources = facts.get("sources") or [facts.get("source")]
         for source in map(str, sources):
-            if source not in IN_MEMORY and Path(source).is_file():
-                found.files.append(Path(source))
+            if source not in IN_MEMORY and is_here(Path(source)):
+                found.files.append(check_file(source))
             else:
                 found.unknown.append(f"{run.name} ({source} is not here)")
         place = (facts.get("model") or {}).get("name", "none")

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from isotrope.data.tables import check_file, is_here
 from isotrope.encoders.encoder import Encoder
 from isotrope.encoders.loading import BUILTIN, load
 from isotrope.errors import InputError
@@ -53,9 +54,10 @@ class Subject:
 
     @property
     def source(self) -> Path | None:
-        """The text of the run, where it still lies where it lay."""
-        place = Path(str(self.facts.get("source", "")))
-        return place if self.facts.get("source") and place.is_file() else None
+        """The text of the run, where it still lies where it lay; of a folder of documents, the text made of them."""
+        place, data = Path(str(self.facts.get("source", ""))), self.facts.get("data") or {}
+        images = str(data.get("record_type")).endswith("images") and not place.is_file()
+        return check_file(place) if self.facts.get("source") and not images and is_here(place) else None
 
 
 @dataclass(frozen=True)

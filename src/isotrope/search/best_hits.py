@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -71,7 +70,7 @@ def _hit(manifest: Manifest, row: int, stored: dict[str, Any], scores: Sequence[
         text=stored["text"],
         score=score,
         line=stored["line"],
-        file=Path(sources[stored["file"]].path).name if stored["file"] < len(sources) else "",
+        file=sources[stored["file"]].shown if stored["file"] < len(sources) else "",
         id=stored["id"],
         columns={name: given_back(stored["columns"].get(name), kind) for name, kind in kinds.items()},
         marks=marks,

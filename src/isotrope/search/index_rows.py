@@ -1,7 +1,8 @@
 """Text files → the rows of an index: a text, where it stands, and the columns that are kept with it.
 
-Files are read twice: ``scan`` looks at everything and refuses what is wrong before a single text is encoded; then
-``Scanned.rows`` gives the rows, from any row on.
+A folder of documents is a source without rows, and each document in it one more. Files are read twice: ``scan`` looks
+at everything and refuses what is wrong before a single text is encoded; then ``Scanned.rows`` gives the rows, from any
+row on.
 """
 
 from __future__ import annotations
@@ -10,20 +11,30 @@ import itertools
 import os
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from isotrope.data.packed_streams import unpacking
+from isotrope.data.prose_files import (
+    LeftOut,
+    ProseFiles,
+    check_document,
+    content_of_document,
+    is_prose,
+    prose_files,
+    size_and_time,
+)
 from isotrope.data.readers import from_rows
 from isotrope.data.record_types import choose_columns, record_type_named
-from isotrope.data.tables import Rows, cell_of, check_file, format_of, table_of
+from isotrope.data.tables import Rows, cell_of, check_source, format_of, table_of
 from isotrope.data.text_lines import lines_of
 from isotrope.errors import InputError, nearest
-from isotrope.files import file_digest
-from isotrope.progress import bar
+from isotrope.files import digest, file_digest
+from isotrope.progress import Advance, bar, say
 from isotrope.search.column_kinds import fitted, joined, kind_of, plain
 from isotrope.search.passages import Passage, passages_of, placed
+from isotrope.search.section_rows import HEADING, PASSAGE, sections_of
 from isotrope.search.word_stems import Sample
 
 Place = str | os.PathLike[str]
@@ -44,22 +55,34 @@ class IndexRow(NamedTuple):
 
 @dataclass(frozen=True)
 class Source:
-    """A file as it was when it was read."""
+    """A file as it was when it was read, or a folder of documents with the names that it had.
+
+    ``name`` is that of a document: a path as it was given, which a person can open.
+    """
 
     path: str
     digest: str
     size: int
     time: int  # of its last change, in nanoseconds
     rows: int
+    name: str = ""
+
+    @property
+    def shown(self) -> str:
+        return self.name or Path(self.path).name
 
     def changed(self) -> bool:
         """Whether the file is there and another one now; its bytes are read only where its time is another one."""
         path = Path(self.path)
         try:
+            if path.is_dir():
+                return _names_in(prose_files(path)) != self.digest
             found = path.stat()
             if found.st_size == self.size and found.st_mtime_ns == self.time:
                 return False
             return found.st_size != self.size or file_digest(path) != self.digest
+        except InputError:  # a folder whose documents are gone
+            return True
         except OSError:
             return False
 
@@ -99,7 +122,8 @@ class Scanned:
         full = (
             IndexRow(text, line, file, name, {key: fitted(values.get(key), chosen[key]) for key in self.kinds}, passage)
             for file, source in enumerate(self.sources)
-            for texts, line, name, values in _rows_of(Path(source.path), self.reading)
+            if source.rows
+            for texts, line, name, values in _rows_of(Path(source.path), self.reading, bool(source.name))
             for text, passage in texts
         )
         return itertools.islice(full, start, None)
@@ -108,38 +132,83 @@ class Scanned:
 def scan(files: Sequence[Place], reading: Reading) -> Scanned:
     """Look at every row: count, find the kinds of columns, refuse rows without their id and ids that come twice."""
     if not files:
-        raise InputError("index needs a file of text (.txt, .tsv, .csv, .jsonl or .parquet).", "text")
-    paths = [check_file(file) for file in files]
-    kinds: dict[str, set[str]] = defaultdict(set)
-    seen: set[str] = set()
-    sources, empty, sample = [], 0, Sample()
-    for path in paths:
-        before = path.stat()
-        untyped = format_of(path) in UNTYPED
-        rows = 0
-        with bar(f"reading {path.name}", None) as advance:
-            for texts, line, name, values in _rows_of(path, reading):
-                advance()
-                if not texts:
-                    empty += 1
-                    continue
-                rows += len(texts)
-                sample.see(texts[0][0])
-                for column, value in values.items():
-                    kind = kind_of(value, untyped)
-                    kinds[column].update(() if kind is None else (kind,))
-                if reading.id_column is not None:
-                    _check_id(name, seen, f"{path}:{line}", reading.id_column)
-        sources.append(Source(str(path.resolve()), file_digest(path), before.st_size, before.st_mtime_ns, rows))
+        raise InputError(
+            "index needs a file of text (.txt, .tsv, .csv, .jsonl, .parquet, .md, .rst) or a folder.", "text"
+        )
+    reading = fitting_reading(files, reading)
+    scan = _Scan(reading)
+    sources = [source for file in files for source in scan.sources_of(check_source(file))]
     if not any(source.rows for source in sources):
-        raise InputError(f"{paths[0]}: no sentences found.")
-    found = {column: joined(some) for column, some in kinds.items()}
-    if reading.keep is not None:
-        for column in reading.keep:
-            if column not in found:
-                raise InputError(f"keep names an unknown column '{column}'{nearest(column, found)}", "keep")
-    unfilled = frozenset(name for name, some in kinds.items() if not some)
-    return Scanned(reading, tuple(sources), found, empty, unfilled, tuple(sample.texts))
+        raise InputError(f"{files[0]}: no sentences found. {scan.left_out}".rstrip())
+    if scan.left_out.count:
+        say(str(scan.left_out))
+    found = {column: joined(some) for column, some in scan.kinds.items()}
+    for column in reading.keep or ():
+        if column not in found:
+            raise InputError(f"keep names an unknown column '{column}'{nearest(column, found)}", "keep")
+    unfilled = frozenset(name for name, some in scan.kinds.items() if not some)
+    return Scanned(reading, tuple(sources), found, scan.empty, unfilled, tuple(scan.sample.texts))
+
+
+def fitting_reading(files: Sequence[Place], reading: Reading) -> Reading:
+    """Documents are split into passages, also where nobody asked for it: a section is longer than a model reads."""
+    split = reading.passages is not None or not any(map(is_prose, files))
+    return reading if split else replace(reading, passages=PASSAGE)
+
+
+class _Scan:
+    """What is found out of all files, one after another."""
+
+    def __init__(self, reading: Reading) -> None:
+        self.reading = reading
+        self.kinds: dict[str, set[str]] = defaultdict(set)
+        self.seen: set[str] = set()
+        self.empty, self.sample, self.left_out = 0, Sample(), LeftOut()
+
+    def sources_of(self, given: Path) -> Iterator[Source]:
+        """Of a folder: itself, so that a document that comes or goes is noticed, and its documents."""
+        if not is_prose(given):
+            with bar(f"reading {given.name}", None) as advance:
+                yield self._source(given, "", advance)
+            return
+        files = prose_files(given)
+        if given.is_dir():
+            yield Source(str(given.resolve()), _names_in(files), len(files.paths), 0, 0, str(given))
+        with bar(f"reading {files.title}", None) as advance:
+            for path in files.paths:
+                try:
+                    check_document(path)
+                except (InputError, OSError) as error:
+                    if not given.is_dir():
+                        raise
+                    self.left_out.add(str(path), path, error)
+                    yield Source(str(path.absolute()), content_of_document(path), *size_and_time(path), 0, str(path))
+                    continue
+                yield self._source(path, str(path), advance)
+
+    def _source(self, path: Path, name: str, advance: Advance) -> Source:
+        before, rows = path.stat(), 0
+        for texts, line, row_name, values in _rows_of(path, self.reading, bool(name)):
+            advance()
+            if not texts:
+                self.empty += 1
+                continue
+            rows += len(texts)
+            self._see(texts[0][0], values, untyped=not name and format_of(path) in UNTYPED)
+            if self.reading.id_column is not None:
+                _check_id(row_name, self.seen, f"{path}:{line}", self.reading.id_column)
+        place = path.absolute() if name else path.resolve()  # where a link leads, the ending may be another
+        return Source(str(place), file_digest(path), before.st_size, before.st_mtime_ns, rows, name)
+
+    def _see(self, text: str, values: Mapping[str, Any], untyped: bool) -> None:
+        self.sample.see(text)
+        for column, value in values.items():
+            kind = kind_of(value, untyped)
+            self.kinds[column].update(() if kind is None else (kind,))
+
+
+def _names_in(files: ProseFiles) -> str:
+    return digest(*map(files.name, files.paths))
 
 
 def _check_id(name: str | None, seen: set[str], where: str, column: str) -> None:
@@ -150,9 +219,12 @@ def _check_id(name: str | None, seen: set[str], where: str, column: str) -> None
     seen.add(name)
 
 
-def _rows_of(path: Path, reading: Reading) -> Iterator[tuple[Texts, int, str | None, dict[str, Any]]]:
+def _rows_of(path: Path, reading: Reading, document: bool) -> Iterator[tuple[Texts, int, str | None, dict[str, Any]]]:
     """Text or passages, line, id and kept values of each row; an empty row has no text."""
     sentences = record_type_named("sentences")
+    if document:
+        yield from _sections(path, reading)
+        return
     if format_of(path) == ".txt":
         for given in (reading.keep, None if reading.id_column is None else (reading.id_column,)):
             if given:
@@ -177,6 +249,15 @@ def _rows_of(path: Path, reading: Reading) -> Iterator[tuple[Texts, int, str | N
             lead = " ".join(" ".join(_cells(row, chosen[:-1])).split())
             texts = _split(record.texts[0], lead, cell_of(row, chosen[-1]), reading.passages)
             yield texts, record.line, None if name is None else str(name), kept
+
+
+def _sections(path: Path, reading: Reading) -> Iterator[tuple[Texts, int, str | None, dict[str, Any]]]:
+    """Of a document: its headings stand before each passage, and are kept as a column."""
+    keeps = reading.keep is None or HEADING in reading.keep
+    for line, heading, text in sections_of(path):
+        lead = f"{heading}:" if heading else ""
+        texts = _split(f"{lead} {' '.join(text.split())}".strip(), lead, text, reading.passages)
+        yield texts, line, None, {HEADING: heading} if keeps else {}
 
 
 def _split(text: str, lead: str, cell: Any, passages: int | None) -> Texts:

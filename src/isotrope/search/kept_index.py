@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from isotrope.data.tables import check_file
+from isotrope.data.tables import check_source
 from isotrope.errors import InputError
 from isotrope.files import cache_folder, digest
 from isotrope.locks import wait_until_free
@@ -24,7 +24,7 @@ from isotrope.search.folder_engine import FolderEngine
 from isotrope.search.index_manifest import Manifest, read_manifest
 from isotrope.search.index_place import MANIFEST
 from isotrope.search.index_request import Wanted
-from isotrope.search.index_rows import Reading, Scanned, scan
+from isotrope.search.index_rows import Reading, Scanned, fitting_reading, scan
 from isotrope.search.opened_index import SearchIndex
 from isotrope.search.part_sums import check_parts
 from isotrope.search.vector_maker import VectorMaker
@@ -43,8 +43,9 @@ def kept_index(
     passages: int | None = None,
 ) -> SearchIndex:
     """The index of a file under an encoder, brought up to date. ``keep=False`` leaves the other columns out."""
-    source = check_file(path)
-    reading = Reading(None if columns is None else tuple(columns), None if keep else (), passages=passages)
+    source = check_source(path)
+    asked = Reading(None if columns is None else tuple(columns), None if keep else (), passages=passages)
+    reading = fitting_reading([source], asked)
     maker = VectorMaker(encoder)
     name = digest(maker.facts.fingerprint, str(reading))
     problem: Exception | None = None
@@ -95,7 +96,8 @@ def _whole(folder: Path) -> Manifest | None:
 
 
 def _places(source: Path, name: str) -> list[Path]:
+    whole = source if source.name else source.resolve()  # the folder "."
     return [
-        source.with_name(source.name + SUFFIX) / name,
+        whole.with_name(whole.name + SUFFIX) / name,
         cache_folder() / "indexes" / digest(str(source.resolve())) / name,
     ]

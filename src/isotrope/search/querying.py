@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from isotrope.data.readers import read
 from isotrope.data.record_types import record_type_named
-from isotrope.data.tables import check_file
+from isotrope.data.tables import check_file, check_source
 from isotrope.encoders.cut_texts import counting_cut
 from isotrope.errors import InputError
 from isotrope.search.cut_rows import say_cut
@@ -63,7 +63,7 @@ def answer(
         counted.say()
     else:
         ask = partial(SearchIndex.search, queries=queries, top=top, mode=mode, where=where, rerank=rerank)
-        found = _of_file(subject, check_file(words[0]), ask, columns, truncate_dim, passages)
+        found = _of_file(subject, check_source(words[0]), ask, columns, truncate_dim, passages)
     return found[0] if alone else found
 
 

@@ -6,6 +6,7 @@ import math
 import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from isotrope.data.checking.language_guess import UNKNOWN
@@ -37,6 +38,7 @@ def with_advice(check: TextCheck, longest: int, data_dir: str | None = None) -> 
         check,
         advice=[
             *_leaks(check, data_dir),
+            *_wrapped(check),
             *_repeated(check),
             *_false(check),
             *_labels(check),
@@ -55,12 +57,22 @@ def _leaks(check: TextCheck, data_dir: str | None) -> Iterator[str]:
     names = leaking_sets(check.leaks)
     where = ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
     found = f"{check.leaks.exact:,} records hold a sentence of {where}, and {check.leaks.near:,} are near one"
-    if check.format.split(".")[0] in ("txt", "tsv"):
+    if check.format.split(".")[0] in ("txt", "tsv", "documents"):
         given = "" if data_dir is None else f" --data-dir {shlex.quote(data_dir)}"
         todo = f"`isotrope leaks {shlex.join(check.files)}{given} --output clean` writes a copy without the former"
     else:
         todo = "take them out, or do not quote scores on these sets"
     yield f"{found}; {todo}."
+
+
+def _wrapped(check: TextCheck) -> Iterator[str]:
+    for name in check.wrapped:
+        folder = shlex.quote(f"{Path(name).stem}.documents")
+        yield (
+            f"Most lines of {name} end inside a sentence: they are wrapped, and each is read as a text of its own. In "
+            f"a folder of documents wrapped lines are joined: `mkdir {folder} && cp {shlex.quote(name)} {folder}`, and "
+            "give that folder."
+        )
 
 
 def _repeated(check: TextCheck) -> Iterator[str]:

@@ -7,14 +7,16 @@ of its texts are; a false negative where its anchor or its positive is.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
 from isotrope.data.checking.batch_collisions import expected_pairs, pairs_of_sizes, pairs_sharing
-from isotrope.data.checking.tally import Tally
+from isotrope.data.checking.tally import Sampled, Tally
 from isotrope.data.corpus_files import combined
 from isotrope.data.near_duplicates import near_groups
+from isotrope.data.prose_text import origin
 from isotrope.data.shingles import shingle_sets
 
 EXAMPLES = 3
@@ -114,12 +116,17 @@ def _examples(tally: Tally, groups: npt.NDArray[np.int64]) -> list[dict[str, str
         this, other = tally.sample[row], tally.sample[first]
         found.append(
             {
-                "record": f"{this.file}:{this.record.line}",
+                "record": _place(this),
                 "text": this.record.texts[0],
-                "near": f"{other.file}:{other.record.line}",
+                "near": _place(other),
                 "near_text": other.record.texts[0],
             }
         )
         if len(found) == EXAMPLES:
             break
     return found
+
+
+def _place(one: Sampled) -> str:
+    file, line = origin(Path(one.file), one.record.line) or (one.file, one.record.line)
+    return f"{file}:{line}"

@@ -6,6 +6,7 @@ import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +20,14 @@ from isotrope.data.checking.tally import Tally
 from isotrope.data.checking.token_lengths import LengthTokenizer, TokenLengths, token_lengths
 from isotrope.data.checking.value_profiles import ClassBalance, ScoreSpread, class_balance, score_spread
 from isotrope.data.emoji import labelled_by_emoji
+from isotrope.data.packed_streams import unpacking
+from isotrope.data.prose_files import is_prose
 from isotrope.data.protected_sentences import Protected
 from isotrope.data.readers import read
 from isotrope.data.record_types import RecordType, record_type_named
-from isotrope.data.tables import FORMATS, check_file
+from isotrope.data.tables import FORMATS, check_file, format_of, header_of
+from isotrope.data.text_lines import lines_of
+from isotrope.data.wrapped_lines import LOOKED_AT, are_wrapped
 from isotrope.errors import InputError, check_between
 
 SEED = 42
@@ -34,7 +39,8 @@ class TextCheck:
 
     ``advice`` holds one sentence for each thing to do, the gravest first. ``languages`` maps a guess to its share of
     the sample. ``methods`` maps each method that can use the text to the record type that it would take. ``documents``
-    is none where the record type has no documents; ``leaks`` where no test sets were given.
+    is none where the record type has no documents; ``leaks`` where no test sets were given. ``wrapped``: the plain
+    texts whose lines are parts of sentences.
     """
 
     files: list[str]
@@ -60,6 +66,7 @@ class TextCheck:
     leaks: LeakedSets | None
     advice: list[str] = field(default_factory=list)
     unread_columns: list[str] = field(default_factory=list)
+    wrapped: list[str] = field(default_factory=list)
 
     def to_dict(self) -> dict[str, Any]:
         facts = asdict(self)
@@ -104,7 +111,7 @@ def check_text(
     if not tally.records:
         raise InputError(f"{paths[0]}: no records found; {tally.empty:,} lines are empty.")
     tally.finish()
-    plain = format_name(paths[0]).startswith("txt")
+    plain = header_of(paths[0]) is None
     if plain and not 1 < tally.documents < tally.records:  # nothing says where one ends
         fitting = [name for name in fitting if not record_type_named(name).whole or name == record_type]
     duplicates, groups = find_duplicates(tally)
@@ -131,6 +138,7 @@ def check_text(
         _methods(usable, fitting),
         None if protected is None else find_leaked_sets(tally, protected),
         unread_columns=unread_columns(paths[0], chosen, columns),
+        wrapped=[str(path) for path in paths if _is_wrapped(path)],
     )
     return with_advice(found, reader.longest, data_dir)
 
@@ -159,7 +167,9 @@ def check_files(data: str | os.PathLike[str] | Sequence[str | os.PathLike[str]])
     given = [data] if isinstance(data, str | os.PathLike) else list(data)
     if not given:
         raise InputError("No file was given; name one or more as `data`.", "data")
-    files = [check_file(file) for file in given]
+    for file in given:
+        check_file(file)
+    files = [Path(file) for file in given]
     twice = next((file for file, count in Counter(file.resolve() for file in files).items() if count > 1), None)
     if twice is not None:
         raise InputError(f"{twice}: the file was given twice; all of its records would be duplicates.")
@@ -167,10 +177,20 @@ def check_files(data: str | os.PathLike[str] | Sequence[str | os.PathLike[str]])
 
 
 def format_name(path: Path) -> str:
-    """``txt.xz``, ``tsv``: the format and the packing that the name states."""
+    """``txt.xz``, ``tsv``: the format and the packing that the name states; ``documents`` of a folder of them."""
+    if is_prose(path):
+        return "documents"
     suffixes = [suffix.lower() for suffix in path.suffixes]
     last = max(place for place, suffix in enumerate(suffixes) if suffix in FORMATS)
     return "".join(suffixes[last:]).lstrip(".")
+
+
+def _is_wrapped(path: Path) -> bool:
+    """Of a .txt, whose lines are taken for texts."""
+    if is_prose(path) or format_of(path) != ".txt":
+        return False
+    with unpacking(path):
+        return are_wrapped([line for _, line in islice(lines_of(path), LOOKED_AT)])
 
 
 def _languages(tally: Tally) -> dict[str, float]:

@@ -1,0 +1,145 @@
+"""reStructuredText → headings and paragraphs.
+
+Roles, links and emphasis keep their words, images their alternative text, tables their cells, notes and warnings their
+text; code, comments, targets and other directives are left out with what is indented below them. It is no parser of
+the whole language: what only docutils knows (substitutions, included files) stays as it is written.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Generator, Iterator, Sequence
+
+from isotrope.data.prose_blocks import Block, row_text
+
+# Directives whose argument and body are text.
+KEPT = frozenset(
+    """admonition attention caution danger deprecated error figure hint image important note rubric seealso sidebar
+    table tip topic versionadded versionchanged warning""".split()
+)
+_RULE = re.compile(r"([!-/:-@\[-`{-~])\1{2,}\s*")
+_DIRECTIVE = re.compile(r"\.\.\s+(?:\|[^|]*\|\s*)?([\w:+.-]+?)::\s*(.*)")
+_OPTION = re.compile(r":([\w -]+):\s*(.*)")
+_SIMPLE_RULE = re.compile(r"\s*=+(?:\s+=+)+\s*")
+_GRID_RULE = re.compile(r"\s*\+[-=+]+\+\s*")
+_ITEM = re.compile(r"(?:[-*+•]|\(?(?:\d+|[a-zA-Z#])[.)])\s+")
+_FIELD = re.compile(r":[^:`]+:\s+")
+_INLINE = (
+    (re.compile(r":[\w:+.-]+:`[~!]?([^`<]*?)(?:\s*<[^`>]*>)?`"), r"\1"),  # a role
+    (re.compile(r"``(.+?)``"), r"\1"),
+    (re.compile(r"`([^`<]+?)\s*(?:<[^`>]*>)?`_{0,2}"), r"\1"),  # a link, or a word of the default role
+    (re.compile(r"\*\*(\S(?:.*?\S)?)\*\*"), r"\1"),
+    (re.compile(r"(?<![\w*])\*(\S(?:[^*]*\S)?)\*(?!\w)"), r"\1"),
+    (re.compile(r"\s?\[[#*\w-]*\]_(?!\w)"), ""),  # a note
+    (re.compile(r"(?<=\w)__?(?=[\s.,;:)]|$)"), ""),  # a link of one word
+    (re.compile(r"\|([^|\s][^|]*)\|_{0,2}"), r"\1"),
+    (re.compile(r"\\(.)"), r"\1"),
+)
+
+
+def rst_blocks(lines: Sequence[str]) -> Iterator[Block]:
+    styles: list[tuple[str, bool]] = []  # of headings, in the order of their levels
+    number = 0
+    while number < len(lines):
+        line = lines[number]
+        heading = _heading(lines, number)
+        directive = _DIRECTIVE.fullmatch(line.strip())
+        if heading is not None:
+            text, style, used = heading
+            styles += [] if style in styles else [style]
+            yield Block(number + 1 + style[1], styles.index(style) + 1, _plain(text))
+            number += used
+        elif directive is not None and directive[1] in KEPT:
+            number = yield from _kept(lines, number, directive[1], directive[2])
+        elif line.strip() == ".." or line.lstrip().startswith(".. "):
+            number = _below(lines, number)
+        elif _SIMPLE_RULE.fullmatch(line) or _GRID_RULE.fullmatch(line):
+            number = yield from _table(lines, number)
+        elif not line.strip() or _RULE.fullmatch(line):
+            number += 1
+        else:
+            number = yield from _paragraph(lines, number)
+
+
+def _heading(lines: Sequence[str], number: int) -> tuple[str, tuple[str, bool], int] | None:
+    """Text, style (its mark, and whether there is one above as well), and how many lines it takes."""
+    first, second, third = (*lines[number : number + 3], "", "")[:3]
+    if _RULE.fullmatch(first) and second.strip() and _RULE.fullmatch(third) and first[0] == third[0]:
+        return second.strip(), (first[0], True), 3
+    if first[:1].strip() and not _RULE.fullmatch(first) and _RULE.fullmatch(second):
+        return first.strip(), (second[0], False), 2
+    return None
+
+
+def _kept(lines: Sequence[str], number: int, name: str, argument: str) -> Generator[Block, None, int]:
+    """A directive whose text counts; what is below it comes as if it were not indented. Returns the next line."""
+    begin = number + 1
+    text = "" if name in ("image", "figure") else argument
+    while begin < len(lines) and (option := _OPTION.fullmatch(lines[begin].strip())):
+        text = option[2] if option[1] == "alt" else text
+        begin += 1
+    while text and begin < len(lines) and lines[begin].strip() and _depth(lines[begin]) > _depth(lines[number]):
+        text, begin = f"{text} {lines[begin].strip()}", begin + 1
+    yield Block(number + 1, 0, _plain(text))
+    return begin
+
+
+def _below(lines: Sequence[str], number: int) -> int:
+    """The line behind everything that is indented deeper than this one."""
+    depth = _depth(lines[number])
+    number += 1
+    while number < len(lines) and (not lines[number].strip() or _depth(lines[number]) > depth):
+        number += 1
+    return number
+
+
+def _table(lines: Sequence[str], number: int) -> Generator[Block, None, int]:
+    """The rows of a simple table, or of a grid, whose cells may go on over several lines. Returns the next line."""
+    grid = _GRID_RULE.fullmatch(lines[number]) is not None
+    rule, begin = (_GRID_RULE if grid else _SIMPLE_RULE), number
+    cells: list[list[str]] = []
+    while number < len(lines) and lines[number].strip():
+        line = lines[number].strip()
+        ends = rule.fullmatch(line) is not None
+        if not ends:
+            cells.append(line.strip("|").split("|") if grid else re.split(r"\s{2,}", line))
+        if cells and (ends or not grid):
+            width = max(map(len, cells))
+            columns = ([row[place] for row in cells if place < len(row)] for place in range(width))
+            yield Block(begin + 1, 0, _plain(row_text([" ".join(" ".join(column).split()) for column in columns])))
+            cells = []
+        number += 1
+        begin = number if not cells else begin
+    return number
+
+
+def _paragraph(lines: Sequence[str], number: int) -> Generator[Block, None, int]:
+    """Up to a blank line, or the next item of a list, or a definition. Returns the next line."""
+    end = number + 1
+    while end < len(lines) and not _begins(lines, number, end):
+        end += 1
+    first = _FIELD.sub("", _ITEM.sub("", lines[number].strip(), count=1), count=1)
+    text = " ".join([first, *map(str.strip, lines[number + 1 : end])])
+    literal = text.endswith("::")  # what is indented below is code
+    if not text.startswith(">>>"):
+        yield Block(number + 1, 0, _plain(text.removesuffix("::") + ":" * literal))
+    return _below(lines, number) if literal else end
+
+
+def _begins(lines: Sequence[str], first: int, number: int) -> bool:
+    """Whether another paragraph than that of line ``first`` begins here, or a blank line is."""
+    line = lines[number].strip()
+    if not line or _ITEM.match(line) or _FIELD.match(line):
+        return True
+    term = number == first + 1 and not _ITEM.match(lines[first].strip())
+    return term and _depth(lines[number]) > _depth(lines[first])  # the definition of a term
+
+
+def _plain(text: str) -> str:
+    for pattern, words in _INLINE:
+        text = pattern.sub(words, text)
+    return text
+
+
+def _depth(line: str) -> int:
+    return len(line) - len(line.lstrip())

@@ -1,0 +1,225 @@
+"""Documents as people write them: what is said stays, marks and code go, and every block knows its line."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from isotrope.data.markdown_blocks import markdown_blocks
+from isotrope.data.prose_blocks import blocks_of, row_text
+from isotrope.data.rst_blocks import rst_blocks
+
+Write = Callable[[str, str], Path]
+
+MARKDOWN = """---
+title: "The page"
+tags: [a]
+---
+
+# Guide {#guide .big}
+
+Some *wrapped* text with a [link](http://x.y "t") and
+`code` goes on. ![A cat](cat.png) <!-- hidden --> End<br>here.[^1]
+
+<!-- a comment
+over lines -->
+
+```python
+x = "not this"
+```
+
+    indented code
+
+Setext
+------
+
+* item one
+  goes on
+* [x] item two
+
+!!! note "Mind this"
+    The body of the note.
+
+    ```
+    code
+    ```
+
+=== "Tab one"
+
+    In the tab.
+
+$$
+E = mc^2
+$$
+
+| name | value |
+|---|---|
+| `alpha` | one. Two |
+
+See [[Other page|the other]] page.
+
+<details><summary>More</summary>
+
+Inside.
+
+</details>
+
+::: pkg.module
+    options:
+      a: b
+
+[^1]: The foot note text.
+
+[ref]: http://x
+"""
+
+RST = """=========
+The title
+=========
+
+.. _target:
+
+A paragraph that is
+*wrapped* with ``code``, :func:`~pkg.name` and `a link <https://x.y>`_ [1]_.
+
+Section one
+===========
+
+.. note:: Look out
+   for this.
+
+   And this.
+
+.. code-block:: python
+   :linenos:
+
+   x = 1
+
+   y = 2
+
+- first item
+  goes on
+- second item
+
+Run it::
+
+    $ do this
+
+    $ and that
+
+Then this.
+
+term
+   Its definition.
+
+.. image:: a.png
+   :alt: A picture of a cat
+
+:param x: what x is
+
+====== =====
+name   value
+====== =====
+alpha  one
+====== =====
+
++-------+---------+
+| cell  | long    |
+|       | cell    |
++-------+---------+
+
+Section two
+-----------
+
+.. A comment
+   that goes on.
+
+>>> 1 + 1
+2
+
+.. [1] A note.
+"""
+
+
+def test_markdown(tmp_path: Path, written: Write) -> None:
+    found = [(block.line, block.level, block.text) for block in blocks_of(written("a.md", MARKDOWN))]
+    assert found == [
+        (2, 1, "The page"),
+        (6, 1, "Guide"),
+        (8, 0, "Some wrapped text with a link and code goes on. A cat End here."),
+        (20, 2, "Setext"),
+        (23, 0, "item one goes on"),
+        (25, 0, "item two"),
+        (27, 0, "Mind this: The body of the note."),
+        (34, 0, "Tab one:"),
+        (36, 0, "In the tab."),
+        (42, 0, "name: value"),
+        (44, 0, "alpha: one. Two"),
+        (46, 0, "See the other page."),
+        (48, 0, "More"),
+        (50, 0, "Inside."),
+        (58, 0, "The foot note text."),
+    ]
+
+
+def test_restructured_text(written: Write) -> None:
+    found = [(block.line, block.level, block.text) for block in blocks_of(written("a.rst", RST))]
+    assert found == [
+        (2, 1, "The title"),
+        (7, 0, "A paragraph that is wrapped with code, pkg.name and a link."),
+        (10, 2, "Section one"),
+        (13, 0, "Look out for this."),
+        (16, 0, "And this."),
+        (25, 0, "first item goes on"),
+        (27, 0, "second item"),
+        (29, 0, "Run it:"),
+        (35, 0, "Then this."),
+        (37, 0, "term"),
+        (38, 0, "Its definition."),
+        (40, 0, "A picture of a cat"),
+        (43, 0, "what x is"),
+        (46, 0, "name: value"),
+        (48, 0, "alpha: one"),
+        (52, 0, "cell: long cell"),
+        (56, 3, "Section two"),
+    ]
+
+
+def test_a_rule_at_the_top_is_no_front_matter(written: Write) -> None:
+    text = "---\n\nFirst.\n\n---\n\nSecond.\n"
+    assert [block.text for block in blocks_of(written("a.md", text))] == ["First.", "Second."]
+
+
+def test_wrapped_lines_of_plain_text_are_joined_and_others_are_not(written: Write) -> None:
+    wrapped = (
+        "The first sentence of this note is long and goes on\nin the next line. The second one ends the paragraph\n"
+    )
+    wrapped += "here, at last.\n\nAnother paragraph."
+    assert [(block.line, block.text) for block in blocks_of(written("a.txt", wrapped))] == [
+        (1, " ".join(wrapped.split("\n\n")[0].split())),
+        (5, "Another paragraph."),
+    ]
+    assert [block.text for block in blocks_of(written("b.txt", "One line.\nAnother line\n\nlast"))] == [
+        "One line.",
+        "Another line",
+        "last",
+    ]
+
+
+def test_a_row_says_what_it_is_about_first() -> None:
+    assert row_text(["rate", " 0.1 ", "", "a number"]) == "rate: 0.1, a number"
+    assert row_text(["", ""]) == ""
+
+
+@pytest.mark.parametrize("blocks", [markdown_blocks, rst_blocks])
+@given(text=st.text(alphabet="ab1 #*-=+|:.`_[](){}<>!$~\\\n\t^&\"'", max_size=200))
+def test_any_marks_are_read_and_lines_are_those_of_the_file(
+    blocks: Callable[[list[str]], list[object]], text: str
+) -> None:
+    lines = text.split("\n")
+    found = list(blocks(lines))
+    assert all(1 <= block.line <= len(lines) for block in found)  # type: ignore[attr-defined]
