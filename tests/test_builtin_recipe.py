@@ -304,3 +304,52 @@ def test_tokens_are_made_before_they_are_needed(
     isotrope.train("retromae", samples["sentences"], "builtin-base", tmp_path / "one", **loop)
     isotrope.train("simcse-supervised", samples["pairs"], "builtin-base", tmp_path / "two", **loop)
     assert set((tmp_path / "cache" / "corpora").iterdir()) == made
+
+
+def test_neighbours_are_no_copies_and_far_pairs_lie_lower(
+    tiny: Path, topics: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(RECIPE)
+    labels = script("label_pairs")
+    texts = list(dict.fromkeys(topics))[:60]
+    texts += [texts[0] + " !", texts[1].upper()]  # copies by their words
+    vectors = labels.units(isotrope.load(tiny, device="cpu"), texts)
+    for name, value in {"ANCHORS": 40, "BLOCK": 20, "FAR_BLOCKS": 2, "COPY": 2.0}.items():
+        monkeypatch.setattr(labels, name, value)
+    near = labels.near_pairs(texts, vectors, random.Random(1))
+    assert near == labels.near_pairs(texts, vectors, random.Random(1))
+    keys = [frozenset(pair[:2]) for pair in near]
+    assert len(set(keys)) == len(keys) >= 40
+    for first, second, cosine in near:
+        both = labels.bag(first), labels.bag(second)
+        assert len(both[0] & both[1]) / len(both[0] | both[1]) < labels.ALIKE
+        rows = texts.index(first), texts.index(second)
+        assert cosine == pytest.approx(float(vectors[rows[0]] @ vectors[rows[1]]), abs=1e-5)
+
+
+def test_labels_join_the_cosine_and_both_orders_of_the_cross_encoder(
+    tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(RECIPE)
+    labels = script("label_pairs")
+    rows = [("A man eats.", "A man is eating food."), ("A dog runs.", "Nobody runs."), ("It rains.", "The sun shines.")]
+    named = zip(("entailment", "contradiction", "neutral"), rows, strict=True)
+    named = [(name, f"{first} {number}", second) for name, (first, second) in named for number in range(20)]
+    labels.write(tmp_path / "nli.tsv", ("label", "sentence1", "sentence2"), named)
+    settings = {"max_steps": 4, "batch_size": 6, "held_out": 6, "learning_rate": 1e-3, "final_table": False}
+    isotrope.train("fine-tune", tmp_path / "nli.tsv", tiny, tmp_path / "cross", **settings)
+    cosines = [0.9, 0.2, 0.4]
+    pairs = [(*row, str(cosine)) for row, cosine in zip(rows, cosines, strict=True)]
+    labels.write(tmp_path / "candidates.tsv", ("sentence1", "sentence2", "cosine"), pairs)
+    labels.label(tmp_path, str(tmp_path / "cross" / "model"))
+    written = [
+        float(line.split("\t")[2]) for line in (tmp_path / "sources" / "labelled.tsv").read_text().splitlines()[1:]
+    ]
+    assert (min(written), max(written)) == (0.0, 5.0)
+    cross = isotrope.load(tmp_path / "cross" / "model")
+    place = list(cross.classifier.classes_).index("entailment")
+    shares = np.array([cross.predict_proba(order)[:, place] for order in (rows, [row[::-1] for row in rows])])
+    odds = np.log(shares / (1 - shares)).mean(axis=0)
+    wanted = labels.standard(np.array(cosines)) + 0.5 * labels.standard(odds)
+    spread = (wanted - wanted.min()) / np.ptp(wanted)
+    assert np.allclose(written, 5 * spread, atol=0.3)  # bfloat16 where the processor has it

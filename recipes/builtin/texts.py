@@ -48,7 +48,7 @@ def sentences(work: Path) -> None:
 
 def supervised(work: Path, data: Path) -> None:
     protected = protect(protected_files(data))
-    triples = list(_rows(work / "text" / "triples.tsv.gz", "source", "premise", "entailment", "contradiction"))
+    triples = list(fields(work / "text" / "triples.tsv.gz", "source", "premise", "entailment", "contradiction"))
     permitted = [row[1:] for row in triples if row[0] in PERMITTED]
     pairs = _more_pairs(data, permitted, protected)
     captions = _caption_triples(work)
@@ -73,7 +73,7 @@ def _more_pairs(data: Path, triples: list[Triple], protected: Protected) -> list
     found: dict[tuple[str, str], None] = {}
     against: dict[str, list[str]] = defaultdict(list)
     for name in PAIR_FILES:
-        for label, premise, hypothesis in _rows(data / "nli" / f"{name}.tsv.gz", "label", "premise", "hypothesis"):
+        for label, premise, hypothesis in fields(data / "nli" / f"{name}.tsv.gz", "label", "premise", "hypothesis"):
             if label == "contradiction":
                 against[premise].append(hypothesis)
             elif label == "entailment" and (premise, hypothesis) not in known and premise != hypothesis:
@@ -98,7 +98,7 @@ def _caption_triples(work: Path) -> list[Triple]:
     ]
 
 
-def _rows(path: Path, *names: str) -> Iterator[tuple[str, ...]]:
+def fields(path: Path, *names: str) -> Iterator[tuple[str, ...]]:
     return zip(*(column(path, name) for name in names), strict=True)
 
 
