@@ -334,7 +334,7 @@ def test_labels_join_the_cosine_and_both_orders_of_the_cross_encoder(
     labels = script("label_pairs")
     rows = [("A man eats.", "A man is eating food."), ("A dog runs.", "Nobody runs."), ("It rains.", "The sun shines.")]
     named = zip(("entailment", "contradiction", "neutral"), rows, strict=True)
-    named = [(name, f"{first} {number}", second) for name, (first, second) in named for number in range(20)]
+    named = [(name, *(f"{side} {number}" for side in pair)) for name, pair in named for number in range(20)]
     labels.write(tmp_path / "nli.tsv", ("label", "sentence1", "sentence2"), named)
     settings = {"max_steps": 4, "batch_size": 6, "held_out": 6, "learning_rate": 1e-3, "final_table": False}
     isotrope.train("fine-tune", tmp_path / "nli.tsv", tiny, tmp_path / "cross", **settings)
