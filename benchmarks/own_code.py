@@ -3,7 +3,8 @@
     pip install nltk lemminflect inflect inflection textblob HanTa emoji pysbd syntok blingfire
     python benchmarks/own_code.py wordnet|inflection|tags|emoji|sentences --data-dir DATA [--nltk-wordnet FOLDER]
 
-A library that is not installed is left out. ``DATA`` is laid out as docs/guides/data.md says. ``wordnet`` reads the folder of
+A library that is not installed is left out. ``DATA`` is laid out as docs/guides/data.md says. ``wordnet`` reads
+the folder of
 the package wordnet-base; nltk's reader needs a folder that also holds ``lexnames`` and ``index.sense`` and lies under
 ``$NLTK_DATA``. What was found is written down in docs/notes/own_code.md.
 """
