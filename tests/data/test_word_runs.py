@@ -13,12 +13,12 @@ from isotrope.data import word_runs
 from isotrope.data.compared_words import words_of
 from isotrope.data.protected_sentences import SHORTEST, Protected
 from isotrope.data.record_blocks import CHARACTERS, record_blocks
-from isotrope.data.word_marks import MARKS
+from isotrope.data.word_marks import MARKS, VOICING
 from isotrope.data.word_runs import WIDTH, WordRuns
 
 few_words = st.lists(st.sampled_from("a b c".split()), max_size=14).map(" ".join)
 letters = "n t s m d re ve ll not can na gon x é Σ ß ™ ﬁ 漢 ガ 한 “ — . & - -lrb- b- &quot; &#10; &#39; ' ’ _ 5".split()
-pieces = st.sampled_from([*letters, " ", "  ", "\t", "\n", "\xa0", "e\u0301", "𝝨", "ς", "\x1c"])
+pieces = st.sampled_from([*letters, " ", "  ", "\t", "\n", "\xa0", "e\u0301", "か\u3099", "𝝨", "ς", "\x1c"])
 
 
 def naive(protected: Protected, text: str) -> set[str]:
@@ -87,16 +87,15 @@ def plain_words(text: str) -> list[str]:
     text = "".join(letter for letter in text if letter in MARKS or not unicodedata.combining(letter))
     text = re.sub(r"-[lr][crs]b-", " ", text)
     text = re.sub(r" (n) ?'(t)\b|(?<=\w)(?: ?'|' )(s|t|m|d|re|ve|ll)\b", _joined, text).replace("'", "")
-    words = " ".join(
-        re.findall(rf"\w(?:\w|[{MARKS}])*", "".join(f" {one} " if _is_unspaced(one) else one for one in text))
-    )
+    text = re.sub(rf"(.)[{VOICING}]?", lambda found: f" {found[0]} " if _is_unspaced(found[1]) else found[0], text)
+    words = " ".join(re.findall(rf"\w(?:\w|[{MARKS}])*", text))
     return re.sub(r"\b(?:(can) (not)|(gon|wan) (na)|(got) (ta)|(gim|lem) (me))\b", _joined, words).split()
 
 
 def _is_unspaced(letter: str) -> bool:
-    """Kana and Chinese characters."""
+    """Kana and Chinese characters; a voicing mark is a part of the one before."""
     blocks = (0x3040, 0x30FF), (0x3400, 0x9FFF), (0xF900, 0xFAFF), (0x20000, 0x3FFFF)
-    return any(first <= ord(letter) <= last for first, last in blocks)
+    return letter not in VOICING and any(first <= ord(letter) <= last for first, last in blocks)
 
 
 def _joined(match: re.Match[str]) -> str:
