@@ -189,6 +189,18 @@ def test_restructured_text(written: Write) -> None:
     ]
 
 
+@pytest.mark.parametrize("mark", ["", "- ", "12. "])
+def test_wrapped_lines_before_code_come_once_and_the_rest_of_an_item_stays(mark: str) -> None:
+    indent = " " * len(mark)
+    lines = [f"{mark}Two lines that", f"{indent}end so::", "", f"{indent}    code", "", f"{indent}Said after it.", ""]
+    lines.append("End.")
+    assert [(block.line, block.text) for block in rst_blocks(lines)] == [
+        (1, "Two lines that end so:"),
+        (6, "Said after it."),
+        (8, "End."),
+    ]
+
+
 def test_a_rule_at_the_top_is_no_front_matter(written: Write) -> None:
     text = "---\n\nFirst.\n\n---\n\nSecond.\n"
     assert [block.text for block in blocks_of(written("a.md", text))] == ["First.", "Second."]
@@ -220,6 +232,9 @@ def test_a_row_says_what_it_is_about_first() -> None:
 def test_any_marks_are_read_and_lines_are_those_of_the_file(
     blocks: Callable[[list[str]], list[object]], text: str
 ) -> None:
+    """And nothing is read twice."""
     lines = text.split("\n")
     found = list(blocks(lines))
     assert all(1 <= block.line <= len(lines) for block in found)  # type: ignore[attr-defined]
+    words = "".join(block.text for block in found)  # type: ignore[attr-defined]
+    assert all(words.count(letter) <= text.count(letter) for letter in "ab1")

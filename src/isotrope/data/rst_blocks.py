@@ -52,7 +52,7 @@ def rst_blocks(lines: Sequence[str]) -> Iterator[Block]:
         elif directive is not None and directive[1] in KEPT:
             number = yield from _kept(lines, number, directive[1], directive[2])
         elif line.strip() == ".." or line.lstrip().startswith(".. "):
-            number = _below(lines, number)
+            number = _behind(lines, number + 1, _depth(line))
         elif _SIMPLE_RULE.fullmatch(line) or _GRID_RULE.fullmatch(line):
             number = yield from _table(lines, number)
         elif not line.strip() or _RULE.fullmatch(line):
@@ -84,10 +84,8 @@ def _kept(lines: Sequence[str], number: int, name: str, argument: str) -> Genera
     return begin
 
 
-def _below(lines: Sequence[str], number: int) -> int:
-    """The line behind everything that is indented deeper than this one."""
-    depth = _depth(lines[number])
-    number += 1
+def _behind(lines: Sequence[str], number: int, depth: int) -> int:
+    """The first line from ``number`` on that is neither blank nor indented deeper than ``depth``."""
     while number < len(lines) and (not lines[number].strip() or _depth(lines[number]) > depth):
         number += 1
     return number
@@ -123,7 +121,10 @@ def _paragraph(lines: Sequence[str], number: int) -> Generator[Block, None, int]
     literal = text.endswith("::")  # what is indented below is code
     if not text.startswith(">>>"):
         yield Block(number + 1, 0, _plain(text.removesuffix("::") + ":" * literal))
-    return _below(lines, number) if literal else end
+    if not literal:
+        return end
+    marker = _ITEM.match(lines[number].lstrip())  # the text of an item stands behind it, and so do its other paragraphs
+    return _behind(lines, end, _depth(lines[number]) + (marker.end() if marker else 0))
 
 
 def _begins(lines: Sequence[str], first: int, number: int) -> bool:
