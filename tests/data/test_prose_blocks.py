@@ -201,6 +201,13 @@ def test_wrapped_lines_before_code_come_once_and_the_rest_of_an_item_stays(mark:
     ]
 
 
+def test_a_field_goes_on_in_indented_lines_and_a_prompt_is_no_heading() -> None:
+    field = [":param x: what x is,", "    and what it is not", ":returns: nothing"]
+    assert [block.text for block in rst_blocks(field)] == ["what x is, and what it is not", "nothing"]
+    assert not list(rst_blocks([">>> with x:", "...", "...     y"]))
+    assert [block.level for block in rst_blocks(["API", "===", "", "Text."])] == [1, 0]
+
+
 def test_a_rule_at_the_top_is_no_front_matter(written: Write) -> None:
     text = "---\n\nFirst.\n\n---\n\nSecond.\n"
     assert [block.text for block in blocks_of(written("a.md", text))] == ["First.", "Second."]

@@ -17,6 +17,7 @@ KEPT = frozenset(
     """admonition attention caution danger deprecated error figure hint image important note rubric seealso sidebar
     table tip topic versionadded versionchanged warning""".split()
 )
+SHORTEST = 4  # marks below a longer heading; ... below a prompt is code
 _RULE = re.compile(r"([!-/:-@\[-`{-~])\1{2,}\s*")
 _DIRECTIVE = re.compile(r"\.\.\s+(?:\|[^|]*\|\s*)?([\w:+.-]+?)::\s*(.*)")
 _OPTION = re.compile(r":([\w -]+):\s*(.*)")
@@ -66,7 +67,8 @@ def _heading(lines: Sequence[str], number: int) -> tuple[str, tuple[str, bool], 
     first, second, third = (*lines[number : number + 3], "", "")[:3]
     if _RULE.fullmatch(first) and second.strip() and _RULE.fullmatch(third) and first[0] == third[0]:
         return second.strip(), (first[0], True), 3
-    if first[:1].strip() and not _RULE.fullmatch(first) and _RULE.fullmatch(second):
+    drawn = _RULE.fullmatch(second) and len(second.rstrip()) >= min(SHORTEST, len(first.rstrip()))
+    if first[:1].strip() and not _RULE.fullmatch(first) and drawn:
         return first.strip(), (second[0], False), 2
     return None
 
@@ -129,10 +131,10 @@ def _paragraph(lines: Sequence[str], number: int) -> Generator[Block, None, int]
 
 def _begins(lines: Sequence[str], first: int, number: int) -> bool:
     """Whether another paragraph than that of line ``first`` begins here, or a blank line is."""
-    line = lines[number].strip()
+    line, above = lines[number].strip(), lines[first].strip()
     if not line or _ITEM.match(line) or _FIELD.match(line):
         return True
-    term = number == first + 1 and not _ITEM.match(lines[first].strip())
+    term = number == first + 1 and not _ITEM.match(above) and not _FIELD.match(above)
     return term and _depth(lines[number]) > _depth(lines[first])  # the definition of a term
 
 
