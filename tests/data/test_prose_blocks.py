@@ -201,6 +201,13 @@ def test_wrapped_lines_before_code_come_once_and_the_rest_of_an_item_stays(mark:
     ]
 
 
+@pytest.mark.parametrize("text", ["Hello world. It is - see a) or 2. - so. At :3: too.", "*So* it is: the end."])
+def test_marks_of_items_and_fields_stand_at_the_beginning(text: str) -> None:
+    for mark in ("", "- ", "3. ", "(a) ", ":param x: "):
+        (block,) = rst_blocks([mark + text])
+        assert block.text == text.replace("*", "")
+
+
 def test_a_field_goes_on_in_indented_lines_and_a_prompt_is_no_heading() -> None:
     field = [":param x: what x is,", "    and what it is not", ":returns: nothing"]
     assert [block.text for block in rst_blocks(field)] == ["what x is, and what it is not", "nothing"]

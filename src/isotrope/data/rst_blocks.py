@@ -23,8 +23,8 @@ _DIRECTIVE = re.compile(r"\.\.\s+(?:\|[^|]*\|\s*)?([\w:+.-]+?)::\s*(.*)")
 _OPTION = re.compile(r":([\w -]+):\s*(.*)")
 _SIMPLE_RULE = re.compile(r"\s*=+(?:\s+=+)+\s*")
 _GRID_RULE = re.compile(r"\s*\+[-=+]+\+\s*")
-_ITEM = re.compile(r"(?:[-*+•]|\(?(?:\d+|[a-zA-Z#])[.)])\s+")
-_FIELD = re.compile(r":[^:`]+:\s+")
+_ITEM = re.compile(r"^(?:[-*+•]|\(?(?:\d+|[a-zA-Z#])[.)])\s+")
+_FIELD = re.compile(r"^:[^:`]+:\s+")
 _INLINE = (
     (re.compile(r":[\w:+.-]+:`[~!]?([^`<]*?)(?:\s*<[^`>]*>)?`"), r"\1"),  # a role
     (re.compile(r"``(.+?)``"), r"\1"),
