@@ -215,6 +215,13 @@ def test_a_field_goes_on_in_indented_lines_and_a_prompt_is_no_heading() -> None:
     assert [block.level for block in rst_blocks(["API", "===", "", "Text."])] == [1, 0]
 
 
+def test_code_in_a_line_keeps_its_marks() -> None:
+    (markdown,) = markdown_blocks(["`df[[name]]`, `[^a-z]+` and [[Page|the page]][^1]"])
+    assert markdown.text == "df[[name]], [^a-z]+ and the page"
+    (rst,) = rst_blocks([r"``coef_``, ``\d+``, ``*args``, ``a|b|c`` and :attr:`~fit_` (`__len__`), *so* it_ is."])
+    assert rst.text == r"coef_, \d+, *args, a|b|c and fit_ (__len__), so it is."
+
+
 def test_a_rule_at_the_top_is_no_front_matter(written: Write) -> None:
     text = "---\n\nFirst.\n\n---\n\nSecond.\n"
     assert [block.text for block in blocks_of(written("a.md", text))] == ["First.", "Second."]

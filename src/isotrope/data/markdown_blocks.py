@@ -11,6 +11,7 @@ import html
 import re
 from collections.abc import Iterator, Sequence
 from functools import cache
+from itertools import groupby
 from typing import TYPE_CHECKING
 
 from isotrope.data.prose_blocks import Block, row_text
@@ -25,7 +26,8 @@ _INDENTING = re.compile(r'( *)(?:(?:!!!|\?\?\?\+?) +[\w -]+?(?: +"(.*)")?|===[+!
 _FORMULA = re.compile(r"^ *\$\$(?:(?!\n\s*\n).)*?\$\$ *$", re.MULTILINE | re.DOTALL)
 _HTML = re.compile(r"<(script|style|pre|svg)\b.*?</\1>|<!--.*?-->|<[^>]*>", re.DOTALL | re.IGNORECASE)
 _WIKI_LINK = re.compile(r"!?\[\[(?:[^\]|]*\|)?([^\]|]*)\]\]")
-_MARKS = re.compile(r"\[\^[^\]]+\]:?|^\[[ xX]\]\s+|\{[:.#][^}]*\}\s*$")  # notes, boxes of a to-do list, attributes
+_NOTE = re.compile(r"\[\^[^\]]+\]:?")
+_ENDS = re.compile(r"^\[[ xX]\]\s+|\{[:.#][^}]*\}\s*$")  # boxes of a to-do list, attributes
 
 
 def markdown_blocks(lines: Sequence[str]) -> Iterator[Block]:
@@ -57,9 +59,12 @@ def _parser() -> MarkdownIt:
 
 
 def _words_of(token: Token) -> str:
-    """The text of a paragraph, without its marks."""
-    words = [_word(child) for child in token.children or ()]
-    return _MARKS.sub("", _WIKI_LINK.sub(r"\1", "".join(words).strip()))
+    """The text of a paragraph, without its marks; brackets in code are a part of it."""
+    words = []
+    for is_code, children in groupby(token.children or (), lambda child: child.type == "code_inline"):
+        text = "".join(map(_word, children))
+        words.append(text if is_code else _NOTE.sub("", _WIKI_LINK.sub(r"\1", text)))
+    return _ENDS.sub("", "".join(words).strip())
 
 
 def _word(token: Token) -> str:

@@ -25,10 +25,9 @@ _SIMPLE_RULE = re.compile(r"\s*=+(?:\s+=+)+\s*")
 _GRID_RULE = re.compile(r"\s*\+[-=+]+\+\s*")
 _ITEM = re.compile(r"^(?:[-*+•]|\(?(?:\d+|[a-zA-Z#])[.)])\s+")
 _FIELD = re.compile(r"^:[^:`]+:\s+")
+# Code, a role, a link or a word of the default role: there are no marks in it.
+_QUOTED = re.compile(r"``(.+?)``|:[\w:+.-]+:`[~!]?([^`<]*?)(?:\s*<[^`>]*>)?`|`([^`<]+?)\s*(?:<[^`>]*>)?`_{0,2}")
 _INLINE = (
-    (re.compile(r":[\w:+.-]+:`[~!]?([^`<]*?)(?:\s*<[^`>]*>)?`"), r"\1"),  # a role
-    (re.compile(r"``(.+?)``"), r"\1"),
-    (re.compile(r"`([^`<]+?)\s*(?:<[^`>]*>)?`_{0,2}"), r"\1"),  # a link, or a word of the default role
     (re.compile(r"\*\*(\S(?:.*?\S)?)\*\*"), r"\1"),
     (re.compile(r"(?<![\w*])\*(\S(?:[^*]*\S)?)\*(?!\w)"), r"\1"),
     (re.compile(r"\s?\[[#*\w-]*\]_(?!\w)"), ""),  # a note
@@ -139,6 +138,15 @@ def _begins(lines: Sequence[str], first: int, number: int) -> bool:
 
 
 def _plain(text: str) -> str:
+    """Without marks; what looks like one inside of code is a part of it, as in ``coef_``."""
+    words, end = [], 0
+    for quoted in _QUOTED.finditer(text):
+        words += [_without_marks(text[end : quoted.start()]), *filter(None, quoted.groups())]
+        end = quoted.end()
+    return "".join([*words, _without_marks(text[end:])])
+
+
+def _without_marks(text: str) -> str:
     for pattern, words in _INLINE:
         text = pattern.sub(words, text)
     return text
