@@ -222,9 +222,18 @@ def test_code_in_a_line_keeps_its_marks() -> None:
     assert rst.text == r"coef_, \d+, *args, a|b|c and fit_ (__len__), so it is."
 
 
-def test_a_rule_at_the_top_is_no_front_matter(written: Write) -> None:
-    text = "---\n\nFirst.\n\n---\n\nSecond.\n"
+@pytest.mark.parametrize("first", ["\nFirst.", "First.", "# First.", "\n# First."])
+def test_a_rule_at_the_top_is_no_front_matter(written: Write, first: str) -> None:
+    text = f"---\n{first}\n\n---\n\nSecond.\n"
     assert [block.text for block in blocks_of(written("a.md", text))] == ["First.", "Second."]
+
+
+@pytest.mark.parametrize(
+    "front", ["---\n# a note\ntitle: 'Page'\nmenu:\n  title: In menus\n\n---", '+++\n[page]\nx=1\ntitle = "Page"\n+++']
+)
+def test_of_front_matter_the_title_of_the_page_stays(written: Write, front: str) -> None:
+    found = [(block.level, block.text) for block in blocks_of(written("a.md", f"{front}\nText.\n"))]
+    assert found == [(1, "Page"), (0, "Text.")]
 
 
 def test_wrapped_lines_of_plain_text_are_joined_and_others_are_not(written: Write) -> None:

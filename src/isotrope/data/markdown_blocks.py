@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from markdown_it.token import Token
 
 _TITLE = re.compile(r"title\s*[:=]\s*(.+)")
+_SETTING = re.compile(r"[\w.\"'-]+\s*(?:=|:(?:\s|$))|\[")  # name: value, name = value, [part]
 # !!! note "Title", ??? note, === "Tab": what follows is indented, and is text.
 _INDENTING = re.compile(r'( *)(?:(?:!!!|\?\?\?\+?) +[\w -]+?(?: +"(.*)")?|===[+!]? +"(.+)") *')
 _FORMULA = re.compile(r"^ *\$\$(?:(?!\n\s*\n).)*?\$\$ *$", re.MULTILINE | re.DOTALL)
@@ -87,9 +88,10 @@ def _without_front_matter(lines: Sequence[str]) -> list[str]:
     """Blank lines in its place, but for the title, which is a heading."""
     fence = lines[0].rstrip() if lines else ""
     last = next((number for number, line in enumerate(lines[1:], 1) if line.rstrip() in (fence, "...")), 0)
-    if fence not in ("---", "+++") or not last or not lines[1].strip():  # a rule, and no front matter
+    first = next((line for line in lines[1:last] if not line.startswith("#")), "")
+    if fence not in ("---", "+++") or not _SETTING.match(first):  # a rule, and no front matter
         return list(lines)
-    title = (_TITLE.fullmatch(line.strip()) for line in lines[: last + 1])
+    title = (_TITLE.fullmatch(line.rstrip()) for line in lines[: last + 1])  # of the page: others are indented
     return [*(f"# {one[1].strip(chr(34) + chr(39))}" if one else "" for one in title), *lines[last + 1 :]]
 
 
