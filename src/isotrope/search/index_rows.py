@@ -172,6 +172,7 @@ class _Scan:
                 yield self._source(given, "", advance)
             return
         files = prose_files(given)
+        self.left_out.join(files.left_out)
         if given.is_dir():
             yield Source(str(given.resolve()), _names_in(files), len(files.paths), 0, 0, str(given))
         with bar(f"reading {files.title}", None) as advance:
