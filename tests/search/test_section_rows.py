@@ -110,6 +110,30 @@ def test_a_kept_index_of_a_folder_is_made_once(docs: Path, tiny: Path, monkeypat
     assert (docs.parent / "docs.isotrope").is_dir()
 
 
+def test_hits_of_a_kept_index_can_be_opened_from_wherever_it_is_asked(
+    docs: Path, tiny: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    places = {"docs": "docs/guide.md", str(docs.absolute()): str(docs.absolute() / "guide.md")}
+    for place, name in {**places, "docs/guide.md": "docs/guide.md"}.items():
+        assert found(tiny, place, "money")[0][0] == name
+    monkeypatch.setattr("isotrope.search.kept_index._make", None)
+    monkeypatch.chdir(docs)
+    for place, name in {".": "guide.md", "guide.md": "guide.md", "../docs": "../docs/guide.md"}.items():
+        assert found(tiny, place, "money")[0][0] == name
+    monkeypatch.chdir("deep")
+    assert found(tiny, "..", "money")[0][0] == "../guide.md"
+    assert [path.name for path in Path().iterdir()] == ["note.txt"]
+
+
+def test_a_kept_index_of_a_linked_document_is_made_once(
+    docs: Path, tiny: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Path("linked.md").symlink_to(docs / "guide.md")
+    found(tiny, "linked.md", "money")
+    monkeypatch.setattr("isotrope.search.kept_index._make", None)
+    assert found(tiny, "linked.md", "money")[0][0] == "linked.md"
+
+
 def test_what_is_no_text_has_no_rows_and_is_noticed_when_it_becomes_one(
     docs: Path, tiny: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

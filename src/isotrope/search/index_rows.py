@@ -208,6 +208,14 @@ class _Scan:
             self.kinds[column].update(() if kind is None else (kind,))
 
 
+def named_below(sources: Sequence[Source], given: Path) -> tuple[Source, ...]:
+    """The documents of a folder, or the one, named by how it is given now: from elsewhere the names were others."""
+    first = sources[0].name
+    return tuple(
+        replace(one, name=str(given / Path(one.name).relative_to(first))) if one.name else one for one in sources
+    )
+
+
 def _names_in(files: ProseFiles) -> str:
     return digest(*map(files.name, files.paths))
 
