@@ -168,3 +168,16 @@ def test_documents_and_a_table_stand_in_one_index(docs: Path, tiny: Path, tmp_pa
     assert (hit.file, hit.columns) == ("faq.tsv", {"heading": None, "year": 2020})
     with pytest.raises(InputError, match="has no year; every row needs one"):
         isotrope.index(tiny, [docs, tmp_path / "faq.tsv"], "other.index", id_column="year")
+
+
+def test_columns_that_no_file_has_are_refused(docs: Path, tiny: Path, tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("A ferry sails.\n", encoding="utf-8")
+    for text in (docs, docs / "guide.md", tmp_path / "a.txt", [docs, tmp_path / "a.txt"]):
+        with pytest.raises(InputError, match="plain text and documents have no columns, and 'title' was asked for"):
+            isotrope.index(tiny, text, "docs.index", columns=["title"])
+    with pytest.raises(InputError, match="have no columns"):
+        isotrope.search(tiny, docs, "ferry", columns=["title"])
+    with pytest.raises(InputError, match="unknown column 'title'; known: heading"):
+        isotrope.index(tiny, docs, "docs.index", keep=["title"])
+    (tmp_path / "faq.tsv").write_text("question\tyear\nA ferry sails.\t2020\n", encoding="utf-8")
+    assert isotrope.index(tiny, [docs, tmp_path / "faq.tsv"], "all.index", columns=["question"]).rows == 5

@@ -136,6 +136,7 @@ def scan(files: Sequence[Place], reading: Reading) -> Scanned:
             "index needs a file of text (.txt, .tsv, .csv, .jsonl, .parquet, .md, .rst) or a folder.", "text"
         )
     reading = fitting_reading(files, reading)
+    _check_columns(files, reading)
     scan = _Scan(reading)
     sources = [source for file in files for source in scan.sources_of(check_source(file))]
     if not any(source.rows for source in sources):
@@ -144,8 +145,8 @@ def scan(files: Sequence[Place], reading: Reading) -> Scanned:
         say(str(scan.left_out))
     found = {column: joined(some) for column, some in scan.kinds.items()}
     for column in reading.keep or ():
-        if column not in found:
-            raise InputError(f"keep names an unknown column '{column}'{nearest(column, found)}", "keep")
+        if column not in found:  # of documents alone, as a table refuses what it lacks
+            raise InputError(f"keep names an unknown column '{column}'{nearest(column, {*found, HEADING})}", "keep")
     unfilled = frozenset(name for name, some in scan.kinds.items() if not some)
     return Scanned(reading, tuple(sources), found, scan.empty, unfilled, tuple(scan.sample.texts))
 
@@ -154,6 +155,16 @@ def fitting_reading(files: Sequence[Place], reading: Reading) -> Reading:
     """Documents are split into passages, also where nobody asked for it: a section is longer than a model reads."""
     split = reading.passages is not None or not any(map(is_prose, files))
     return reading if split else replace(reading, passages=PASSAGE)
+
+
+def _check_columns(files: Sequence[Place], reading: Reading) -> None:
+    """Refuse columns of the text where no file has any; documents may stand next to a table that has."""
+    if reading.columns and all(is_prose(file) or format_of(check_source(file)) == ".txt" for file in files):
+        raise InputError(
+            f"{files[0]}: plain text and documents have no columns, and '{reading.columns[0]}' was asked for; leave "
+            "columns out, or give a .tsv, .csv, .jsonl or .parquet file.",
+            setting="columns",
+        )
 
 
 class _Scan:
