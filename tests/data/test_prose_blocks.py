@@ -208,6 +208,31 @@ def test_marks_of_items_and_fields_stand_at_the_beginning(text: str) -> None:
         assert block.text == text.replace("*", "")
 
 
+SIMPLE = """=====  ========= =====
+Name   Meaning   Since
+=====  ========= =====
+alpha  The first
+       letter.
+beta   The next letter 2
+
+gamma  Two marks
+=====  ========= =====
+
+Text after.
+"""
+
+
+def test_a_simple_table_has_its_columns_where_its_rule_says(written: Write) -> None:
+    """Rows may have blank lines between them, and go on where the first column is empty."""
+    assert [(block.line, block.text) for block in blocks_of(written("a.rst", SIMPLE))] == [
+        (2, "Name: Meaning, Since"),
+        (4, "alpha: The first letter."),
+        (6, "beta The next letter 2"),
+        (8, "gamma: Two marks"),
+        (11, "Text after."),
+    ]
+
+
 def test_a_field_goes_on_in_indented_lines_and_a_prompt_is_no_heading() -> None:
     field = [":param x: what x is,", "    and what it is not", ":returns: nothing"]
     assert [block.text for block in rst_blocks(field)] == ["what x is, and what it is not", "nothing"]

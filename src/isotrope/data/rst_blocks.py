@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Generator, Iterator, Sequence
+from itertools import pairwise
 
 from isotrope.data.prose_blocks import Block, row_text
 
@@ -53,8 +54,10 @@ def rst_blocks(lines: Sequence[str]) -> Iterator[Block]:
             number = yield from _kept(lines, number, directive[1], directive[2])
         elif line.strip() == ".." or line.lstrip().startswith(".. "):
             number = _behind(lines, number + 1, _depth(line))
-        elif _SIMPLE_RULE.fullmatch(line) or _GRID_RULE.fullmatch(line):
-            number = yield from _table(lines, number)
+        elif _SIMPLE_RULE.fullmatch(line):
+            number = yield from _simple_table(lines, number)
+        elif _GRID_RULE.fullmatch(line):
+            number = yield from _grid_table(lines, number)
         elif not line.strip() or _RULE.fullmatch(line):
             number += 1
         else:
@@ -92,24 +95,50 @@ def _behind(lines: Sequence[str], number: int, depth: int) -> int:
     return number
 
 
-def _table(lines: Sequence[str], number: int) -> Generator[Block, None, int]:
-    """The rows of a simple table, or of a grid, whose cells may go on over several lines. Returns the next line."""
-    grid = _GRID_RULE.fullmatch(lines[number]) is not None
-    rule, begin = (_GRID_RULE if grid else _SIMPLE_RULE), number
-    cells: list[list[str]] = []
+def _grid_table(lines: Sequence[str], number: int) -> Generator[Block, None, int]:
+    """The rows between its rules; a cell may go on over several lines. Returns the next line."""
+    rows: list[list[str]] = []
     while number < len(lines) and lines[number].strip():
-        line = lines[number].strip()
-        ends = rule.fullmatch(line) is not None
-        if not ends:
-            cells.append(line.strip("|").split("|") if grid else re.split(r"\s{2,}", line))
-        if cells and (ends or not grid):
-            width = max(map(len, cells))
-            columns = ([row[place] for row in cells if place < len(row)] for place in range(width))
-            yield Block(begin + 1, 0, _plain(row_text([" ".join(" ".join(column).split()) for column in columns])))
-            cells = []
+        if _GRID_RULE.fullmatch(lines[number]):
+            yield from _row(number - len(rows), rows)
+            rows = []
+        else:
+            rows.append(lines[number].strip().strip("|").split("|"))
         number += 1
-        begin = number if not cells else begin
+    yield from _row(number - len(rows), rows)
     return number
+
+
+def _simple_table(lines: Sequence[str], number: int) -> Generator[Block, None, int]:
+    """The rows under its rule, which says where the columns are; a row goes on where its first column is empty, and the
+    table ends at a blank line that no row follows. Returns the next line."""
+    places = [found.span() for found in re.finditer("=+", lines[number])]
+    gaps = [slice(end, begin) for (_, end), (begin, _) in pairwise(places)]
+    begins = [begin for begin, _ in places]
+    columns = [slice(begin, end) for begin, end in zip(begins, [*begins[1:], None], strict=True)]
+    number, rows, ended = number + 1, list[list[str]](), False
+    while number < len(lines):
+        line = lines[number]
+        ends = _SIMPLE_RULE.fullmatch(line) is not None
+        after = lines[number + 1] if number + 1 < len(lines) else ""
+        if not line.strip() and (ended or not after[begins[1] :].strip() or any(after[gap].strip() for gap in gaps)):
+            break
+        if ends or line[: begins[1]].strip() or not line.strip():
+            yield from _row(number - len(rows), rows)
+            rows = []
+        if line.strip() and not ends:
+            spans = any(line[gap].strip() for gap in gaps)
+            rows.append([line] if spans else [line[column] for column in columns])
+        number, ended = number + 1, ends
+    yield from _row(number - len(rows), rows)
+    return number
+
+
+def _row(number: int, rows: list[list[str]]) -> Iterator[Block]:
+    """Lines of cells as one row; ``number`` is the first line's, from 0."""
+    if rows:
+        columns = ([row[place] for row in rows if place < len(row)] for place in range(max(map(len, rows))))
+        yield Block(number + 1, 0, _plain(row_text([" ".join(" ".join(column).split()) for column in columns])))
 
 
 def _paragraph(lines: Sequence[str], number: int) -> Generator[Block, None, int]:
