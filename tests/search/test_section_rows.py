@@ -84,6 +84,16 @@ def test_the_command_prints_what_can_be_opened_and_json_has_fields(docs: Path, t
     assert (hit["file"], hit["line"], hit["columns"]) == ("docs/guide.md", 14, {"heading": "Guide › Refunds"})
 
 
+def test_the_command_prints_every_kept_column_of_a_table(tiny: Path, docs: Path) -> None:
+    """Of documents it leaves the headings out, as each text begins with its own."""
+    Path("faq.tsv").write_text("text\tnumber\ttopic\n1 ferry sails at noon.\t1\t\n", encoding="utf-8")
+    runner = CliRunner()
+    printed = runner.invoke(app, ["search", str(tiny), "faq.tsv", "ferry"]).stdout
+    assert "number" in printed
+    assert "topic" in printed
+    assert "heading" not in runner.invoke(app, ["search", str(tiny), "docs", "money"]).stdout
+
+
 @pytest.mark.parametrize("change", ["new", "changed", "gone"])
 def test_a_document_that_comes_changes_or_goes_is_noticed(docs: Path, tiny: Path, change: str) -> None:
     isotrope.index(tiny, docs, "docs.index")
