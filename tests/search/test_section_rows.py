@@ -76,6 +76,14 @@ def test_a_hit_names_its_document_its_line_and_its_heading(docs: Path, tiny: Pat
     assert only.line == 7
 
 
+def test_a_heading_counts_once_among_the_words_of_its_section_whether_it_is_kept_or_not(tiny: Path, docs: Path) -> None:
+    (docs / "long.md").write_text("# Zebra\n\n" + "They graze in the morning sun. " * 30, encoding="utf-8")
+    for keep in (["heading"], []):
+        isotrope.index(tiny, docs, f"{len(keep)}.index", keep=keep)
+    (kept,), (left_out,) = (isotrope.search(f"{number}.index", "zebra", mode="lexical") for number in (1, 0))
+    assert kept.score == left_out.score
+
+
 def test_the_command_prints_what_can_be_opened_and_json_has_fields(docs: Path, tiny: Path) -> None:
     runner = CliRunner()
     assert runner.invoke(app, ["index", str(tiny), "docs", "--output", "docs.index"]).exit_code == 0
