@@ -240,6 +240,11 @@ def test_a_field_goes_on_in_indented_lines_and_a_prompt_is_no_heading() -> None:
     assert [block.level for block in rst_blocks(["API", "===", "", "Text."])] == [1, 0]
 
 
+def test_words_between_two_formulas_stay() -> None:
+    lines = ["$$a$$ is the input,", "and the loss is", "$$b$$", "", "$$", "c", "$$", "Then the end."]
+    assert [block.text for block in markdown_blocks(lines)] == ["$$a$$ is the input, and the loss is", "Then the end."]
+
+
 def test_code_in_a_line_keeps_its_marks() -> None:
     (markdown,) = markdown_blocks(["`df[[name]]`, `[^a-z]+` and [[Page|the page]][^1]"])
     assert markdown.text == "df[[name]], [^a-z]+ and the page"

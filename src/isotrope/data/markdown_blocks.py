@@ -24,9 +24,9 @@ _TITLE = re.compile(r"title\s*[:=]\s*(.+)")
 _SETTING = re.compile(r"[\w.\"'-]+\s*(?:=|:(?:\s|$))|\[")  # name: value, name = value, [part]
 # !!! note "Title", ??? note, === "Tab": what follows is indented, and is text.
 _INDENTING = re.compile(r'( *)(?:(?:!!!|\?\?\?\+?) +[\w -]+?(?: +"(.*)")?|===[+!]? +"(.+)") *')
-_FORMULA = re.compile(r"^ *\$\$(?:(?!\n\s*\n).)*?\$\$ *$", re.MULTILINE | re.DOTALL)
+_FORMULA = re.compile(r"^ *\$\$(?:(?!\n\s*\n|\$\$).)*\$\$ *$", re.MULTILINE | re.DOTALL)
 _HTML = re.compile(r"<(script|style|pre|svg)\b.*?</\1>|<!--.*?-->|<[^>]*>", re.DOTALL | re.IGNORECASE)
-_WIKI_LINK = re.compile(r"!?\[\[(?:[^\]|]*\|)?([^\]|]*)\]\]")
+_WIKI_LINK = re.compile(r"!?\[\[(?:[^\[\]|]*\|)?([^\[\]|]*)\]\]")
 _NOTE = re.compile(r"\[\^[^\]]+\]:?")
 _ENDS = re.compile(r"^\[[ xX]\]\s+|\{[:.#][^}]*\}\s*$")  # boxes of a to-do list, attributes
 
