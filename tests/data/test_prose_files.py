@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -49,6 +50,17 @@ def test_links_to_folders_lead_nowhere_and_those_to_files_are_documents(tmp_path
     (tmp_path / "docs" / "circle").symlink_to(tmp_path / "docs")
     (tmp_path / "docs" / "linked.md").symlink_to(tmp_path / "elsewhere" / "b.md")
     assert names_in(tmp_path / "docs") == ["a.md", "linked.md"]
+
+
+def test_a_cache_among_the_documents_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(tmp_path, "docs/a.md")
+    monkeypatch.chdir(tmp_path)
+    for cache, place in {"docs/cache": "docs", "docs/deep/cache": str(tmp_path / "docs"), "own": "."}.items():
+        monkeypatch.setenv("ISOTROPE_CACHE", cache)
+        for _ in range(2):
+            assert read_lines(Path(place)) == ["A text."]
+        assert any((tmp_path / cache).rglob("*.txt"))
+        shutil.rmtree(tmp_path / cache)
 
 
 @pytest.mark.parametrize(("names", "told"), [([], "no file"), (["a.py", "b.py", "LICENSE"], "2 .py, 1 without an en")])

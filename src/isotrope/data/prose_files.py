@@ -1,7 +1,7 @@
 """The documents of a folder: .md, .markdown, .rst and .txt files, in it and below, in the order of their names.
 
-Left out: what is hidden, what programs put there (packages, caches, builds), our own runs and models, and links to
-folders, which may lead in a circle.
+Left out: what is hidden, what programs put there (packages, caches, builds), our own runs, models and cache, and links
+to folders, which may lead in a circle.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pathlib import Path
 from isotrope.data.prose_blocks import PROSE
 from isotrope.data.text_lines import lines_of
 from isotrope.errors import InputError
-from isotrope.files import digest, file_digest
+from isotrope.files import cache_folder, digest, file_digest
 
 TEXTS = (*PROSE, ".txt")
 MADE = frozenset("node_modules __pycache__ venv site-packages build dist _build".split())
@@ -132,8 +132,9 @@ def _check_regular(path: Path) -> None:
 
 
 def _walk(folder: Path, refused: Callable[[OSError], None] | None = None) -> Iterator[Path]:
+    cache = os.path.realpath(cache_folder())  # it holds the texts of documents
     for place, folders, names in os.walk(folder, onerror=refused):
-        if place != str(folder) and OURS & set(names):
+        if place != str(folder) and (OURS & set(names) or os.path.realpath(place) == cache):
             folders.clear()
             continue
         folders[:] = sorted(name for name in folders if not name.startswith(".") and name not in MADE)
