@@ -240,6 +240,17 @@ def test_a_field_goes_on_in_indented_lines_and_a_prompt_is_no_heading() -> None:
     assert [block.level for block in rst_blocks(["API", "===", "", "Text."])] == [1, 0]
 
 
+@pytest.mark.parametrize("title", ["", ' "Mind"'])
+@pytest.mark.parametrize("indent", ["    ", "\t"])
+def test_notes_keep_what_is_indented_below_them_and_below_their_item(indent: str, title: str) -> None:
+    item = ["1. One.", "", f"!!! note{title}", f"{indent}Inside.", "", "Rest.", "", f"{indent}code"]
+    lines = [item[0], *(line and f"{indent}{line}" for line in item[1:]), "", "End."]
+    found = [block.text for block in markdown_blocks(lines)]
+    assert found == ["One.", f"{title.strip(' ' + chr(34))}: Inside." if title else "Inside.", "Rest.", "End."]
+    alone = [f"!!! note{title}", "", f"{indent}Inside.", "", f"{indent}More."]
+    assert [block.text for block in markdown_blocks(alone)][-2:] == ["Inside.", "More."]
+
+
 def test_words_between_two_formulas_stay() -> None:
     lines = ["$$a$$ is the input,", "and the loss is", "$$b$$", "", "$$", "c", "$$", "Then the end."]
     assert [block.text for block in markdown_blocks(lines)] == ["$$a$$ is the input, and the loss is", "Then the end."]

@@ -98,14 +98,14 @@ def _without_front_matter(lines: Sequence[str]) -> list[str]:
 def _dedented(lines: Sequence[str]) -> Iterator[str]:
     """The text of an admonition stands as deep as its title, which is a paragraph."""
     depths: list[int] = []  # of the admonitions that are open
-    for line in lines:
+    for line in (line.expandtabs(4) for line in lines):
         indent = len(line) - len(line.lstrip(" "))
         while depths and line.strip() and indent < depths[-1] + 4:
             depths.pop()
         found = _INDENTING.fullmatch(line)
         own = line[4 * len(depths) :] if line.strip() else line
         if found is not None:
-            depths.append(len(found[1]))
             title = found[2] or found[3]
-            own = f"{title}:" if title else ""
+            own = f"{' ' * (indent - 4 * len(depths))}{title}:" if title else ""  # in an item of a list it stays there
+            depths.append(indent)
         yield "" if own.lstrip().startswith((":::", "--8<--")) else own
