@@ -240,6 +240,11 @@ def test_a_field_goes_on_in_indented_lines_and_a_prompt_is_no_heading() -> None:
     assert [block.level for block in rst_blocks(["API", "===", "", "Text."])] == [1, 0]
 
 
+def test_an_escaped_blank_joins_and_other_escapes_stay() -> None:
+    (block,) = rst_blocks([r"Two ``batch``\ es of H\ :sub:`2`\ O, 2 \* 3."])
+    assert block.text == "Two batches of H2O, 2 * 3."
+
+
 @pytest.mark.parametrize("title", ["", ' "Mind"'])
 @pytest.mark.parametrize("indent", ["    ", "\t"])
 def test_notes_keep_what_is_indented_below_them_and_below_their_item(indent: str, title: str) -> None:

@@ -34,7 +34,7 @@ _INLINE = (
     (re.compile(r"\s?\[[#*\w-]*\]_(?!\w)"), ""),  # a note
     (re.compile(r"(?<=\w)__?(?=[\s.,;:)]|$)"), ""),  # a link of one word
     (re.compile(r"\|([^|\s][^|]*)\|_{0,2}"), r"\1"),
-    (re.compile(r"\\(.)"), r"\1"),
+    (re.compile(r"\\(?:\s|(.))"), r"\1"),  # a blank joins what stands around it
 )
 
 
