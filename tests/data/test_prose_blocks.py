@@ -189,9 +189,97 @@ def test_restructured_text(written: Write) -> None:
     ]
 
 
-def test_a_rule_at_the_top_is_no_front_matter(written: Write) -> None:
-    text = "---\n\nFirst.\n\n---\n\nSecond.\n"
+@pytest.mark.parametrize("mark", ["", "- ", "12. "])
+def test_wrapped_lines_before_code_come_once_and_the_rest_of_an_item_stays(mark: str) -> None:
+    indent = " " * len(mark)
+    lines = [f"{mark}Two lines that", f"{indent}end so::", "", f"{indent}    code", "", f"{indent}Said after it.", ""]
+    lines.append("End.")
+    assert [(block.line, block.text) for block in rst_blocks(lines)] == [
+        (1, "Two lines that end so:"),
+        (6, "Said after it."),
+        (8, "End."),
+    ]
+
+
+@pytest.mark.parametrize("text", ["Hello world. It is - see a) or 2. - so. At :3: too.", "*So* it is: the end."])
+def test_marks_of_items_and_fields_stand_at_the_beginning(text: str) -> None:
+    for mark in ("", "- ", "3. ", "(a) ", ":param x: "):
+        (block,) = rst_blocks([mark + text])
+        assert block.text == text.replace("*", "")
+
+
+SIMPLE = """=====  ========= =====
+Name   Meaning   Since
+=====  ========= =====
+alpha  The first
+       letter.
+beta   The next letter 2
+
+gamma  Two marks
+=====  ========= =====
+
+Text after.
+"""
+
+
+def test_a_simple_table_has_its_columns_where_its_rule_says(written: Write) -> None:
+    """Rows may have blank lines between them, and go on where the first column is empty."""
+    assert [(block.line, block.text) for block in blocks_of(written("a.rst", SIMPLE))] == [
+        (2, "Name: Meaning, Since"),
+        (4, "alpha: The first letter."),
+        (6, "beta The next letter 2"),
+        (8, "gamma: Two marks"),
+        (11, "Text after."),
+    ]
+
+
+def test_a_field_goes_on_in_indented_lines_and_a_prompt_is_no_heading() -> None:
+    field = [":param x: what x is,", "    and what it is not", ":returns: nothing"]
+    assert [block.text for block in rst_blocks(field)] == ["what x is, and what it is not", "nothing"]
+    assert not list(rst_blocks([">>> with x:", "...", "...     y"]))
+    assert [block.level for block in rst_blocks(["API", "===", "", "Text."])] == [1, 0]
+
+
+def test_an_escaped_blank_joins_and_other_escapes_stay() -> None:
+    (block,) = rst_blocks([r"Two ``batch``\ es of H\ :sub:`2`\ O, 2 \* 3."])
+    assert block.text == "Two batches of H2O, 2 * 3."
+
+
+@pytest.mark.parametrize("title", ["", ' "Mind"'])
+@pytest.mark.parametrize("indent", ["    ", "\t"])
+def test_notes_keep_what_is_indented_below_them_and_below_their_item(indent: str, title: str) -> None:
+    item = ["1. One.", "", f"!!! note{title}", f"{indent}Inside.", "", "Rest.", "", f"{indent}code"]
+    lines = [item[0], *(line and f"{indent}{line}" for line in item[1:]), "", "End."]
+    found = [block.text for block in markdown_blocks(lines)]
+    assert found == ["One.", f"{title.strip(' ' + chr(34))}: Inside." if title else "Inside.", "Rest.", "End."]
+    alone = [f"!!! note{title}", "", f"{indent}Inside.", "", f"{indent}More."]
+    assert [block.text for block in markdown_blocks(alone)][-2:] == ["Inside.", "More."]
+
+
+def test_words_between_two_formulas_stay() -> None:
+    lines = ["$$a$$ is the input,", "and the loss is", "$$b$$", "", "$$", "c", "$$", "Then the end."]
+    assert [block.text for block in markdown_blocks(lines)] == ["$$a$$ is the input, and the loss is", "Then the end."]
+
+
+def test_code_in_a_line_keeps_its_marks() -> None:
+    (markdown,) = markdown_blocks(["`df[[name]]`, `[^a-z]+` and [[Page|the page]][^1]"])
+    assert markdown.text == "df[[name]], [^a-z]+ and the page"
+    (rst,) = rst_blocks([r"``coef_``, ``\d+``, ``*args``, ``a|b|c`` and :attr:`~fit_` (`__len__`), *so* it_ is."])
+    assert rst.text == r"coef_, \d+, *args, a|b|c and fit_ (__len__), so it is."
+
+
+@pytest.mark.parametrize("first", ["\nFirst.", "First.", "# First.", "\n# First."])
+def test_a_rule_at_the_top_is_no_front_matter(written: Write, first: str) -> None:
+    text = f"---\n{first}\n\n---\n\nSecond.\n"
     assert [block.text for block in blocks_of(written("a.md", text))] == ["First.", "Second."]
+
+
+@pytest.mark.parametrize(
+    "front", ["---\n# a note\ntitle: 'Page'\nmenu:\n  title: In menus\n\n---", '+++\n[page]\nx=1\ntitle = "Page"\n+++']
+)
+def test_of_front_matter_the_title_of_the_page_stays(written: Write, front: str) -> None:
+    found = [(block.level, block.text) for block in blocks_of(written("a.md", f"{front}\nText.\n"))]
+    assert found == [(1, "Page"), (0, "Text.")]
 
 
 def test_wrapped_lines_of_plain_text_are_joined_and_others_are_not(written: Write) -> None:
@@ -220,6 +308,9 @@ def test_a_row_says_what_it_is_about_first() -> None:
 def test_any_marks_are_read_and_lines_are_those_of_the_file(
     blocks: Callable[[list[str]], list[object]], text: str
 ) -> None:
+    """And nothing is read twice."""
     lines = text.split("\n")
     found = list(blocks(lines))
     assert all(1 <= block.line <= len(lines) for block in found)  # type: ignore[attr-defined]
+    words = "".join(block.text for block in found)  # type: ignore[attr-defined]
+    assert all(words.count(letter) <= text.count(letter) for letter in "ab1")

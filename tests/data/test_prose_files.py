@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+import shutil
 from pathlib import Path
 
 import pytest
 
 from isotrope.data.image_sources import is_image_source
 from isotrope.data.prose_files import is_prose, prose_files
+from isotrope.data.readers import read
+from isotrope.data.record_types import record_type_named
 from isotrope.data.tables import check_file
 from isotrope.errors import InputError
 
@@ -21,6 +24,10 @@ def write(folder: Path, *names: str) -> None:
 
 def names_in(folder: Path) -> list[str]:
     return [path.relative_to(folder).as_posix() for path in prose_files(folder).paths]
+
+
+def read_lines(place: Path) -> list[str]:
+    return [record.texts[0] for record in read(place, record_type_named("sentences"))]
 
 
 def test_documents_in_order_without_what_nobody_wrote(tmp_path: Path) -> None:
@@ -43,6 +50,17 @@ def test_links_to_folders_lead_nowhere_and_those_to_files_are_documents(tmp_path
     (tmp_path / "docs" / "circle").symlink_to(tmp_path / "docs")
     (tmp_path / "docs" / "linked.md").symlink_to(tmp_path / "elsewhere" / "b.md")
     assert names_in(tmp_path / "docs") == ["a.md", "linked.md"]
+
+
+def test_a_cache_among_the_documents_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(tmp_path, "docs/a.md")
+    monkeypatch.chdir(tmp_path)
+    for cache, place in {"docs/cache": "docs", "docs/deep/cache": str(tmp_path / "docs"), "own": "."}.items():
+        monkeypatch.setenv("ISOTROPE_CACHE", cache)
+        for _ in range(2):
+            assert read_lines(Path(place)) == ["A text."]
+        assert any((tmp_path / cache).rglob("*.txt"))
+        shutil.rmtree(tmp_path / cache)
 
 
 @pytest.mark.parametrize(("names", "told"), [([], "no file"), (["a.py", "b.py", "LICENSE"], "2 .py, 1 without an en")])
@@ -70,8 +88,33 @@ def test_figures_make_no_images_of_documents_and_read_me_files_no_documents_of_i
 
 
 @pytest.mark.skipif(os.name == "nt", reason="names there are always text")
-def test_a_name_that_is_not_utf8_is_left_out(tmp_path: Path) -> None:
-    write(tmp_path, "a.md")
-    Path(os.fsdecode(os.fsencode(tmp_path) + b"/caf\xe9.md")).write_text("x", encoding="utf-8")
-    assert names_in(tmp_path) == ["a.md"]
-    assert sum(prose_files(tmp_path).others.values()) == 1
+def test_a_name_that_is_not_utf8_is_left_out_and_said(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    write(tmp_path, "docs/a.md")
+    for name in (b"docs/caf\xe9.md", b"docs/caf\xe9/a.md", b"docs/caf\xe9.png"):
+        path = Path(os.fsdecode(os.fsencode(tmp_path) + b"/" + name))
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("x", encoding="utf-8")
+    assert names_in(tmp_path / "docs") == ["a.md"]
+    caplog.set_level("INFO", logger="isotrope")
+    assert read_lines(tmp_path / "docs") == ["A text."]
+    said = "2 files are no text and left out: docs/caf\\udce9.md (its name is not UTF-8), docs/caf\\udce9/a.md"
+    assert any(said in line for line in caplog.messages)
+
+
+def test_a_folder_that_cannot_be_read_is_left_out_and_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    write(tmp_path, "docs/a.md", "docs/secret/b.md")
+    shut, scandir = tmp_path / "docs" / "secret", os.scandir
+
+    def refusing(place: str) -> object:
+        if Path(place) == shut:
+            raise PermissionError(13, "Permission denied", str(place))
+        return scandir(place)
+
+    monkeypatch.setattr(os, "scandir", refusing)
+    caplog.set_level("INFO", logger="isotrope")
+    assert read_lines(tmp_path / "docs") == ["A text."]
+    assert any("1 file is no text and left out: docs/secret (Permission denied)" in line for line in caplog.messages)
+    with pytest.raises(InputError, match=r"folder without text .*secret \(Permission denied\)"):
+        check_file(shut)

@@ -364,6 +364,17 @@ def test_some_sets_alone_are_judged(tiny: Path, tmp_path: Path) -> None:
         isotrope.evaluate(tiny, "retrieval", folder, tasks=["smal"])
 
 
+def test_a_set_has_the_same_draws_whether_others_are_judged_or_not(
+    tiny: Path, tmp_path: Path, topics: list[str]
+) -> None:
+    write(tmp_path, "other")
+    corpus = [f"{row}\t\t{text}" for row, text in enumerate(topics[:40])]
+    queries = [f"{row}\t{text}" for row, text in enumerate(topics[40:80])]
+    write(tmp_path, corpus=corpus, queries=queries, qrels=[f"{row}\t{row}\t1" for row in range(40)])
+    every, alone = (isotrope.evaluate(tiny, "retrieval", tmp_path, tasks=tasks) for tasks in (None, ["small"]))
+    assert alone.scores["retrieval"]["small"] == every.scores["retrieval"]["small"]
+
+
 def test_captions_without_a_second_one_are_refused(tmp_path: Path) -> None:
     write_captions(tmp_path, ["1.jpg\t1\ta dog", "2.jpg\t1\ta cat"])
     assert [each.name for each in find_captions(tmp_path)] == ["small_captions"]

@@ -76,12 +76,30 @@ def test_a_hit_names_its_document_its_line_and_its_heading(docs: Path, tiny: Pat
     assert only.line == 7
 
 
+def test_a_heading_counts_once_among_the_words_of_its_section_whether_it_is_kept_or_not(tiny: Path, docs: Path) -> None:
+    (docs / "long.md").write_text("# Zebra\n\n" + "They graze in the morning sun. " * 30, encoding="utf-8")
+    for keep in (["heading"], []):
+        isotrope.index(tiny, docs, f"{len(keep)}.index", keep=keep)
+    (kept,), (left_out,) = (isotrope.search(f"{number}.index", "zebra", mode="lexical") for number in (1, 0))
+    assert kept.score == left_out.score
+
+
 def test_the_command_prints_what_can_be_opened_and_json_has_fields(docs: Path, tiny: Path) -> None:
     runner = CliRunner()
     assert runner.invoke(app, ["index", str(tiny), "docs", "--output", "docs.index"]).exit_code == 0
     assert "docs/guide.md:14" in runner.invoke(app, ["search", "docs.index", "money", "--top", "1"]).stdout
     (hit,) = json.loads(runner.invoke(app, ["search", "docs.index", "money", "--top", "1", "--json"]).stdout)
     assert (hit["file"], hit["line"], hit["columns"]) == ("docs/guide.md", 14, {"heading": "Guide › Refunds"})
+
+
+def test_the_command_prints_every_kept_column_of_a_table(tiny: Path, docs: Path) -> None:
+    """Of documents it leaves the headings out, as each text begins with its own."""
+    Path("faq.tsv").write_text("text\tnumber\ttopic\n1 ferry sails at noon.\t1\t\n", encoding="utf-8")
+    runner = CliRunner()
+    printed = runner.invoke(app, ["search", str(tiny), "faq.tsv", "ferry"]).stdout
+    assert "number" in printed
+    assert "topic" in printed
+    assert "heading" not in runner.invoke(app, ["search", str(tiny), "docs", "money"]).stdout
 
 
 @pytest.mark.parametrize("change", ["new", "changed", "gone"])
@@ -108,6 +126,30 @@ def test_a_kept_index_of_a_folder_is_made_once(docs: Path, tiny: Path, monkeypat
     monkeypatch.setattr("isotrope.search.kept_index._make", None)
     assert found(tiny, docs, "money")[0][1] == 14
     assert (docs.parent / "docs.isotrope").is_dir()
+
+
+def test_hits_of_a_kept_index_can_be_opened_from_wherever_it_is_asked(
+    docs: Path, tiny: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    places = {"docs": "docs/guide.md", str(docs.absolute()): str(docs.absolute() / "guide.md")}
+    for place, name in {**places, "docs/guide.md": "docs/guide.md"}.items():
+        assert found(tiny, place, "money")[0][0] == name
+    monkeypatch.setattr("isotrope.search.kept_index._make", None)
+    monkeypatch.chdir(docs)
+    for place, name in {".": "guide.md", "guide.md": "guide.md", "../docs": "../docs/guide.md"}.items():
+        assert found(tiny, place, "money")[0][0] == name
+    monkeypatch.chdir("deep")
+    assert found(tiny, "..", "money")[0][0] == "../guide.md"
+    assert [path.name for path in Path().iterdir()] == ["note.txt"]
+
+
+def test_a_kept_index_of_a_linked_document_is_made_once(
+    docs: Path, tiny: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Path("linked.md").symlink_to(docs / "guide.md")
+    found(tiny, "linked.md", "money")
+    monkeypatch.setattr("isotrope.search.kept_index._make", None)
+    assert found(tiny, "linked.md", "money")[0][0] == "linked.md"
 
 
 def test_what_is_no_text_has_no_rows_and_is_noticed_when_it_becomes_one(
@@ -144,3 +186,16 @@ def test_documents_and_a_table_stand_in_one_index(docs: Path, tiny: Path, tmp_pa
     assert (hit.file, hit.columns) == ("faq.tsv", {"heading": None, "year": 2020})
     with pytest.raises(InputError, match="has no year; every row needs one"):
         isotrope.index(tiny, [docs, tmp_path / "faq.tsv"], "other.index", id_column="year")
+
+
+def test_columns_that_no_file_has_are_refused(docs: Path, tiny: Path, tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("A ferry sails.\n", encoding="utf-8")
+    for text in (docs, docs / "guide.md", tmp_path / "a.txt", [docs, tmp_path / "a.txt"]):
+        with pytest.raises(InputError, match="plain text and documents have no columns, and 'title' was asked for"):
+            isotrope.index(tiny, text, "docs.index", columns=["title"])
+    with pytest.raises(InputError, match="have no columns"):
+        isotrope.search(tiny, docs, "ferry", columns=["title"])
+    with pytest.raises(InputError, match="unknown column 'title'; known: heading"):
+        isotrope.index(tiny, docs, "docs.index", keep=["title"])
+    (tmp_path / "faq.tsv").write_text("question\tyear\nA ferry sails.\t2020\n", encoding="utf-8")
+    assert isotrope.index(tiny, [docs, tmp_path / "faq.tsv"], "all.index", columns=["question"]).rows == 5

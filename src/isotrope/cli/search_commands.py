@@ -158,7 +158,8 @@ def _print_hits(hits: list[Hit]) -> None:
     several, named = len({hit.file for hit in hits}) > 1, any(hit.id is not None for hit in hits)
     names = [name for name in names if not named or any(str(hit.columns[name]) != hit.id for hit in hits)]  # the id
     several |= HEADING in names
-    names = [name for name in names if not all(hit.text.startswith(str(hit.columns[name])) for hit in hits)]
+    if HEADING in names and all(hit.text.startswith(str(hit.columns[HEADING])) for hit in hits):
+        names.remove(HEADING)
     split = any(hit.passage is not None and hit.passage.of > 1 for hit in hits)
     shown = {"place": several, "line": not several, "passage": split, "id": named}
     head = ["score", *(name for name, is_shown in shown.items() if is_shown), "text", *names]

@@ -11,6 +11,7 @@ import html
 import re
 from collections.abc import Iterator, Sequence
 from functools import cache
+from itertools import groupby
 from typing import TYPE_CHECKING
 
 from isotrope.data.prose_blocks import Block, row_text
@@ -20,12 +21,14 @@ if TYPE_CHECKING:
     from markdown_it.token import Token
 
 _TITLE = re.compile(r"title\s*[:=]\s*(.+)")
+_SETTING = re.compile(r"[\w.\"'-]+\s*(?:=|:(?:\s|$))|\[")  # name: value, name = value, [part]
 # !!! note "Title", ??? note, === "Tab": what follows is indented, and is text.
 _INDENTING = re.compile(r'( *)(?:(?:!!!|\?\?\?\+?) +[\w -]+?(?: +"(.*)")?|===[+!]? +"(.+)") *')
-_FORMULA = re.compile(r"^ *\$\$(?:(?!\n\s*\n).)*?\$\$ *$", re.MULTILINE | re.DOTALL)
+_FORMULA = re.compile(r"^ *\$\$(?:(?!\n\s*\n|\$\$).)*\$\$ *$", re.MULTILINE | re.DOTALL)
 _HTML = re.compile(r"<(script|style|pre|svg)\b.*?</\1>|<!--.*?-->|<[^>]*>", re.DOTALL | re.IGNORECASE)
-_WIKI_LINK = re.compile(r"!?\[\[(?:[^\]|]*\|)?([^\]|]*)\]\]")
-_MARKS = re.compile(r"\[\^[^\]]+\]:?|^\[[ xX]\]\s+|\{[:.#][^}]*\}\s*$")  # notes, boxes of a to-do list, attributes
+_WIKI_LINK = re.compile(r"!?\[\[(?:[^\[\]|]*\|)?([^\[\]|]*)\]\]")
+_NOTE = re.compile(r"\[\^[^\]]+\]:?")
+_ENDS = re.compile(r"^\[[ xX]\]\s+|\{[:.#][^}]*\}\s*$")  # boxes of a to-do list, attributes
 
 
 def markdown_blocks(lines: Sequence[str]) -> Iterator[Block]:
@@ -57,9 +60,12 @@ def _parser() -> MarkdownIt:
 
 
 def _words_of(token: Token) -> str:
-    """The text of a paragraph, without its marks."""
-    words = [_word(child) for child in token.children or ()]
-    return _MARKS.sub("", _WIKI_LINK.sub(r"\1", "".join(words).strip()))
+    """The text of a paragraph, without its marks; brackets in code are a part of it."""
+    words = []
+    for is_code, children in groupby(token.children or (), lambda child: child.type == "code_inline"):
+        text = "".join(map(_word, children))
+        words.append(text if is_code else _NOTE.sub("", _WIKI_LINK.sub(r"\1", text)))
+    return _ENDS.sub("", "".join(words).strip())
 
 
 def _word(token: Token) -> str:
@@ -82,23 +88,24 @@ def _without_front_matter(lines: Sequence[str]) -> list[str]:
     """Blank lines in its place, but for the title, which is a heading."""
     fence = lines[0].rstrip() if lines else ""
     last = next((number for number, line in enumerate(lines[1:], 1) if line.rstrip() in (fence, "...")), 0)
-    if fence not in ("---", "+++") or not last or not lines[1].strip():  # a rule, and no front matter
+    first = next((line for line in lines[1:last] if not line.startswith("#")), "")
+    if fence not in ("---", "+++") or not _SETTING.match(first):  # a rule, and no front matter
         return list(lines)
-    title = (_TITLE.fullmatch(line.strip()) for line in lines[: last + 1])
+    title = (_TITLE.fullmatch(line.rstrip()) for line in lines[: last + 1])  # of the page: others are indented
     return [*(f"# {one[1].strip(chr(34) + chr(39))}" if one else "" for one in title), *lines[last + 1 :]]
 
 
 def _dedented(lines: Sequence[str]) -> Iterator[str]:
     """The text of an admonition stands as deep as its title, which is a paragraph."""
     depths: list[int] = []  # of the admonitions that are open
-    for line in lines:
+    for line in (line.expandtabs(4) for line in lines):
         indent = len(line) - len(line.lstrip(" "))
         while depths and line.strip() and indent < depths[-1] + 4:
             depths.pop()
         found = _INDENTING.fullmatch(line)
         own = line[4 * len(depths) :] if line.strip() else line
         if found is not None:
-            depths.append(len(found[1]))
             title = found[2] or found[3]
-            own = f"{title}:" if title else ""
+            own = f"{' ' * (indent - 4 * len(depths))}{title}:" if title else ""  # in an item of a list it stays there
+            depths.append(indent)
         yield "" if own.lstrip().startswith((":::", "--8<--")) else own

@@ -1,7 +1,7 @@
 """The documents of a folder: .md, .markdown, .rst and .txt files, in it and below, in the order of their names.
 
-Left out: what is hidden, what programs put there (packages, caches, builds), our own runs and models, and links to
-folders, which may lead in a circle.
+Left out: what is hidden, what programs put there (packages, caches, builds), our own runs, models and cache, and links
+to folders, which may lead in a circle.
 """
 
 from __future__ import annotations
@@ -9,14 +9,14 @@ from __future__ import annotations
 import os
 import stat
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from isotrope.data.prose_blocks import PROSE
 from isotrope.data.text_lines import lines_of
 from isotrope.errors import InputError
-from isotrope.files import digest, file_digest
+from isotrope.files import cache_folder, digest, file_digest
 
 TEXTS = (*PROSE, ".txt")
 MADE = frozenset("node_modules __pycache__ venv site-packages build dist _build".split())
@@ -24,31 +24,9 @@ OURS = frozenset(("run.json", "modules.json"))  # a folder with one of them is a
 NAMED = 5  # files that a message names
 
 
-@dataclass(frozen=True)
-class ProseFiles:
-    """``paths`` of the documents, ``others``: the endings of what else is there."""
-
-    place: Path
-    paths: list[Path]
-    others: Counter[str]
-
-    @property
-    def title(self) -> str:
-        return self.place.resolve().name or "documents"
-
-    def name(self, path: Path) -> str:
-        """Below the folder that was given, from wherever that was."""
-        below = "" if path == self.place else f"/{path.relative_to(self.place).as_posix()}"
-        return f"{self.title}{below}".replace("\n", " ")
-
-    def state(self) -> tuple[tuple[str, int, int], ...]:
-        """Changes with the files, without reading them."""
-        return tuple((str(path), *size_and_time(path)) for path in self.paths)
-
-
 @dataclass
 class LeftOut:
-    """Documents that cannot be read: how many, and the first of them with the reason."""
+    """What cannot be read: how many, and the first of them with the reason."""
 
     count: int = 0
     first: list[str] = field(default_factory=list)
@@ -60,10 +38,41 @@ class LeftOut:
             reason = reason.removeprefix(str(path)).lstrip(":0123456789 ").partition(";")[0].rstrip(".")
             self.first.append(f"{name} ({reason})")
 
+    def join(self, others: LeftOut) -> None:
+        self.count += others.count
+        self.first = [*self.first, *others.first][:NAMED]
+
     def __str__(self) -> str:
         more = f" and {self.count - len(self.first):,} more" if self.count > len(self.first) else ""
         named = f"{self.count:,} files are" if self.count > 1 else "1 file is"
         return f"{named} no text and left out: {', '.join(self.first)}{more}" if self.count else ""
+
+
+@dataclass(frozen=True)
+class ProseFiles:
+    """``paths`` of the documents, ``others``: the endings of what else is there; ``left_out``: folders that cannot be
+    read, and names that cannot be written."""
+
+    place: Path
+    paths: list[Path]
+    others: Counter[str]
+    left_out: LeftOut = field(default_factory=LeftOut)
+
+    @property
+    def title(self) -> str:
+        return self.place.resolve().name or "documents"
+
+    def name(self, path: Path) -> str:
+        """Below the folder that was given, from wherever that was."""
+        below = "" if path == self.place else f"/{path.relative_to(self.place).as_posix()}"
+        return f"{self.title}{below}".replace("\n", " ").encode(errors="backslashreplace").decode()
+
+    def leave_out(self, path: Path, error: OSError) -> None:
+        self.left_out.add(self.name(path), path, error)
+
+    def state(self) -> tuple[tuple[str, int, int], ...]:
+        """Changes with the files, without reading them."""
+        return tuple((str(path), *size_and_time(path)) for path in self.paths)
 
 
 def is_prose(place: str | os.PathLike[str]) -> bool:
@@ -75,21 +84,26 @@ def prose_files(place: Path) -> ProseFiles:
     """The documents of a folder, or the one file; a folder without any is a sentence with what is there."""
     if not place.is_dir():
         return ProseFiles(place, [place], Counter())
-    found, others = [], Counter[str]()
-    for path in _walk(place):
-        if not _can_be_written(path):
-            others["with a name that is not UTF-8"] += 1
-        elif path.suffix.lower() in TEXTS:
-            found.append(path)
+    found = ProseFiles(place, [], Counter())
+    for path in _walk(place, lambda error: found.leave_out(Path(error.filename), error)):
+        is_text, written = path.suffix.lower() in TEXTS, _can_be_written(path.relative_to(place))
+        if is_text and written:
+            found.paths.append(path)
+        elif is_text:
+            found.leave_out(path, OSError(0, "its name is not UTF-8"))
+        elif not written:
+            found.others["with a name that is not UTF-8"] += 1
         else:
-            others[path.suffix.lower() or "without an ending"] += 1
-    if not found:
-        there = ", ".join(f"{count:,} {ending}" for ending, count in others.most_common(NAMED)) or "no file"
+            found.others[path.suffix.lower() or "without an ending"] += 1
+    if not found.paths:
+        there = ", ".join(f"{count:,} {ending}" for ending, count in found.others.most_common(NAMED)) or "no file"
+        told = f" {found.left_out}." if found.left_out.count else ""
         raise InputError(
             f"{place}: this is a folder without text ({', '.join(TEXTS)}) and with {there}; give a folder of documents "
-            "or a file (.txt, .tsv, .csv, .jsonl, .parquet)."
+            f"or a file (.txt, .tsv, .csv, .jsonl, .parquet).{told}"
         )
-    return ProseFiles(place, sorted(found), others)
+    found.paths.sort()
+    return found
 
 
 def check_document(path: Path) -> None:
@@ -117,9 +131,10 @@ def _check_regular(path: Path) -> None:
         raise OSError(0, "neither a file nor a link to one")
 
 
-def _walk(folder: Path) -> Iterator[Path]:
-    for place, folders, names in os.walk(folder):
-        if place != str(folder) and OURS & set(names):
+def _walk(folder: Path, refused: Callable[[OSError], None] | None = None) -> Iterator[Path]:
+    cache = os.path.realpath(cache_folder())  # it holds the texts of documents
+    for place, folders, names in os.walk(folder, onerror=refused):
+        if place != str(folder) and (OURS & set(names) or os.path.realpath(place) == cache):
             folders.clear()
             continue
         folders[:] = sorted(name for name in folders if not name.startswith(".") and name not in MADE)
@@ -136,6 +151,6 @@ def size_and_time(path: Path) -> tuple[int, int]:
 
 def _can_be_written(path: Path) -> bool:
     try:
-        return bool(path.name.encode())
+        return bool(str(path).encode())
     except UnicodeEncodeError:
         return False

@@ -23,7 +23,7 @@ from isotrope.errors import InputError
 from isotrope.files import cache_folder, digest, written_folder
 from isotrope.progress import bar, say
 
-FORMAT = "prose-1"
+FORMAT = "prose-2"
 FACTS, ORIGINS = "prose.json", "origins.txt"
 DOCUMENT_LEVEL = 2  # headings that begin a document, in a file alone
 _made: dict[tuple[object, ...], Path] = {}  # by this process, of files in a state
@@ -55,7 +55,7 @@ def _found_or_made(files: ProseFiles) -> Path:
             contents.append(content_of_document(path))
             advance()
     names = [files.name(path) for path in files.paths]
-    folder = cache_folder() / "prose" / digest(FORMAT, files.title, *names, *contents)
+    folder = cache_folder() / "prose" / digest(FORMAT, files.title, *names, *contents, str(files.left_out))
     if not is_whole(folder / FACTS, str(files.place), "text"):
         with written_folder(folder, whole=FACTS) as temporary:
             _write(temporary, files, contents)
@@ -67,7 +67,7 @@ def _found_or_made(files: ProseFiles) -> Path:
 
 
 def _write(folder: Path, files: ProseFiles, contents: list[str]) -> None:
-    documents, sentences, left_out = 0, 0, LeftOut()
+    documents, sentences, left_out = 0, 0, files.left_out
     with (
         open(folder / f"{files.title}.txt", "w", encoding="utf-8") as text,
         open(folder / ORIGINS, "w", encoding="utf-8") as origins,

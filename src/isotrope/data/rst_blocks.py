@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Generator, Iterator, Sequence
+from itertools import pairwise
 
 from isotrope.data.prose_blocks import Block, row_text
 
@@ -17,23 +18,23 @@ KEPT = frozenset(
     """admonition attention caution danger deprecated error figure hint image important note rubric seealso sidebar
     table tip topic versionadded versionchanged warning""".split()
 )
+SHORTEST = 4  # marks below a longer heading; ... below a prompt is code
 _RULE = re.compile(r"([!-/:-@\[-`{-~])\1{2,}\s*")
 _DIRECTIVE = re.compile(r"\.\.\s+(?:\|[^|]*\|\s*)?([\w:+.-]+?)::\s*(.*)")
 _OPTION = re.compile(r":([\w -]+):\s*(.*)")
 _SIMPLE_RULE = re.compile(r"\s*=+(?:\s+=+)+\s*")
 _GRID_RULE = re.compile(r"\s*\+[-=+]+\+\s*")
-_ITEM = re.compile(r"(?:[-*+•]|\(?(?:\d+|[a-zA-Z#])[.)])\s+")
-_FIELD = re.compile(r":[^:`]+:\s+")
+_ITEM = re.compile(r"^(?:[-*+•]|\(?(?:\d+|[a-zA-Z#])[.)])\s+")
+_FIELD = re.compile(r"^:[^:`]+:\s+")
+# Code, a role, a link or a word of the default role: there are no marks in it.
+_QUOTED = re.compile(r"``(.+?)``|:[\w:+.-]+:`[~!]?([^`<]*?)(?:\s*<[^`>]*>)?`|`([^`<]+?)\s*(?:<[^`>]*>)?`_{0,2}")
 _INLINE = (
-    (re.compile(r":[\w:+.-]+:`[~!]?([^`<]*?)(?:\s*<[^`>]*>)?`"), r"\1"),  # a role
-    (re.compile(r"``(.+?)``"), r"\1"),
-    (re.compile(r"`([^`<]+?)\s*(?:<[^`>]*>)?`_{0,2}"), r"\1"),  # a link, or a word of the default role
     (re.compile(r"\*\*(\S(?:.*?\S)?)\*\*"), r"\1"),
     (re.compile(r"(?<![\w*])\*(\S(?:[^*]*\S)?)\*(?!\w)"), r"\1"),
     (re.compile(r"\s?\[[#*\w-]*\]_(?!\w)"), ""),  # a note
     (re.compile(r"(?<=\w)__?(?=[\s.,;:)]|$)"), ""),  # a link of one word
     (re.compile(r"\|([^|\s][^|]*)\|_{0,2}"), r"\1"),
-    (re.compile(r"\\(.)"), r"\1"),
+    (re.compile(r"\\(?:\s|(.))"), r"\1"),  # a blank joins what stands around it
 )
 
 
@@ -52,9 +53,11 @@ def rst_blocks(lines: Sequence[str]) -> Iterator[Block]:
         elif directive is not None and directive[1] in KEPT:
             number = yield from _kept(lines, number, directive[1], directive[2])
         elif line.strip() == ".." or line.lstrip().startswith(".. "):
-            number = _below(lines, number)
-        elif _SIMPLE_RULE.fullmatch(line) or _GRID_RULE.fullmatch(line):
-            number = yield from _table(lines, number)
+            number = _behind(lines, number + 1, _depth(line))
+        elif _SIMPLE_RULE.fullmatch(line):
+            number = yield from _simple_table(lines, number)
+        elif _GRID_RULE.fullmatch(line):
+            number = yield from _grid_table(lines, number)
         elif not line.strip() or _RULE.fullmatch(line):
             number += 1
         else:
@@ -66,7 +69,8 @@ def _heading(lines: Sequence[str], number: int) -> tuple[str, tuple[str, bool], 
     first, second, third = (*lines[number : number + 3], "", "")[:3]
     if _RULE.fullmatch(first) and second.strip() and _RULE.fullmatch(third) and first[0] == third[0]:
         return second.strip(), (first[0], True), 3
-    if first[:1].strip() and not _RULE.fullmatch(first) and _RULE.fullmatch(second):
+    drawn = _RULE.fullmatch(second) and len(second.rstrip()) >= min(SHORTEST, len(first.rstrip()))
+    if first[:1].strip() and not _RULE.fullmatch(first) and drawn:
         return first.strip(), (second[0], False), 2
     return None
 
@@ -84,33 +88,57 @@ def _kept(lines: Sequence[str], number: int, name: str, argument: str) -> Genera
     return begin
 
 
-def _below(lines: Sequence[str], number: int) -> int:
-    """The line behind everything that is indented deeper than this one."""
-    depth = _depth(lines[number])
-    number += 1
+def _behind(lines: Sequence[str], number: int, depth: int) -> int:
+    """The first line from ``number`` on that is neither blank nor indented deeper than ``depth``."""
     while number < len(lines) and (not lines[number].strip() or _depth(lines[number]) > depth):
         number += 1
     return number
 
 
-def _table(lines: Sequence[str], number: int) -> Generator[Block, None, int]:
-    """The rows of a simple table, or of a grid, whose cells may go on over several lines. Returns the next line."""
-    grid = _GRID_RULE.fullmatch(lines[number]) is not None
-    rule, begin = (_GRID_RULE if grid else _SIMPLE_RULE), number
-    cells: list[list[str]] = []
+def _grid_table(lines: Sequence[str], number: int) -> Generator[Block, None, int]:
+    """The rows between its rules; a cell may go on over several lines. Returns the next line."""
+    rows: list[list[str]] = []
     while number < len(lines) and lines[number].strip():
-        line = lines[number].strip()
-        ends = rule.fullmatch(line) is not None
-        if not ends:
-            cells.append(line.strip("|").split("|") if grid else re.split(r"\s{2,}", line))
-        if cells and (ends or not grid):
-            width = max(map(len, cells))
-            columns = ([row[place] for row in cells if place < len(row)] for place in range(width))
-            yield Block(begin + 1, 0, _plain(row_text([" ".join(" ".join(column).split()) for column in columns])))
-            cells = []
+        if _GRID_RULE.fullmatch(lines[number]):
+            yield from _row(number - len(rows), rows)
+            rows = []
+        else:
+            rows.append(lines[number].strip().strip("|").split("|"))
         number += 1
-        begin = number if not cells else begin
+    yield from _row(number - len(rows), rows)
     return number
+
+
+def _simple_table(lines: Sequence[str], number: int) -> Generator[Block, None, int]:
+    """The rows under its rule, which says where the columns are; a row goes on where its first column is empty, and the
+    table ends at a blank line that no row follows. Returns the next line."""
+    places = [found.span() for found in re.finditer("=+", lines[number])]
+    gaps = [slice(end, begin) for (_, end), (begin, _) in pairwise(places)]
+    begins = [begin for begin, _ in places]
+    columns = [slice(begin, end) for begin, end in zip(begins, [*begins[1:], None], strict=True)]
+    number, rows, ended = number + 1, list[list[str]](), False
+    while number < len(lines):
+        line = lines[number]
+        ends = _SIMPLE_RULE.fullmatch(line) is not None
+        after = lines[number + 1] if number + 1 < len(lines) else ""
+        if not line.strip() and (ended or not after[begins[1] :].strip() or any(after[gap].strip() for gap in gaps)):
+            break
+        if ends or line[: begins[1]].strip() or not line.strip():
+            yield from _row(number - len(rows), rows)
+            rows = []
+        if line.strip() and not ends:
+            spans = any(line[gap].strip() for gap in gaps)
+            rows.append([line] if spans else [line[column] for column in columns])
+        number, ended = number + 1, ends
+    yield from _row(number - len(rows), rows)
+    return number
+
+
+def _row(number: int, rows: list[list[str]]) -> Iterator[Block]:
+    """Lines of cells as one row; ``number`` is the first line's, from 0."""
+    if rows:
+        columns = ([row[place] for row in rows if place < len(row)] for place in range(max(map(len, rows))))
+        yield Block(number + 1, 0, _plain(row_text([" ".join(" ".join(column).split()) for column in columns])))
 
 
 def _paragraph(lines: Sequence[str], number: int) -> Generator[Block, None, int]:
@@ -123,19 +151,31 @@ def _paragraph(lines: Sequence[str], number: int) -> Generator[Block, None, int]
     literal = text.endswith("::")  # what is indented below is code
     if not text.startswith(">>>"):
         yield Block(number + 1, 0, _plain(text.removesuffix("::") + ":" * literal))
-    return _below(lines, number) if literal else end
+    if not literal:
+        return end
+    marker = _ITEM.match(lines[number].lstrip())  # the text of an item stands behind it, and so do its other paragraphs
+    return _behind(lines, end, _depth(lines[number]) + (marker.end() if marker else 0))
 
 
 def _begins(lines: Sequence[str], first: int, number: int) -> bool:
     """Whether another paragraph than that of line ``first`` begins here, or a blank line is."""
-    line = lines[number].strip()
+    line, above = lines[number].strip(), lines[first].strip()
     if not line or _ITEM.match(line) or _FIELD.match(line):
         return True
-    term = number == first + 1 and not _ITEM.match(lines[first].strip())
+    term = number == first + 1 and not _ITEM.match(above) and not _FIELD.match(above)
     return term and _depth(lines[number]) > _depth(lines[first])  # the definition of a term
 
 
 def _plain(text: str) -> str:
+    """Without marks; what looks like one inside of code is a part of it, as in ``coef_``."""
+    words, end = [], 0
+    for quoted in _QUOTED.finditer(text):
+        words += [_without_marks(text[end : quoted.start()]), *filter(None, quoted.groups())]
+        end = quoted.end()
+    return "".join([*words, _without_marks(text[end:])])
+
+
+def _without_marks(text: str) -> str:
     for pattern, words in _INLINE:
         text = pattern.sub(words, text)
     return text

@@ -95,8 +95,11 @@ class Retrieval(Suite):
         vectors = TextVectors.encoded(
             encoder, (text for found in sets for text in (*found.documents, *found.queries)), normalize=True
         )
+        places = [] if options.texts is not None else [files.name for files in _files(options.data_dir)]
+        numbers = [places.index(found.name) if places else 0 for found in sets]  # the same where some are named
         judged = [
-            _judge(found, encoder, vectors, (seed, number), resamples, baselines) for number, found in enumerate(sets)
+            _judge(found, encoder, vectors, (seed, number), resamples, baselines)
+            for number, found in zip(numbers, sets, strict=True)
         ]
         scores = {each.found.name: each.score() for each in judged}
         whole = [each for each in judged if each.found.own is None] or judged
@@ -146,6 +149,17 @@ def pairs_as_set(source: Texts, columns: Sequence[str] | None = None) -> Retriev
 
 def read_sets(data_dir: str | os.PathLike[str] | None, named: Sequence[str] | None = None) -> list[RetrievalSet]:
     """Every set of the folder, or those that are ``named``; captions last."""
+    found = _files(data_dir)
+    known = [files.name for files in found]
+    for name in named or ():
+        if name not in known:
+            raise InputError(
+                f"{data_folder(data_dir)}: no retrieval set is named '{name}'{suggestion(name, known)}", setting="tasks"
+            )
+    return [_kept(files, files.state()) for files in found if named is None or files.name in named]
+
+
+def _files(data_dir: str | os.PathLike[str] | None) -> list[SetFiles | CaptionFile]:
     folder = data_folder(data_dir)
     found: list[SetFiles | CaptionFile] = [*find_sets(folder), *find_captions(folder)]
     if not found:
@@ -153,11 +167,7 @@ def read_sets(data_dir: str | os.PathLike[str] | None, named: Sequence[str] | No
             f"{folder}: no retrieval set found; NAME.corpus.tsv, NAME.queries.tsv and NAME.qrels.tsv are expected, "
             "or NAME_captions.test.tsv."
         )
-    known = [files.name for files in found]
-    for name in named or ():
-        if name not in known:
-            raise InputError(f"{folder}: no retrieval set is named '{name}'{suggestion(name, known)}", setting="tasks")
-    return [_kept(files, files.state()) for files in found if named is None or files.name in named]
+    return found
 
 
 @lru_cache(maxsize=32)

@@ -6,6 +6,7 @@ import json
 import math
 import os
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -57,7 +58,10 @@ class Subject:
         """The text of the run, where it still lies where it lay; of a folder of documents, the text made of them."""
         place, data = Path(str(self.facts.get("source", ""))), self.facts.get("data") or {}
         images = str(data.get("record_type")).endswith("images") and not place.is_file()
-        return check_file(place) if self.facts.get("source") and not images and is_here(place) else None
+        if self.facts.get("source") and not images and is_here(place):
+            with suppress(InputError):  # it is another one now: empty, or of another kind
+                return check_file(place)
+        return None
 
 
 @dataclass(frozen=True)

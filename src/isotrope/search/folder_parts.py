@@ -21,7 +21,6 @@ from isotrope.search.filter_masks import Mask
 from isotrope.search.folder_engine import CODES, DELETED, RANGES, WHOLE, WORDS, FolderEngine
 from isotrope.search.index_manifest import Manifest
 from isotrope.search.passages import joined_passages
-from isotrope.search.section_rows import HEADING
 from isotrope.search.word_index import write_words
 from isotrope.search.word_stems import stemming
 
@@ -58,7 +57,8 @@ def _live_texts(engine: FolderEngine) -> Iterator[str]:
 
 def _whole_texts(engine: FolderEngine, owners: npt.NDArray[np.int64]) -> Iterator[str]:
     """Of an index of passages; several columns put a title before each, and documents their headings."""
-    titled = len(engine.manifest.reading.columns or ()) > 1 or HEADING in engine.manifest.kinds
+    manifest = engine.manifest
+    titled = len(manifest.reading.columns or ()) > 1 or any(source.name for source in manifest.sources)
     for _, found in groupby(zip(owners.tolist(), _live_texts(engine), strict=True), key=itemgetter(0)):
         passages = [passage for _, passage in found]
         yield joined_passages(passages) if titled else " ".join(passages)

@@ -136,6 +136,7 @@ def scan(files: Sequence[Place], reading: Reading) -> Scanned:
             "index needs a file of text (.txt, .tsv, .csv, .jsonl, .parquet, .md, .rst) or a folder.", "text"
         )
     reading = fitting_reading(files, reading)
+    _check_columns(files, reading)
     scan = _Scan(reading)
     sources = [source for file in files for source in scan.sources_of(check_source(file))]
     if not any(source.rows for source in sources):
@@ -144,8 +145,8 @@ def scan(files: Sequence[Place], reading: Reading) -> Scanned:
         say(str(scan.left_out))
     found = {column: joined(some) for column, some in scan.kinds.items()}
     for column in reading.keep or ():
-        if column not in found:
-            raise InputError(f"keep names an unknown column '{column}'{nearest(column, found)}", "keep")
+        if column not in found:  # of documents alone, as a table refuses what it lacks
+            raise InputError(f"keep names an unknown column '{column}'{nearest(column, {*found, HEADING})}", "keep")
     unfilled = frozenset(name for name, some in scan.kinds.items() if not some)
     return Scanned(reading, tuple(sources), found, scan.empty, unfilled, tuple(scan.sample.texts))
 
@@ -154,6 +155,16 @@ def fitting_reading(files: Sequence[Place], reading: Reading) -> Reading:
     """Documents are split into passages, also where nobody asked for it: a section is longer than a model reads."""
     split = reading.passages is not None or not any(map(is_prose, files))
     return reading if split else replace(reading, passages=PASSAGE)
+
+
+def _check_columns(files: Sequence[Place], reading: Reading) -> None:
+    """Refuse columns of the text where no file has any; documents may stand next to a table that has."""
+    if reading.columns and all(is_prose(file) or format_of(check_source(file)) == ".txt" for file in files):
+        raise InputError(
+            f"{files[0]}: plain text and documents have no columns, and '{reading.columns[0]}' was asked for; leave "
+            "columns out, or give a .tsv, .csv, .jsonl or .parquet file.",
+            setting="columns",
+        )
 
 
 class _Scan:
@@ -172,6 +183,7 @@ class _Scan:
                 yield self._source(given, "", advance)
             return
         files = prose_files(given)
+        self.left_out.join(files.left_out)
         if given.is_dir():
             yield Source(str(given.resolve()), _names_in(files), len(files.paths), 0, 0, str(given))
         with bar(f"reading {files.title}", None) as advance:
@@ -205,6 +217,14 @@ class _Scan:
         for column, value in values.items():
             kind = kind_of(value, untyped)
             self.kinds[column].update(() if kind is None else (kind,))
+
+
+def named_below(sources: Sequence[Source], given: Path) -> tuple[Source, ...]:
+    """The documents of a folder, or the one, named by how it is given now: from elsewhere the names were others."""
+    first = sources[0].name
+    return tuple(
+        replace(one, name=str(given / Path(one.name).relative_to(first))) if one.name else one for one in sources
+    )
 
 
 def _names_in(files: ProseFiles) -> str:

@@ -24,7 +24,7 @@ from isotrope.search.folder_engine import FolderEngine
 from isotrope.search.index_manifest import Manifest, read_manifest
 from isotrope.search.index_place import MANIFEST
 from isotrope.search.index_request import Wanted
-from isotrope.search.index_rows import Reading, Scanned, fitting_reading, scan
+from isotrope.search.index_rows import Reading, Scanned, fitting_reading, named_below, scan
 from isotrope.search.opened_index import SearchIndex
 from isotrope.search.part_sums import check_parts
 from isotrope.search.vector_maker import VectorMaker
@@ -55,7 +55,7 @@ def kept_index(
         if (
             found is None
             or found.reading != reading
-            or found.sources[0].path != str(source.resolve())
+            or Path(found.sources[0].path).resolve() != source.resolve()
             or any(one.changed() for one in found.sources)
         ):
             scanned = scanned or scan([source], reading)
@@ -66,7 +66,9 @@ def kept_index(
                 if isinstance(error, InputError) and "Cannot write" not in str(error):
                     raise
                 continue
-        return SearchIndex(str(folder), FolderEngine(folder), encoder)
+        engine = FolderEngine(folder)
+        engine.manifest = engine.manifest.changed(sources=named_below(engine.manifest.sources, source))
+        return SearchIndex(str(folder), engine, encoder)
     assert problem is not None
     raise problem
 
@@ -96,7 +98,7 @@ def _whole(folder: Path) -> Manifest | None:
 
 
 def _places(source: Path, name: str) -> list[Path]:
-    whole = source if source.name else source.resolve()  # the folder "."
+    whole = source.resolve() if source.name in ("", "..") else source  # "." and ".." have no name of their own
     return [
         whole.with_name(whole.name + SUFFIX) / name,
         cache_folder() / "indexes" / digest(str(source.resolve())) / name,

@@ -67,11 +67,14 @@ def _leaks(check: TextCheck, data_dir: str | None) -> Iterator[str]:
 
 def _wrapped(check: TextCheck) -> Iterator[str]:
     for name in check.wrapped:
-        folder = shlex.quote(f"{Path(name).stem}.documents")
+        unpack = UNPACKERS.get(Path(name).suffix.lower().removeprefix("."), "cat")
+        plain = Path(name).name if unpack == "cat" else Path(name).stem  # packed files of a folder are not read
+        folder = f"{Path(plain).stem}.documents"
+        target = shlex.quote(f"{folder}/{plain}")
         yield (
             f"Most lines of {name} end inside a sentence: they are wrapped, and each is read as a text of its own. In "
-            f"a folder of documents wrapped lines are joined: `mkdir {folder} && cp {shlex.quote(name)} {folder}`, and "
-            "give that folder."
+            f"a folder of documents wrapped lines are joined: `mkdir {shlex.quote(folder)} && {unpack} "
+            f"{shlex.quote(name)} > {target}`, and give that folder."
         )
 
 
