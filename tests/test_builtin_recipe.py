@@ -20,7 +20,6 @@ import isotrope
 from isotrope.evaluation.bm25 import Bm25
 from isotrope.evaluation.retrieval_files import RetrievalSet
 from isotrope.measures.score_fusion import fuse
-from isotrope.search.hits import Hit
 
 RECIPE = Path(__file__).parents[1] / "recipes" / "builtin"
 
@@ -328,57 +327,29 @@ def test_neighbours_are_no_copies_and_far_pairs_lie_lower(
         assert cosine == pytest.approx(float(vectors[rows[0]] @ vectors[rows[1]]), abs=1e-5)
 
 
-def scored(file: Path) -> list[float]:
-    return [float(line.split("\t")[2]) for line in file.read_text(encoding="utf-8").splitlines()[1:]]
-
-
-def test_labels_join_the_cosine_both_orders_of_the_cross_encoder_and_letters(
-    tiny: Path, topics: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_labels_join_the_cosine_and_both_orders_of_the_cross_encoder(
+    tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.syspath_prepend(RECIPE)
     labels = script("label_pairs")
-    for name in labels.SAMPLED:
-        packed(tmp_path / "text" / f"{name}.txt.xz", "\n".join(topics))
     rows = [("A man eats.", "A man is eating food."), ("A dog runs.", "Nobody runs."), ("It rains.", "The sun shines.")]
     named = zip(("entailment", "contradiction", "neutral"), rows, strict=True)
     named = [(name, *(f"{side} {number}" for side in pair)) for name, pair in named for number in range(20)]
     labels.write(tmp_path / "nli.tsv", ("label", "sentence1", "sentence2"), named)
     settings = {"max_steps": 4, "batch_size": 6, "held_out": 6, "learning_rate": 1e-3, "final_table": False}
     isotrope.train("fine-tune", tmp_path / "nli.tsv", tiny, tmp_path / "cross", **settings)
-    cosines, genres = [0.9, 0.2, 0.4, 0.3], ["text", labels.CAPTION, "text", "text"]
-    rows.append(("It rains on the sea.", "It rains."))
-    pairs = [(*row, str(cosine), genre) for row, cosine, genre in zip(rows, cosines, genres, strict=True)]
-    source, joined, without = (tmp_path / f"{name}.tsv" for name in ("candidates", "joined", "without"))
-    labels.write(source, ("sentence1", "sentence2", "cosine", "genre"), pairs)
-    labels.label(tmp_path, str(source), str(joined), str(tmp_path / "cross" / "model"))
-    labels.label(tmp_path, str(source), str(without))
-    assert (min(scored(joined)), max(scored(joined))) == (0.0, 5.0)
+    cosines = [0.9, 0.2, 0.4]
+    pairs = [(*row, str(cosine)) for row, cosine in zip(rows, cosines, strict=True)]
+    labels.write(tmp_path / "candidates.tsv", ("sentence1", "sentence2", "cosine"), pairs)
+    labels.label(tmp_path, str(tmp_path / "cross" / "model"))
+    written = [
+        float(line.split("\t")[2]) for line in (tmp_path / "sources" / "labelled.tsv").read_text().splitlines()[1:]
+    ]
+    assert (min(written), max(written)) == (0.0, 5.0)
     cross = isotrope.load(tmp_path / "cross" / "model")
     place = list(cross.classifier.classes_).index("entailment")
     shares = np.array([cross.predict_proba(order)[:, place] for order in (rows, [row[::-1] for row in rows])])
     odds = np.log(shares / (1 - shares)).mean(axis=0)
-    letters = labels.Letters(tmp_path).cosines(*zip(*rows, strict=True))
-    assert letters[3] > letters[2]
-    plain = labels.standard(np.array(cosines))
-    wanted = plain + 0.5 * labels.standard(odds)
-    wanted[[0, 2, 3]] += 0.5 * labels.standard(letters[[0, 2, 3]])
+    wanted = labels.standard(np.array(cosines)) + 0.5 * labels.standard(odds)
     spread = (wanted - wanted.min()) / np.ptp(wanted)
-    assert np.allclose(scored(joined), 5 * spread, atol=0.3)  # bfloat16 where the processor has it
-    wanted = plain + labels.standard(letters)
-    assert np.allclose(scored(without), 5 * (wanted - wanted.min()) / np.ptp(wanted), atol=1e-3)
-
-
-def test_candidates_of_a_query_come_from_all_depths_and_its_own_passage_is_among_them(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.syspath_prepend(RECIPE)
-    ranked = script("ranked_pairs")
-    hits = [Hit(f"text {row}", 1.0, row, cosine=0.9 - row / 200, bm25=float(100 - row)) for row in range(100)]
-    rows = ranked.drawn("a query", "text 7", hits, random.Random(0))
-    assert len(rows) == 7
-    assert [row[1] for row in rows if row[4]] == ["text 7"]
-    places = sorted(int(row[1].split()[1]) for row in rows if not row[4])
-    assert [sum(low <= place < high for place in places) for low, high in ((0, 5), (5, 31), (31, 100))] == [3, 2, 1]
-    assert all(row[3] == pytest.approx((100 - int(row[1].split()[1])) / 100) for row in rows)
-    wordless = [Hit("text", 1.0, 0, cosine=0.5, bm25=0.0)]
-    assert ranked.drawn("a query", "another", wordless, random.Random(0)) == [("a query", "text", 0.5, 0.0, False)]
+    assert np.allclose(written, 5 * spread, atol=0.3)  # bfloat16 where the processor has it

@@ -1,20 +1,15 @@
-"""Pairs of the corpora with scores made here: neighbours of one encoder, scored again by what two vectors do not see.
+"""Pairs of the corpora with scores made here: neighbours of one encoder, read again by a cross-encoder.
 
-    label_pairs.py nli WORK DATA                       NLI pairs with open terms and paraphrases with hard negatives,
-                                                       without any protected sentence → WORK/nli.tsv
-    label_pairs.py candidates WORK MODEL OUTPUT [SHARE]     neighbours among a share of the sentences of WORK/text
-    label_pairs.py label WORK PAIRS OUTPUT [CROSS]     scored pairs for `cosent`
-    label_pairs.py agree WORK MODEL [CROSS]            what these scores add to the cosine, on pairs for choosing
+    label_pairs.py nli WORK DATA           NLI pairs with open terms, without any protected sentence → WORK/nli.tsv
+    label_pairs.py candidates WORK MODEL   neighbours among sentences of WORK/text → WORK/candidates.tsv
+    label_pairs.py label WORK CROSS        → WORK/sources/labelled.tsv, for `cosent`
+    label_pairs.py agree WORK CROSS MODEL  what the cross-encoder adds to the cosine, on pairs for choosing
 
-    score = z(cosine) + ½ z(e) + ½ z(characters)       e = mean over both orders of log p / (1 − p),
-                                                       p: probability of entailment
-    score = z(cosine) + z(characters)                  without CROSS, and then without any label
+    score = z(cosine) + ½ z(e),   e = mean over both orders of log p / (1 − p),   p: probability of entailment
 
 A cross-encoder reads both texts of a pair at once, so it sees what two vectors cannot. It is too slow to search with,
-so the encoder finds the pairs. CROSS is what `isotrope train fine-tune WORK/nli.tsv` wrote. Characters: the cosine of
-TF-IDF over runs of 3 and 4 letters within words. News is retold in the same words, captions are not: pairs of captions
-have no such term where a cross-encoder reads them. Everything is drawn with fixed seeds. ``agree`` reads WORK/dev.tsv
-and WORK/held/pairs, nothing that is reported.
+so the encoder finds the pairs. CROSS is what `isotrope train fine-tune WORK/nli.tsv` wrote. Everything is drawn with
+fixed seeds. ``agree`` reads WORK/dev.tsv and WORK/held/pairs, nothing that is reported.
 """
 
 from __future__ import annotations
@@ -30,7 +25,6 @@ import numpy as np
 import numpy.typing as npt
 import torch
 from choice import cosines
-from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.metrics import roc_auc_score
 from texts import PAIR_FILES, fields
 
@@ -56,9 +50,7 @@ FAR_BLOCKS = 8  # of a thousand pairs each
 BLOCK = 1_000
 LONGEST = 52  # words of both texts
 COPY, ALIKE = 0.985, 0.85  # a higher cosine, or a larger share of common words, is a copy
-CROSS_WEIGHT, LETTER_WEIGHT = 0.5, 0.5
-LETTERS = 200_000  # runs of letters, the most frequent
-CAPTION = "caption"
+CROSS_WEIGHT = 0.5
 AT_ONCE = 4_000  # pairs
 CHOOSING = 2_500  # pairs of each set
 Pair = tuple[str, str, float]
@@ -72,27 +64,23 @@ def nli(work: Path, data: Path) -> None:
         for label, premise, hypothesis in rows:
             if not any(map(protected.found_in, (premise, hypothesis))):
                 found.append(("neutral" if label == "not_entailment" else label, premise, hypothesis))
-    for label, *sides in fields(data / "pairs" / "hard_pairs.tsv.gz", "label", "sentence1", "sentence2"):
-        if not any(map(protected.found_in, sides)):
-            found.append(("entailment" if label == "1" else "neutral", *sides))  # alike in words, not in their order
     random.Random(0).shuffle(found)
     write(work / "nli.tsv", ("label", "sentence1", "sentence2"), found)
 
 
-def candidates(work: Path, model: str, output: str, share: str = "1") -> None:
-    encoder, part = isotrope.load(model), float(share)
-    texts = sampled(work, random.Random(0), part)
+def candidates(work: Path, model: str) -> None:
+    encoder = isotrope.load(model)
+    texts = sampled(work, random.Random(0))
     vectors = units(encoder, texts)
-    near = near_pairs(texts, vectors, random.Random(1), part)
+    near = near_pairs(texts, vectors, random.Random(1))
     rng = random.Random(2)
-    captions, far = caption_pairs(work, encoder, rng, part), far_pairs(texts, vectors, rng, part)
-    pairs = [*((*pair, CAPTION) for pair in captions), *((*pair, "text") for pair in (*far, *near))]
+    pairs = [*caption_pairs(work, encoder, rng), *far_pairs(texts, vectors, rng), *near]
     rng.shuffle(pairs)
-    fit = [(*sides, f"{cosine:.4f}", genre) for *sides, cosine, genre in pairs if words(*sides) <= LONGEST]
-    write(Path(output), ("sentence1", "sentence2", "cosine", "genre"), fit)
+    rows = [(first, second, f"{cosine:.4f}") for first, second, cosine in pairs if words(first, second) <= LONGEST]
+    write(work / "candidates.tsv", ("sentence1", "sentence2", "cosine"), rows)
 
 
-def sampled(work: Path, rng: random.Random, share: float = 1.0) -> list[str]:
+def sampled(work: Path, rng: random.Random) -> list[str]:
     chosen: list[str] = []
     seen: set[str] = set()
     for name, count in SAMPLED.items():
@@ -102,16 +90,16 @@ def sampled(work: Path, rng: random.Random, share: float = 1.0) -> list[str]:
                 seen.add(text.lower())
                 texts.append(text)
         rng.shuffle(texts)
-        chosen += texts[: int(share * count)]
+        chosen += texts[:count]
     return chosen
 
 
-def near_pairs(texts: Sequence[str], vectors: torch.Tensor, rng: random.Random, share: float = 1.0) -> list[Pair]:
+def near_pairs(texts: Sequence[str], vectors: torch.Tensor, rng: random.Random) -> list[Pair]:
     """The first two neighbours of an anchor, and one of the ten behind them."""
     found: dict[tuple[int, int], float] = {}
     bags = [bag(text) for text in texts]
-    anchors = rng.sample(range(len(texts)), int(share * ANCHORS))
-    for start in range(0, len(anchors), BLOCK):
+    anchors = rng.sample(range(len(texts)), ANCHORS)
+    for start in range(0, ANCHORS, BLOCK):
         rows = anchors[start : start + BLOCK]
         for row, (cosine, nearest) in zip(rows, neighbours(vectors, rows, 12), strict=True):
             fit = [pair for pair in zip(cosine, nearest, strict=True) if not copies(*pair, bags[row], bags)]
@@ -120,13 +108,13 @@ def near_pairs(texts: Sequence[str], vectors: torch.Tensor, rng: random.Random, 
                     found.setdefault((min(row, other), max(row, other)), value)
     pairs = [(texts[first], texts[second], value) for (first, second), value in found.items()]
     rng.shuffle(pairs)
-    return [pair for pair in pairs if words(*pair[:2]) <= LONGEST][: int(share * NEAR)]
+    return [pair for pair in pairs if words(*pair[:2]) <= LONGEST][:NEAR]
 
 
-def far_pairs(texts: Sequence[str], vectors: torch.Tensor, rng: random.Random, share: float = 1.0) -> list[Pair]:
+def far_pairs(texts: Sequence[str], vectors: torch.Tensor, rng: random.Random) -> list[Pair]:
     """A neighbour between the 30th and the 3,000th: without such pairs there is no lower end of the scale."""
     pairs = []
-    for _ in range(round(share * FAR_BLOCKS)):
+    for _ in range(FAR_BLOCKS):
         rows = rng.sample(range(len(texts)), BLOCK)
         for row, (cosine, nearest) in zip(rows, neighbours(vectors, rows, 3_000), strict=True):
             place = rng.randrange(30, 3_000)
@@ -134,12 +122,12 @@ def far_pairs(texts: Sequence[str], vectors: torch.Tensor, rng: random.Random, s
     return pairs
 
 
-def caption_pairs(work: Path, encoder: isotrope.Encoder, rng: random.Random, share: float = 1.0) -> list[Pair]:
+def caption_pairs(work: Path, encoder: isotrope.Encoder, rng: random.Random) -> list[Pair]:
     texts = [text for text in dict.fromkeys(lines(work / "text" / "captions.txt.xz")) if 4 <= len(text.split()) <= 30]
     rng.shuffle(texts)
     del texts[CAPTIONS:]
     vectors, bags, pairs = units(encoder, texts), [bag(text) for text in texts], []
-    for start in range(0, int(share * CAPTION_ANCHORS) // BLOCK * BLOCK, BLOCK):
+    for start in range(0, CAPTION_ANCHORS, BLOCK):
         rows = list(range(start, start + BLOCK))
         for row, (cosine, nearest) in zip(rows, neighbours(vectors, rows, 200), strict=True):
             fit = [pair for pair in zip(cosine, nearest, strict=True) if not copies(*pair, bags[row], bags)]
@@ -148,56 +136,33 @@ def caption_pairs(work: Path, encoder: isotrope.Encoder, rng: random.Random, sha
     return pairs
 
 
-def label(work: Path, pairs: str, output: str, cross: str | None = None) -> None:
-    first, second, cosine, genre = (column(Path(pairs), name) for name in ("sentence1", "sentence2", "cosine", "genre"))
-    scores = standard(np.array([float(one) for one in cosine]))
-    letters = Letters(work).cosines(first, second)
-    if cross is None:
-        scores += standard(letters)
-    else:
-        scores += CROSS_WEIGHT * standard(entailed(cross, first, second))
-        text = np.array([one != CAPTION for one in genre])
-        scores[text] += LETTER_WEIGHT * standard(letters[text])
+def label(work: Path, cross: str) -> None:
+    first, second, cosine = (column(work / "candidates.tsv", name) for name in ("sentence1", "sentence2", "cosine"))
+    scores = standard(np.array([float(one) for one in cosine])) + CROSS_WEIGHT * standard(
+        entailed(cross, first, second)
+    )
     scores = 5 * (scores - scores.min()) / np.ptp(scores)
     rows = zip(first, second, (f"{score:.4f}" for score in scores), strict=True)
-    write(Path(output), ("sentence1", "sentence2", "score"), list(rows))
+    write(work / "sources" / "labelled.tsv", ("sentence1", "sentence2", "score"), list(rows))
 
 
-class Letters:
-    """TF-IDF over runs of 3 and 4 letters within words, rarity as in the sampled sentences."""
-
-    def __init__(self, work: Path) -> None:
-        self.model = TfidfVectorizer(sublinear_tf=True, analyzer="char_wb", ngram_range=(3, 4), max_features=LETTERS)
-        self.model.fit(sampled(work, random.Random(0)))
-
-    def cosines(self, first: Sequence[str], second: Sequence[str]) -> Floats:
-        product = self.model.transform(first).multiply(self.model.transform(second))
-        return np.asarray(product.sum(axis=1), dtype=np.float64).ravel()
-
-
-def agree(work: Path, model: str, cross: str | None = None) -> None:
+def agree(work: Path, cross: str, model: str) -> None:
     """Spearman × 100 on the development pairs, 100 × the area under the curve on the others."""
-    encoder, pairs, letters = isotrope.load(model), read_pairs(work / "dev.tsv"), Letters(work)
-
-    def compare(name: str, first: Sequence[str], second: Sequence[str], measure: Callable[[Floats], float]) -> None:
-        first, second = list(first)[:CHOOSING], list(second)[:CHOOSING]
-        found = {
-            "cosine": cosines(encoder, first, second).astype(np.float64),
-            "letters": letters.cosines(first, second),
-        }
-        if cross:
-            found["cross"] = entailed(cross, first, second)
-        z = {kind: standard(one) for kind, one in found.items()}
-        cross_part = CROSS_WEIGHT * z["cross"] if cross else np.zeros(len(first))
-        for weight in (0.0, 0.25, 0.5, 1.0):
-            found[f"joined, letters {weight}"] = z["cosine"] + cross_part + weight * z["letters"]
-        print(name, *(f"{kind} {100 * measure(one):.2f}" for kind, one in found.items()), flush=True)
-
-    compare("dev", pairs.first, pairs.second, lambda found: spearman(found, pairs.gold[:CHOOSING]))
+    encoder, pairs = isotrope.load(model), read_pairs(work / "dev.tsv")
+    compare("dev", encoder, cross, (pairs.first, pairs.second), lambda found: spearman(found, pairs.gold[:CHOOSING]))
     for file in sorted((work / "held" / "pairs").glob("*.tsv")):
         gold = [int(one) for one in column(file, "label")][:CHOOSING]
         sides = (column(file, "sentence1"), column(file, "sentence2"))
-        compare(file.stem, *sides, lambda found, gold=gold: float(roc_auc_score(gold, found)))
+        compare(file.stem, encoder, cross, sides, lambda found, gold=gold: roc_auc_score(gold, found))
+
+
+def compare(
+    name: str, encoder: isotrope.Encoder, cross: str, sides: Sequence[Sequence[str]], measure: Callable[[Floats], float]
+) -> None:
+    first, second = (list(side)[:CHOOSING] for side in sides)
+    alone, read = cosines(encoder, first, second).astype(np.float64), entailed(cross, first, second)
+    found = {"cosine": alone, "cross": read, "both": standard(alone) + CROSS_WEIGHT * standard(read)}
+    print(name, *(f"{kind} {100 * measure(one):.2f}" for kind, one in found.items()), flush=True)
 
 
 def entailed(cross: str, first: Sequence[str], second: Sequence[str]) -> Floats:
