@@ -121,6 +121,8 @@ def test_no_data_and_no_seeds_are_refused(tiny: Path, sentences: Path, tmp_path:
         isotrope.compare("nowhere.txt", "simcse", tmp_path / "a")
     with pytest.raises(InputError, match="at least 1"):
         isotrope.compare(sentences, "simcse", tmp_path / "a", seeds=0)
+    with pytest.raises(InputError, match=r"seeds is a whole number, how many there are, not \[1\]"):
+        isotrope.compare(sentences, "simcse", tmp_path / "a", seeds=[1])  # type: ignore[arg-type]
     assert not (tmp_path / "a").exists()
 
 

@@ -242,6 +242,18 @@ def test_the_benchmarks_are_protected_but_for_transfer_training_parts(shared_dat
     assert not {"trec.train.tsv.gz", "sst2.phrases.train.tsv.gz"} & names
 
 
+def test_a_copy_is_not_put_among_the_documents_it_is_made_of(secrets: Path, tmp_path: Path) -> None:
+    docs = tmp_path / "docs"
+    docs.mkdir()
+    (docs / "a.md").write_text("Some words stand here.\n", encoding="utf-8")
+    for output in (docs, docs / "clean"):
+        with pytest.raises(InputError, match=r"would be one of the documents of .*docs; choose a folder outside"):
+            isotrope.leaks(docs, [secrets], output=output)
+    assert [file.name for file in docs.iterdir()] == ["a.md"]
+    isotrope.leaks(docs, [secrets], output=tmp_path / "clean")
+    assert (tmp_path / "clean" / "docs.txt").read_text(encoding="utf-8").strip() == "Some words stand here."
+
+
 def test_a_text_without_a_line_is_refused_and_leaves_no_copy(secrets: Path, tmp_path: Path) -> None:
     good, blank, cut = tmp_path / "good.txt", tmp_path / "blank.txt", tmp_path / "cut.txt.gz"
     good.write_text("One line here.\n")

@@ -91,6 +91,11 @@ def leaks(
     ``match="pair"`` is for scored pairs that choose among encoders: a row leaks when it is a protected pair, in either
     order.
     """
+    for given in map(Path, places(text)):
+        if output is not None and given.is_dir() and Path(output).resolve().is_relative_to(given.resolve()):
+            raise InputError(
+                f"{output}: the clean copy would be one of the documents of {given}; choose a folder outside."
+            )
     texts, files = [check_file(file) for file in places(text)], places(against)
     for file in files:
         check_file(file)
