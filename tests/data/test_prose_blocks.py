@@ -233,6 +233,63 @@ def test_a_simple_table_has_its_columns_where_its_rule_says(written: Write) -> N
     ]
 
 
+def test_tables_of_directives_are_read_row_by_row() -> None:
+    listed = """.. list-table:: Title
+   :header-rows: 1
+
+   * - Option
+     - Meaning
+   * - ``--top``
+     - How many hits,
+       at most
+
+       * ten
+       * a hundred
+   * -
+     - Nothing
+
+Behind.
+"""
+    found = [(block.line, block.text.strip()) for block in rst_blocks(listed.splitlines())]
+    assert found == [
+        (1, "Title"),
+        (4, "Option: Meaning"),
+        (6, "--top: How many hits, at most  * ten * a hundred"),
+        (12, "Nothing"),
+        (15, "Behind."),
+    ]
+    commas = """.. csv-table:: Prices
+   :header: "Name", Price
+   :widths: 2, 1
+
+   "Bread, brown", 3
+   "Two
+   lines", 4
+   Salt, 1
+.. csv-table:: Elsewhere
+   :file: rows.csv
+
+Behind.
+"""
+    found = [(block.line, block.text.strip()) for block in rst_blocks(commas.splitlines())]
+    assert found == [
+        (1, "Prices"),
+        (1, "Name: Price"),
+        (5, "Bread, brown: 3"),
+        (6, "Two\nlines: 4"),
+        (8, "Salt: 1"),
+        (9, "Elsewhere"),
+        (12, "Behind."),
+    ]
+
+
+def test_a_quote_without_an_end_loses_no_row() -> None:
+    rows = [".. csv-table::", "", "   Salt, 1", '   "Bread, 3', *(f"   {'more ' * 1000}" for _ in range(40))]
+    found = [block.text.strip() for block in rst_blocks(rows)]
+    assert found[1:3] == ["Salt: 1", '"Bread, 3']
+    assert len(found) == 43
+
+
 def test_a_field_goes_on_in_indented_lines_and_a_prompt_is_no_heading() -> None:
     field = [":param x: what x is,", "    and what it is not", ":returns: nothing"]
     assert [block.text for block in rst_blocks(field)] == ["what x is, and what it is not", "nothing"]

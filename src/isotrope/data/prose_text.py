@@ -23,7 +23,7 @@ from isotrope.errors import InputError
 from isotrope.files import cache_folder, digest, written_folder
 from isotrope.progress import bar, say
 
-FORMAT = "prose-2"
+FORMAT = "prose-3"
 FACTS, ORIGINS = "prose.json", "origins.txt"
 DOCUMENT_LEVEL = 2  # headings that begin a document, in a file alone
 _made: dict[tuple[object, ...], Path] = {}  # by this process, of files in a state

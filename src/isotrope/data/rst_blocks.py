@@ -7,6 +7,7 @@ the whole language: what only docutils knows (substitutions, included files) sta
 
 from __future__ import annotations
 
+import csv
 import re
 from collections.abc import Generator, Iterator, Sequence
 from itertools import pairwise
@@ -18,6 +19,7 @@ KEPT = frozenset(
     """admonition attention caution danger deprecated error figure hint image important note rubric seealso sidebar
     table tip topic versionadded versionchanged warning""".split()
 )
+TABLES = frozenset(("csv-table", "list-table"))
 SHORTEST = 4  # marks below a longer heading; ... below a prompt is code
 _RULE = re.compile(r"([!-/:-@\[-`{-~])\1{2,}\s*")
 _DIRECTIVE = re.compile(r"\.\.\s+(?:\|[^|]*\|\s*)?([\w:+.-]+?)::\s*(.*)")
@@ -25,6 +27,7 @@ _OPTION = re.compile(r":([\w -]+):\s*(.*)")
 _SIMPLE_RULE = re.compile(r"\s*=+(?:\s+=+)+\s*")
 _GRID_RULE = re.compile(r"\s*\+[-=+]+\+\s*")
 _ITEM = re.compile(r"^(?:[-*+•]|\(?(?:\d+|[a-zA-Z#])[.)])\s+")
+_CELL = re.compile(r"(\s*)([*+-]\s+)?[*+-](?:\s+(.*)|\s*)")  # of a list of lists: a row begins with two marks
 _FIELD = re.compile(r"^:[^:`]+:\s+")
 # Code, a role, a link or a word of the default role: there are no marks in it.
 _QUOTED = re.compile(r"``(.+?)``|:[\w:+.-]+:`[~!]?([^`<]*?)(?:\s*<[^`>]*>)?`|`([^`<]+?)\s*(?:<[^`>]*>)?`_{0,2}")
@@ -52,6 +55,8 @@ def rst_blocks(lines: Sequence[str]) -> Iterator[Block]:
             number += used
         elif directive is not None and directive[1] in KEPT:
             number = yield from _kept(lines, number, directive[1], directive[2])
+        elif directive is not None and directive[1] in TABLES:
+            number = yield from _directive_table(lines, number, directive[1], directive[2])
         elif line.strip() == ".." or line.lstrip().startswith(".. "):
             number = _behind(lines, number + 1, _depth(line))
         elif _SIMPLE_RULE.fullmatch(line):
@@ -132,6 +137,50 @@ def _simple_table(lines: Sequence[str], number: int) -> Generator[Block, None, i
         number, ended = number + 1, ends
     yield from _row(number - len(rows), rows)
     return number
+
+
+def _directive_table(lines: Sequence[str], number: int, name: str, title: str) -> Generator[Block, None, int]:
+    """Its title and its rows, written as a list of lists or as CSV. Returns the next line."""
+    begin, end, header = number + 1, _behind(lines, number + 1, _depth(lines[number])), ""
+    yield Block(number + 1, 0, _plain(title))
+    while begin < end and (option := _OPTION.fullmatch(lines[begin].strip())):
+        header = option[2] if option[1] == "header" else header
+        begin += 1
+    if header:
+        yield Block(number + 1, 0, _plain(row_text(next(csv.reader([header], skipinitialspace=True)))))
+    rows = _csv_rows if name == "csv-table" else _list_rows
+    for place, cells in rows(lines[begin:end]):
+        yield Block(begin + place + 1, 0, _plain(row_text(cells)))
+    return end
+
+
+def _csv_rows(lines: Sequence[str]) -> Iterator[tuple[int, list[str]]]:
+    """A row and its first line, from 0; a quoted cell may go on over several lines."""
+    reader, place = csv.reader((f"{line.strip()}\n" for line in lines), skipinitialspace=True), 0
+    try:
+        for cells in reader:
+            if cells:
+                yield place, cells
+            place = reader.line_num
+    except csv.Error:  # a quote without an end, and 128 kB behind it
+        yield from ((number, [lines[number]]) for number in range(place, len(lines)))
+
+
+def _list_rows(lines: Sequence[str]) -> Iterator[tuple[int, list[str]]]:
+    """Lists below a cell are a part of it: they stand deeper."""
+    first, depth, cells = 0, 0, list[str]()
+    for place, line in enumerate(lines):
+        found = _CELL.fullmatch(line)
+        if found is not None and found[2] and (not cells or len(found[1]) < depth):
+            if cells:
+                yield first, cells
+            first, depth, cells = place, len(found[1] + found[2]), [found[3] or ""]
+        elif found is not None and not found[2] and len(found[1]) == depth:
+            cells.append(found[3] or "")
+        elif cells:
+            cells[-1] = f"{cells[-1]} {line.strip()}"
+    if cells:
+        yield first, cells
 
 
 def _row(number: int, rows: list[list[str]]) -> Iterator[Block]:
