@@ -137,12 +137,14 @@ def test_the_time_used_counts_when_a_run_goes_on(
 
 def test_the_number_of_steps_follows_the_pace(clock: Clock) -> None:
     length, state = RunLength(7, 100.0, Accelerator(cpu=True)), TrainingState()
+    assert (length.total(), length.unit()) == (100, ", in seconds")  # what the bar counts
     length.begin(state)
     for spent, expected in [(40.0, UNMEASURED), (2.0, 2 + 29), (4.0, 3 + 18), (54.0, 4)]:
         clock.time += spent
         state.step += 1
         assert length.after_step(state) == expected
     by_steps, state = RunLength(7, None, Accelerator(cpu=True)), TrainingState(step=1)
+    assert (by_steps.total(), by_steps.unit()) == (7, "")
     clock.time += 5
     assert by_steps.after_step(state) == 7
     assert (by_steps.total(), by_steps.done(state), state.seconds) == (7, 1, 5)

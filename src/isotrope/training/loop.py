@@ -93,7 +93,7 @@ def _train(job: Job, resume: bool) -> Finished:
     updater.set_steps(length.steps, state.step)
     fast = at_speed(speed_of(settings, length.steps - state.step, accelerator))
     products = fast_products(job.combined, accelerator.device)
-    shows = bar(job.label, length.total(), shown, show)
+    shows = bar(f"{job.label}{length.unit()}", length.total(), shown, show)
     with closing(source), forgetting_graphs(), fast, products, shows as advance, interruptible() as interrupted:
         while state.step < length.steps and not selection.exhausted(state) and not late:
             update = updater.update(state.step, source)

@@ -63,6 +63,10 @@ class RunLength:
         """Of the progress bar: steps, or whole seconds."""
         return self.steps if self.in_steps or self.seconds is None else max(int(self.seconds), 1)
 
+    def unit(self) -> str:
+        """Behind the label of the bar, where it does not count steps."""
+        return "" if self.in_steps else ", in seconds"
+
     def done(self, state: TrainingState) -> int:
         """Of ``total``."""
         return state.step if self.in_steps else min(int(state.seconds), self.total())
