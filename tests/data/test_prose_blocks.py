@@ -255,7 +255,7 @@ Behind.
     assert found == [
         (1, "Title"),
         (4, "Option: Meaning"),
-        (6, "--top: How many hits, at most  * ten * a hundred"),
+        (6, "--top: How many hits, at most  ten a hundred"),
         (12, "Nothing"),
         (15, "Behind."),
     ]

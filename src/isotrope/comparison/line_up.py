@@ -83,7 +83,7 @@ def plan_comparison(
 ) -> Plan:
     """The plan, or the first thing that is wrong with it. The parameters are those of ``isotrope.compare``."""
     for name, value in (("seeds", seeds), ("parallel", parallel), ("trials", trials)):
-        if not isinstance(value, int):
+        if not hasattr(value, "__index__"):
             raise InputError(f"{name} is a whole number, how many there are, not {value!r}.", name)
         check_between(name, value, 1, 100_000)
     named_methods = labelled(methods.split(",") if isinstance(methods, str) else methods)

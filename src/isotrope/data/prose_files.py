@@ -97,10 +97,10 @@ def prose_files(place: Path) -> ProseFiles:
             found.others[path.suffix.lower() or "without an ending"] += 1
     if not found.paths:
         there = ", ".join(f"{count:,} {ending}" for ending, count in found.others.most_common(NAMED)) or "no file"
-        told = f" {found.left_out}." if found.left_out.count else ""
+        left_out = f" {found.left_out}." if found.left_out.count else ""
         raise InputError(
             f"{place}: this is a folder without text ({', '.join(TEXTS)}) and with {there}; give a folder of documents "
-            f"or a file (.txt, .tsv, .csv, .jsonl, .parquet).{told}"
+            f"or a file (.txt, .tsv, .csv, .jsonl, .parquet).{left_out}"
         )
     found.paths.sort()
     return found

@@ -88,8 +88,8 @@ def _write(folder: Path, files: ProseFiles, contents: list[str]) -> None:
                 )
             advance()
     if not sentences:
-        told = f"; {left_out}" if left_out.count else ""
-        raise InputError(f"{files.place}: no sentences found in {len(files.paths):,} files{told}.")
+        ending = f"; {left_out}" if left_out.count else ""
+        raise InputError(f"{files.place}: no sentences found in {len(files.paths):,} files{ending}.")
     counts = {"documents": documents, "sentences": sentences}
     write_facts(folder / FACTS, {"counts": counts, "left_out": str(left_out)})
 

@@ -167,7 +167,7 @@ def _csv_rows(lines: Sequence[str]) -> Iterator[tuple[int, list[str]]]:
 
 
 def _list_rows(lines: Sequence[str]) -> Iterator[tuple[int, list[str]]]:
-    """Lists below a cell are a part of it: they stand deeper."""
+    """Lists below a cell stand deeper; their words are a part of it."""
     first, depth, cells = 0, 0, list[str]()
     for place, line in enumerate(lines):
         found = _CELL.fullmatch(line)
@@ -178,7 +178,7 @@ def _list_rows(lines: Sequence[str]) -> Iterator[tuple[int, list[str]]]:
         elif found is not None and not found[2] and len(found[1]) == depth:
             cells.append(found[3] or "")
         elif cells:
-            cells[-1] = f"{cells[-1]} {line.strip()}"
+            cells[-1] = f"{cells[-1]} {line.strip() if found is None else found[3] or ''}"
     if cells:
         yield first, cells
 
