@@ -353,3 +353,64 @@ def test_labels_join_the_cosine_and_both_orders_of_the_cross_encoder(
     wanted = labels.standard(np.array(cosines)) + 0.5 * labels.standard(odds)
     spread = (wanted - wanted.min()) / np.ptp(wanted)
     assert np.allclose(written, 5 * spread, atol=0.3)  # bfloat16 where the processor has it
+
+
+class Analyzer:
+    """What sentiment_text.py asks of VADER."""
+
+    lexicon = {"awful": -2.0, "joy": 2.5}
+
+    def polarity_scores(self, text: str) -> dict[str, float]:
+        words = text.lower().split()
+        scores = [self.lexicon.get(word, 0.0) for word in words]
+        shares = [np.mean([found(score) for score in scores]) for found in (lambda s: s < 0, lambda s: s == 0)]
+        return {"neg": shares[0], "neu": shares[1], "pos": 1 - sum(shares), "compound": sum(scores) / 4}
+
+
+@pytest.fixture
+def sentiment(tmp_path: Path) -> ModuleType:
+    module = script("sentiment_text")
+    rows = [("dull", -0.4, 0.8), ("dull", -0.2, 0.6), ("fine", 0.4, 0.5), ("red", 0.0, 0.0)]
+    words = "".join(f'<word form="{form}" polarity="{one}" subjectivity="{two}" />' for form, one, two in rows)
+    (tmp_path / "adjectives.xml").write_text(f"<sentiment>{words}</sentiment>")
+    module.lexicons = module.Lexicons(Analyzer(), tmp_path / "adjectives.xml")
+    return module
+
+
+def test_a_text_is_labelled_by_both_lexicons_and_a_negation_reverses_an_adjective(sentiment: ModuleType) -> None:
+    lexicons = sentiment.lexicons
+    assert lexicons.of_adjectives("A dull day, a fine night.") == pytest.approx((0.05, 0.6))
+    assert lexicons.of_adjectives("It wasn't fine.") == pytest.approx((-0.2, 0.5))
+    assert lexicons.of_adjectives("Nothing to say.") == (0.0, 0.0)
+    assert lexicons.label("awful dull day today") == "0.25 0.75 0.00 -0.50 -0.3 0.7"
+    assert lexicons.words == {"awful", "joy", "dull", "fine"}  # "red" has no polarity
+
+
+def test_no_word_of_a_lexicon_and_no_neutral_text_is_met_too_often(
+    sentiment: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sentiment, "CORPORA", ("one",))
+    monkeypatch.setattr(sentiment, "EACH_WORD", 3)
+    monkeypatch.setattr(sentiment, "NEUTRAL", 4)
+    texts = [f"{word} is what number {number} says" for word in ("joy", "awful", "red") for number in range(20)]
+    packed(tmp_path / "text" / "one.txt.xz", "\n".join([*texts, "too short"]))
+    found = sentiment.polar_sentences(tmp_path, sentiment.lexicons)
+    counts = {word: sum(text.startswith(word) for text in found) for word in ("joy", "awful", "red")}
+    assert counts == {"joy": 3, "awful": 3, "red": 5}
+    assert found == sentiment.polar_sentences(tmp_path, sentiment.lexicons)
+
+
+@pytest.mark.filterwarnings("ignore::isotrope.training.state.TrainingWarning")
+def test_scores_are_learned_into_the_vector_and_the_rest_is_kept(
+    tiny: Path, topics: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ISOTROPE_METHODS", str(RECIPE / "word_scores.py"))
+    texts = list(dict.fromkeys(topics))[:200]
+    rows = [f"{len(text) / 100:.2f} {float(number % 2)}\t{text}" for number, text in enumerate(texts)]
+    (tmp_path / "scored.tsv").write_text("label\tsentence\n" + "\n".join(rows) + "\n")
+    settings = {"max_steps": 60, "batch_size": 16, "held_out": 0, "learning_rate": 1e-3, "final_table": False}
+    run = isotrope.train("word-scores", tmp_path / "scored.tsv", tiny, tmp_path / "run", teacher=str(tiny), **settings)
+    losses = [line["scores"] for line in run.history if "scores" in line]
+    assert losses[-1] < 0.8 * losses[0]
+    before, after = (isotrope.load(model).encode(texts, normalize_embeddings=True) for model in (tiny, run.folder))
+    assert 0.9 < (before * after).sum(axis=1).mean() < 0.9999
