@@ -6,6 +6,7 @@ import gzip
 import json
 import logging
 import re
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -256,6 +257,17 @@ def test_runs_of_several_seeds_stand_for_one_model(runs: Path, tiny: Path, data:
     assert joined.verdicts[0].model == "simcse"
     listed = isotrope.evaluate(tiny, "sts", data, against=[[group / "seed-1", group / "seed-2"]])
     assert listed.verdicts[0].runs == (1, 2)
+
+
+def test_runs_in_folders_of_one_name_keep_their_scores(runs: Path, tmp_path: Path, data: Path) -> None:
+    places = [tmp_path / name / "run" for name in ("a", "b")]
+    for seed, place in enumerate(places, 1):
+        shutil.copytree(runs / "group" / f"seed-{seed}", place)
+    found = isotrope.evaluate(places, "sts", data, leaks=False)
+    assert list(found.scores) == list(found.protocol) == ["run", "run (2)"]
+    alone = isotrope.evaluate(places[1], "sts", data, leaks=False)
+    assert found.scores["run (2)"] == alone.scores
+    assert {task["run"] for task in found.tasks} == {"run", "run (2)"}
 
 
 def test_what_is_no_group_of_runs_is_refused(runs: Path, tmp_path: Path, tiny: Path, data: Path) -> None:
