@@ -297,6 +297,8 @@ def test_what_is_no_group_of_runs_is_refused(runs: Path, tmp_path: Path, tiny: P
             find_models([other])
     (other / "b" / "run.json").write_text(json.dumps({**same, "settings": {"seed": 2}}), encoding="utf-8")
     assert len(find_models([other])[0].runs) == 2
+    with pytest.raises(InputError, match=r"a/model was given twice; name each run of a model once\."):
+        find_models([f"{other / 'a'},{other / 'b'},{other / 'a' / 'model'}"])
 
 
 def jaccard(one: list[str], other: list[str]) -> float:

@@ -126,6 +126,7 @@ def _group(models: Sequence[JudgedModel], name: str) -> JudgedModel:
     if not models:
         raise InputError("No run was given; name at least one.")
     runs = [run for model in models for run in model.runs]
+    _check_different(runs)
     kinds = {json.dumps(_kind(run), sort_keys=True): _kind(run) for run in runs}
     if len(kinds) > 1:
         methods = sorted({str(kind.get("method")) for kind in kinds.values()})
@@ -138,6 +139,15 @@ def _group(models: Sequence[JudgedModel], name: str) -> JudgedModel:
     method = next(iter(kinds.values())).get("method")
     label = name or (f"{method}" if method and len(runs) > 1 else models[0].name)
     return JudgedModel(label, tuple(runs), _numbered([one for model in models for one in model.labels]))
+
+
+def _check_different(runs: Sequence[Encoder | Place]) -> None:
+    """A run that stands for two seeds would make a verdict look surer than it is."""
+    places = [run if isinstance(run, Encoder) else Path(run).expanduser().resolve() for run in runs]
+    for number, (run, place) in enumerate(zip(runs, places, strict=True)):
+        if places.index(place) < number:
+            said = "an encoder" if isinstance(run, Encoder) else run
+            raise InputError(f"{said} was given twice; name each run of a model once.")
 
 
 def _numbered(names: Sequence[str]) -> tuple[str, ...]:
