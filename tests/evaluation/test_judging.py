@@ -20,7 +20,7 @@ from isotrope.encoders.encoder import Encoder
 from isotrope.errors import InputError
 from isotrope.evaluation.judged_models import find_models
 from isotrope.evaluation.sts import TASKS
-from isotrope.evaluation.suite import Options, registry
+from isotrope.evaluation.suite import Options, find_suite, registry
 from isotrope.evaluation.suite_runs import plan_suites
 from isotrope.evaluation.task_records import first_numbers
 from isotrope.evaluation.transfer import TASKS as TRANSFER
@@ -219,11 +219,20 @@ def test_a_suite_without_items_refuses_to_decide_before_it_looks_for_a_model(top
         isotrope.evaluate("no/such/model", "geometry", texts=topics[:30], against="nor/this")
 
 
-def test_every_suite_says_whether_it_has_items(tiny: Path, topics: list[str]) -> None:
+def test_counterfactual_and_mteb_refuse_to_decide_before_hours_of_work(data: Path) -> None:
+    with pytest.raises(InputError, match="counterfactual: no verdict can be taken"):
+        isotrope.evaluate("no/such/model", "counterfactual", data, against="nor/this")
+    assert not find_suite("mteb:STSBenchmark").card.has_items
+
+
+def test_every_suite_says_whether_it_has_items(everything, tiny: Path, topics: list[str]) -> None:
     rows = [(text, str(row // 8 % 2)) for row, text in enumerate(topics[:80])]
     (verdict,) = isotrope.evaluate(tiny, "linear", texts=rows, against=tiny, leaks=False).verdicts
     assert verdict.suite == "linear"
-    assert [name for name, suite in registry().items() if not suite.card.has_items] == ["geometry", "layers"]
+    without = {name for name, suite in registry().items() if not suite.card.has_items}
+    assert without == {"counterfactual", "geometry", "layers"}
+    judged = {key.split("/")[0] for key in everything.items}
+    assert judged == {name for name in everything.scores if name not in without}
 
 
 def test_a_reason_that_several_suites_share_is_given_once(monkeypatch: pytest.MonkeyPatch) -> None:

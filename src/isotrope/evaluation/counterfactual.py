@@ -92,6 +92,7 @@ class Counterfactual(Suite):
         title="Synonym against antonym, and counterfactual inference pairs",
         protocol=PROTOCOL,
         takes=("data_dir", "texts", "columns", "seeds"),
+        has_items=False,
     )
 
     @classmethod
