@@ -98,6 +98,11 @@ def cut_parts(whole: Labelled, seed: int) -> tuple[Labelled, Labelled]:
         rows = np.flatnonzero(classes == one)
         if held[rows].all():
             held[rows[0]] = False
+    if not held.any():
+        raise InputError(
+            f"Nothing can be held out to judge by: {len(classes)} records have {classes.max() + 1} classes. Bring more "
+            "texts of a class, or give test."
+        )
     return _rows(whole, np.flatnonzero(~held)), _rows(whole, np.flatnonzero(held))
 
 
