@@ -370,6 +370,26 @@ def test_clustered_and_damaged_texts_are_looked_for_too(runs: Path, tmp_path: Pa
     assert all(marks["robustness", task] for task in ("changes", "ranking", "average"))
 
 
+def test_rows_that_are_not_called_by_their_task_are_marked_too(
+    runs: Path, data: Path, tmp_path: Path, topics: list[str]
+) -> None:
+    rows = [(text, str(row // 8 % 2)) for row, text in enumerate(topics[:80])]
+    write(tmp_path / "test.tsv", "text\tlabel", [f"{text}\t{label}" for text, label in rows[:40]])
+    model = runs / "group" / "seed-1"
+    linear = isotrope.evaluate(model, "linear", texts=rows, test=tmp_path / "test.tsv").table()  # type: ignore[arg-type]
+    assert all(f"{title} †" in linear for title in ("linear, standardised", "linear, as they are", "k-NN"))
+    assert "commonest class †" not in linear
+    asked = [f"{topics[n // 4]}\t{topics[n + 100]}\t{n % 4 == 0:d}" for n in range(40)]
+    write(tmp_path / "asked.tsv", "question\tsentence\tlabel", asked)
+    answers = isotrope.evaluate(model, "answers", texts=tmp_path / "asked.tsv").table()
+    assert "encoder †" in answers
+    assert "TF-IDF †" not in answers
+    held = [f"{part}\t{row % 2}\t{text}" for part in ("train", "dev", "test") for row, text in enumerate(topics[:40])]
+    write(tmp_path / "probing" / "top_dependents.tsv", "split\tlabel\tsentence", held)
+    probing = isotrope.evaluate(model, "probing", tmp_path, tasks=["TopConst"], protocol="senteval-fast").table()
+    assert "TopConst (top_dependents) †" in probing
+
+
 def test_translations_are_looked_for_on_both_sides(runs: Path, tmp_path: Path, topics: list[str]) -> None:
     """The training text holds the first two topics: once they are the English side, once the other one."""
     rows = [f"eng\t{text}\tno boat {row} has come by night" for row, text in enumerate(topics[:20])]

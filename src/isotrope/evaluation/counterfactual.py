@@ -94,6 +94,7 @@ class Counterfactual(Suite):
         takes=("data_dir", "texts", "columns", "seeds"),
         has_items=False,
     )
+    row_titles = TITLES
 
     @classmethod
     def check(cls, options: Options) -> None:
