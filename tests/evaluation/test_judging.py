@@ -6,6 +6,7 @@ import gzip
 import json
 import logging
 import re
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from isotrope.encoders.encoder import Encoder
 from isotrope.errors import InputError
 from isotrope.evaluation.judged_models import find_models
 from isotrope.evaluation.sts import TASKS
-from isotrope.evaluation.suite import Options, registry
+from isotrope.evaluation.suite import Options, find_suite, registry
 from isotrope.evaluation.suite_runs import plan_suites
 from isotrope.evaluation.task_records import first_numbers
 from isotrope.evaluation.transfer import TASKS as TRANSFER
@@ -218,11 +219,20 @@ def test_a_suite_without_items_refuses_to_decide_before_it_looks_for_a_model(top
         isotrope.evaluate("no/such/model", "geometry", texts=topics[:30], against="nor/this")
 
 
-def test_every_suite_says_whether_it_has_items(tiny: Path, topics: list[str]) -> None:
+def test_counterfactual_and_mteb_refuse_to_decide_before_hours_of_work(data: Path) -> None:
+    with pytest.raises(InputError, match="counterfactual: no verdict can be taken"):
+        isotrope.evaluate("no/such/model", "counterfactual", data, against="nor/this")
+    assert not find_suite("mteb:STSBenchmark").card.has_items
+
+
+def test_every_suite_says_whether_it_has_items(everything, tiny: Path, topics: list[str]) -> None:
     rows = [(text, str(row // 8 % 2)) for row, text in enumerate(topics[:80])]
     (verdict,) = isotrope.evaluate(tiny, "linear", texts=rows, against=tiny, leaks=False).verdicts
     assert verdict.suite == "linear"
-    assert [name for name, suite in registry().items() if not suite.card.has_items] == ["geometry", "layers"]
+    without = {name for name, suite in registry().items() if not suite.card.has_items}
+    assert without == {"counterfactual", "geometry", "layers"}
+    judged = {key.split("/")[0] for key in everything.items}
+    assert judged == {name for name in everything.scores if name not in without}
 
 
 def test_a_reason_that_several_suites_share_is_given_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -258,6 +268,17 @@ def test_runs_of_several_seeds_stand_for_one_model(runs: Path, tiny: Path, data:
     assert listed.verdicts[0].runs == (1, 2)
 
 
+def test_runs_in_folders_of_one_name_keep_their_scores(runs: Path, tmp_path: Path, data: Path) -> None:
+    places = [tmp_path / name / "run" for name in ("a", "b")]
+    for seed, place in enumerate(places, 1):
+        shutil.copytree(runs / "group" / f"seed-{seed}", place)
+    found = isotrope.evaluate(places, "sts", data, leaks=False)
+    assert list(found.scores) == list(found.protocol) == ["run", "run (2)"]
+    alone = isotrope.evaluate(places[1], "sts", data, leaks=False)
+    assert found.scores["run (2)"] == alone.scores
+    assert {task["run"] for task in found.tasks} == {"run", "run (2)"}
+
+
 def test_what_is_no_group_of_runs_is_refused(runs: Path, tmp_path: Path, tiny: Path, data: Path) -> None:
     with pytest.raises(InputError, match="no such model folder"):
         find_models([tiny, "./nowhere"])
@@ -285,6 +306,8 @@ def test_what_is_no_group_of_runs_is_refused(runs: Path, tmp_path: Path, tiny: P
             find_models([other])
     (other / "b" / "run.json").write_text(json.dumps({**same, "settings": {"seed": 2}}), encoding="utf-8")
     assert len(find_models([other])[0].runs) == 2
+    with pytest.raises(InputError, match=r"a/model was given twice; name each run of a model once\."):
+        find_models([f"{other / 'a'},{other / 'b'},{other / 'a' / 'model'}"])
 
 
 def jaccard(one: list[str], other: list[str]) -> float:
@@ -345,6 +368,26 @@ def test_clustered_and_damaged_texts_are_looked_for_too(runs: Path, tmp_path: Pa
     marks = {(task["suite"], task["task"]): task["leaked"] for task in found.tasks}
     assert marks["clustering", "known"] == counts["clustering/known"]
     assert all(marks["robustness", task] for task in ("changes", "ranking", "average"))
+
+
+def test_rows_that_are_not_called_by_their_task_are_marked_too(
+    runs: Path, data: Path, tmp_path: Path, topics: list[str]
+) -> None:
+    rows = [(text, str(row // 8 % 2)) for row, text in enumerate(topics[:80])]
+    write(tmp_path / "test.tsv", "text\tlabel", [f"{text}\t{label}" for text, label in rows[:40]])
+    model = runs / "group" / "seed-1"
+    linear = isotrope.evaluate(model, "linear", texts=rows, test=tmp_path / "test.tsv").table()  # type: ignore[arg-type]
+    assert all(f"{title} †" in linear for title in ("linear, standardised", "linear, as they are", "k-NN"))
+    assert "commonest class †" not in linear
+    asked = [f"{topics[n // 4]}\t{topics[n + 100]}\t{n % 4 == 0:d}" for n in range(40)]
+    write(tmp_path / "asked.tsv", "question\tsentence\tlabel", asked)
+    answers = isotrope.evaluate(model, "answers", texts=tmp_path / "asked.tsv").table()
+    assert "encoder †" in answers
+    assert "TF-IDF †" not in answers
+    held = [f"{part}\t{row % 2}\t{text}" for part in ("train", "dev", "test") for row, text in enumerate(topics[:40])]
+    write(tmp_path / "probing" / "top_dependents.tsv", "split\tlabel\tsentence", held)
+    probing = isotrope.evaluate(model, "probing", tmp_path, tasks=["TopConst"], protocol="senteval-fast").table()
+    assert "TopConst (top_dependents) †" in probing
 
 
 def test_translations_are_looked_for_on_both_sides(runs: Path, tmp_path: Path, topics: list[str]) -> None:

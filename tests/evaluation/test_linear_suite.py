@@ -135,7 +135,10 @@ def test_shuffled_labels_give_chance(tiny: Path, topics: list[str]) -> None:
         ([("a", "x", "train"), ("b", "y", "train")], "text\tlabel\tsplit", "no row of split test; splits found: train"),
         ([("a", "x", "some")], "text\tlabel\tsplit", r":2: unknown split 'some'"),
         ([("a", "x"), ("b", "y")], "text\tlabel", "At least 10 labelled records are needed"),
+        ([("a", "x", "train"), ("b", "", "test")], "text\tlabel\tsplit", r"mine.tsv:3: the label is empty"),
+        ([("a", "x", "train"), ("b", "y", "")], "text\tlabel\tsplit", r"mine.tsv:3: the split is empty; write train"),
         ([(f"t{row}", "x") for row in range(20)], "text\tlabel", "labelled 'x'; at least two classes"),
+        ([(f"t{row}", f"c{row}") for row in range(20)], "text\tlabel", "judge by: 20 records have 20 classes"),
     ],
 )
 def test_bad_text_is_refused_before_the_model_is_loaded(

@@ -33,6 +33,7 @@ def test_own_scored_pairs_are_a_task_with_a_verdict(tiny: Path, pairs: Path, top
     assert score["spearman"] == pytest.approx(wanted, abs=1e-3)
     assert "auc" in score
     assert found.protocol["protocol"] == "sts-cosine-own-v1"
+    assert {task["protocol"] for task in found.tasks} == {"sts-cosine-own-v1"}
     assert [verdict.suite for verdict in found.verdicts] == ["sts"]
     assert "average of" not in found.table()
 

@@ -35,6 +35,7 @@ def test_ten_tasks_their_average_and_what_the_files_are(tiny: Path, tables: Path
     assert list(scores) == [*TASKS, "average"]
     assert scores["average"]["accuracy"] == pytest.approx(np.mean([scores[task]["accuracy"] for task in TASKS]))
     assert found.protocol["protocol"] == f"probing-{protocol}-v1"
+    assert {task["protocol"] for task in found.tasks} == {f"probing-{protocol}-v1"}
     assert found.protocol["files"].startswith("derived, not SentEval's")
     table = found.table()
     assert "average of ten (derived)" in table

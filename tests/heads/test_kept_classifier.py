@@ -12,6 +12,8 @@ import pytest
 
 import isotrope
 from isotrope.cli import main
+from isotrope.data.readers import read
+from isotrope.data.record_types import record_type_named
 from isotrope.encoders.classifier import Classifier
 from isotrope.heads.predictions import Prediction, Predictions
 
@@ -234,6 +236,17 @@ def test_predictions_that_are_written_are_summed_up_on_the_screen(
     assert target.name in out
     assert "probabilities:" in out
     assert topics[0][:60] in said(capsys, 0, "predict", trained.folder, text)[0]
+
+
+def test_a_table_of_predictions_is_read_back_as_it_was(tmp_path: Path) -> None:
+    """Quotes are text in a .tsv: a table with CSV's marks around them would be learned from with the marks."""
+    texts = ['"Where" is it?', "a, b", 'no "end', "two\nlines\tand a tab"]
+    Predictions([Prediction(n, (text,), '"odd" one', 0.5, {}) for n, text in enumerate(texts, 1)], "").write(
+        tmp_path / "p.tsv"
+    )
+    found = list(read(tmp_path / "p.tsv", record_type_named("labelled")))
+    assert [record.texts[0] for record in found] == [*texts[:3], "two lines and a tab"]
+    assert {record.value for record in found} == {'"odd" one'}
 
 
 def test_a_summary_of_many_labels_of_several_and_of_scores() -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
 from typing import Any
 
+import pytest
 from report_world import World
 
 import isotrope
@@ -59,7 +61,37 @@ def test_leaks_are_found_in_the_text_of_the_run(tmp_path: Path) -> None:
     assert "1 of 2 lines" in said.sentence
     assert "stsb.test" in said.sentence
     assert alarms.leaks(run(source=str(text)), None) == []
+    assert "such as line 1: “a man is playing the old guitar”. `isotrope leaks` writes" in said.sentence
     assert alarms.leaks(run(source=str(tmp_path / "gone.txt")), protected) == []
+    names = tmp_path / "names.tsv"
+    names.write_text("head\trelation\ttail\nBerlin\tin\tGermany\n", encoding="utf-8")
+    assert alarms.leaks(run(source=str(names)), protected) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("train.jsonl", '{"text": "Another line."}\n{"text": "a man is playing the old guitar"}\n'),
+        ("train.csv", "id,text\n1,Another line.\n2,a man is playing the old guitar\n"),
+    ],
+)
+def test_leaks_are_found_in_tables_of_every_format(tmp_path: Path, name: str, content: str) -> None:
+    (tmp_path / name).write_text(content, encoding="utf-8")
+    protected = Protected([("stsb.test", ["A man is playing the old guitar."])])
+    (said,) = alarms.leaks(run(source=str(tmp_path / name)), protected)
+    assert "1 of 2 rows of its text hold a sentence of stsb.test (1), such as row 2" in said.sentence
+    assert "clean copy" not in said.sentence
+
+
+def test_a_text_that_is_gone_is_not_called_clean(world: World, tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    shutil.copytree(world.runs[0], folder)
+    facts = json.loads((folder / "run.json").read_text(encoding="utf-8"))
+    (folder / "run.json").write_text(json.dumps({**facts, "source": str(tmp_path / "gone.txt")}), encoding="utf-8")
+    found = isotrope.report(folder, text=world.text, data_dir=world.data, sentences=30)
+    (said,) = found.findings.remarks
+    assert said == "run: leaks were not looked for in its text, which is not one file that lies here."
+    assert isotrope.report(folder, text=world.text, sentences=30).findings.remarks == []
 
 
 def test_the_page_carries_them(world: World, tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ from isotrope.evaluation.bm25 import bm25_scores
 from isotrope.evaluation.items import Items
 from isotrope.evaluation.lexical import lexical_cosines
 from isotrope.evaluation.linear import LabelledSource, read_labelled
-from isotrope.evaluation.results import Results, read_out
+from isotrope.evaluation.results import ENCODER, Results, read_out
 from isotrope.evaluation.retrieval_files import FOLDER
 from isotrope.evaluation.suite import Options, Suite, SuiteCard
 from isotrope.evaluation.text_vectors import TextVectors
@@ -77,6 +77,7 @@ class Answers(Suite):
         protocol=PROTOCOL,
         takes=("data_dir", "texts", "columns", "seeds", "resamples", "baselines"),
     )
+    row_titles = {"answers": ENCODER}
 
     @classmethod
     def check(cls, options: Options) -> None:

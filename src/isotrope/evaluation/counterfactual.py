@@ -92,7 +92,9 @@ class Counterfactual(Suite):
         title="Synonym against antonym, and counterfactual inference pairs",
         protocol=PROTOCOL,
         takes=("data_dir", "texts", "columns", "seeds"),
+        has_items=False,
     )
+    row_titles = TITLES
 
     @classmethod
     def check(cls, options: Options) -> None:

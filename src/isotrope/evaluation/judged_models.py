@@ -60,13 +60,8 @@ class JudgedModel:
 def find_models(given: Sequence[Given]) -> list[JudgedModel]:
     """Each under a name that differs from the others; refuses what is not there before anything is loaded."""
     found = [_found(one, number) for number, one in enumerate(given, 1)]
-    taken: dict[str, int] = {}
-    named = []
-    for one in found:
-        taken[one.name] = taken.get(one.name, 0) + 1
-        name = one.name if taken[one.name] == 1 else f"{one.name} ({taken[one.name]})"
-        named.append(JudgedModel(name, one.runs, one.labels))
-    return named
+    names = _numbered([one.name for one in found])
+    return [JudgedModel(name, one.runs, one.labels) for name, one in zip(names, found, strict=True)]
 
 
 def run_folder_of(model: Place) -> Path | None:
@@ -131,6 +126,7 @@ def _group(models: Sequence[JudgedModel], name: str) -> JudgedModel:
     if not models:
         raise InputError("No run was given; name at least one.")
     runs = [run for model in models for run in model.runs]
+    _check_different(runs)
     kinds = {json.dumps(_kind(run), sort_keys=True): _kind(run) for run in runs}
     if len(kinds) > 1:
         methods = sorted({str(kind.get("method")) for kind in kinds.values()})
@@ -142,7 +138,22 @@ def _group(models: Sequence[JudgedModel], name: str) -> JudgedModel:
         )
     method = next(iter(kinds.values())).get("method")
     label = name or (f"{method}" if method and len(runs) > 1 else models[0].name)
-    return JudgedModel(label, tuple(runs), tuple(one for model in models for one in model.labels))
+    return JudgedModel(label, tuple(runs), _numbered([one for model in models for one in model.labels]))
+
+
+def _check_different(runs: Sequence[Encoder | Place]) -> None:
+    """A run that stands for two seeds would make a verdict look surer than it is."""
+    places = [run if isinstance(run, Encoder) else Path(run).expanduser().resolve() for run in runs]
+    for number, (run, place) in enumerate(zip(runs, places, strict=True)):
+        if places.index(place) < number:
+            said = "an encoder" if isinstance(run, Encoder) else run
+            raise InputError(f"{said} was given twice; name each run of a model once.")
+
+
+def _numbered(names: Sequence[str]) -> tuple[str, ...]:
+    """The names, with a number where one stood before: two runs may lie in folders of one name."""
+    before = [names[:place].count(name) for place, name in enumerate(names)]
+    return tuple(f"{name} ({count + 1})" if count else name for name, count in zip(names, before, strict=True))
 
 
 def _kind(run: Encoder | Place) -> dict[str, Any]:

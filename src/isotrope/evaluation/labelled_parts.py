@@ -72,9 +72,12 @@ def _by_split(source: LabelledSource, columns: Sequence[str] | None) -> dict[str
     # The split travels as the type of the label: one more column, which need not be there.
     with_split = dataclasses.replace(record_type_named("labelled"), types=("split",))
     parts: dict[str, list[tuple[str, str]]] = {}
-    for record in read(source, with_split, columns):
-        if record.type and all(record.texts):
-            parts.setdefault(_split(source, record), []).append((record.texts[0], str(record.value)))
+    full = [record for record in read(source, with_split, columns) if all(record.texts)]
+    for record in full if any(record.type for record in full) else ():
+        part = _split(source, record)
+        if not record.value:
+            raise InputError(f"{source}:{record.line}: the label is empty; fill it in, or take the row out.")
+        parts.setdefault(part, []).append((record.texts[0], str(record.value)))
     missing = [name for name in ("train", "test") if parts and name not in parts]
     if missing:
         raise InputError(f"{source}: no row of split {missing[0]}; splits found: {', '.join(sorted(parts))}.")
@@ -83,6 +86,8 @@ def _by_split(source: LabelledSource, columns: Sequence[str] | None) -> dict[str
 
 def _split(source: LabelledSource, record: Record) -> str:
     name = SPLITS.get(record.type.lower())
+    if not record.type:
+        raise InputError(f"{source}:{record.line}: the split is empty; write train, dev or test, or take the row out.")
     if name is None:
         raise InputError(f"{source}:{record.line}: unknown split '{record.type}'; train, dev and test are known.")
     return name
@@ -98,6 +103,11 @@ def cut_parts(whole: Labelled, seed: int) -> tuple[Labelled, Labelled]:
         rows = np.flatnonzero(classes == one)
         if held[rows].all():
             held[rows[0]] = False
+    if not held.any():
+        raise InputError(
+            f"Nothing can be held out to judge by: {len(classes)} records have {classes.max() + 1} classes. Bring more "
+            "texts of a class, or give test."
+        )
     return _rows(whole, np.flatnonzero(~held)), _rows(whole, np.flatnonzero(held))
 
 

@@ -41,7 +41,8 @@ def mark_leaks(
     judged = {one.name: one.suite.judged_texts(one.options) for one in planned} if text.files else {}
     flat = {f"{suite}/{task}": texts for suite, tasks in judged.items() for task, texts in tasks.items()}
     counted = count_leaks(text.files, flat) if flat else {}
-    return [(name, _marked(name, results, text, counted)) for name, results in found]
+    titles = {one.name: one.suite.row_titles for one in planned}
+    return [(name, _marked(name, results, text, counted, titles[name])) for name, results in found]
 
 
 def joined_leaks(found: Sequence[tuple[str, Results]]) -> dict[str, Any]:
@@ -114,7 +115,7 @@ def _cached(place: Path, keys: Mapping[str, Any]) -> Counted | None:
     return found
 
 
-def _marked(suite: str, results: Results, text: TrainingText, counted: Counted) -> Results:
+def _marked(suite: str, results: Results, text: TrainingText, counted: Counted, titles: Mapping[str, str]) -> Results:
     own = {key.split("/", 1)[1]: counts for key, counts in counted.items() if key.startswith(f"{suite}/")}
     leaked = {task for task, counts in own.items() if counts["copies"] + counts["near"]}
     tasks = [{**task, "leaked": own.get(task["task"], None if text.files else UNKNOWN)} for task in results.tasks]
@@ -124,8 +125,9 @@ def _marked(suite: str, results: Results, text: TrainingText, counted: Counted) 
         "tasks": {f"{suite}/{task}": counts for task, counts in own.items()},
         "remarks": _remarks(suite, text, own, leaked),
     }
-    sections = [Section(one.title, one.columns, _rows(one.rows, leaked), one.caption) for one in results.sections]
-    return replace(results, rows=_rows(results.rows, leaked), sections=sections, tasks=tasks, leaks=leaks)
+    known = {titles.get(task, task): task in leaked for task in own}
+    sections = [Section(one.title, one.columns, _rows(one.rows, known), one.caption) for one in results.sections]
+    return replace(results, rows=_rows(results.rows, known), sections=sections, tasks=tasks, leaks=leaks)
 
 
 def much_leaked(model: str, runs: Sequence[Results]) -> tuple[str, ...]:
@@ -139,8 +141,13 @@ def much_leaked(model: str, runs: Sequence[Results]) -> tuple[str, ...]:
     return (f"But test texts stand in the training text of {model}: {', '.join(much)}.",) if much else ()
 
 
-def _rows(rows: Sequence[tuple[str, ...]], leaked: set[str]) -> list[tuple[str, ...]]:
-    return [(f"{row[0]} {MARK}", *row[1:]) if row and row[0] in leaked else row for row in rows]
+def _rows(rows: Sequence[tuple[str, ...]], known: Mapping[str, bool]) -> list[tuple[str, ...]]:
+    """``known``: by the name of a row, whether its task leaks. Behind the name a row may say what was read for it."""
+    return [(f"{row[0]} {MARK}", *row[1:]) if row and _leaks(row[0], known) else row for row in rows]
+
+
+def _leaks(name: str, known: Mapping[str, bool]) -> bool:
+    return known.get(name, known.get(name.partition(" (")[0], False))
 
 
 def _remarks(suite: str, text: TrainingText, own: Counted, leaked: set[str]) -> list[str]:

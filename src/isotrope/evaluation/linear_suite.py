@@ -48,6 +48,7 @@ class Linear(Suite):
         protocol=PROTOCOL,
         takes=("texts", "test", "columns", "seeds", "resamples"),
     )
+    row_titles = TITLES
 
     @classmethod
     def check(cls, options: Options) -> None:

@@ -81,7 +81,7 @@ class MtebTask(Suite):
 def task_suite(name: str) -> type[MtebTask]:
     """The suite of ``mteb:TASK``. It stands in no file of this folder, so the registry does not list it."""
     task = name.removeprefix(PREFIX)
-    card = SuiteCard(name, f"{task} of MTEB, by the mteb package", "mteb-v2", ())
+    card = SuiteCard(name, f"{task} of MTEB, by the mteb package", "mteb-v2", (), has_items=False)
     return type(task, (MtebTask,), {"card": card, "task": task, "__module__": "mteb", "__doc__": MtebTask.__doc__})
 
 

@@ -74,6 +74,7 @@ class Suite:
     # Among suites side by side: 0, it encodes all its texts itself, for others too; 1, it scores for longer than some
     # seconds, which others can encode meanwhile; 2, any other.
     place: ClassVar[int] = 2
+    row_titles: ClassVar[Mapping[str, str]] = {}  # by task, how its row in the table begins, where not by its name
 
     @classmethod
     def check(cls, options: Options) -> None:

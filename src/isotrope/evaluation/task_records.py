@@ -35,7 +35,7 @@ def task_records(suite: Suite, results: Results, encoder: Encoder, options: Opti
                 "task": task,
                 "metric": metric,
                 "score": score,
-                "protocol": suite.card.protocol,
+                "protocol": results.protocol.get("protocol", suite.card.protocol),
                 "version": __version__,
                 "aggregation": "all",
                 **said,

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import csv
 import json
+import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 WRITTEN = (".tsv", ".jsonl")
 SHOWN = 80  # characters of a text in the table
 SHOWN_LABELS = 10  # in a summary
+BREAKS = re.compile(r"[\t\r\n]+")  # what a cell of a .tsv cannot hold; quotes are text there, as our readers have it
 NO_LABEL = "(none)"  # where a text may have several labels and has none
 
 
@@ -102,11 +103,11 @@ class Predictions:
             if output.suffix == ".jsonl":
                 file.writelines(json.dumps(one.to_dict(), ensure_ascii=False) + "\n" for one in self.predictions)
                 return
-            table = csv.writer(file, delimiter="\t", lineterminator="\n")
-            table.writerow(["line", "label", "probability", "text"])
+            file.write("line\tlabel\tprobability\ttext\n")
             for one in self.predictions:
                 chance = "" if one.probability is None else f"{one.probability:.6f}"
-                table.writerow([one.line, one.label, chance, " ".join(one.texts)])
+                cells = str(one.line), one.label, chance, " ".join(one.texts)
+                file.write("\t".join(BREAKS.sub(" ", cell) for cell in cells) + "\n")
 
 
 def check_written(output: Path) -> Path:

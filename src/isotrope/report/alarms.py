@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
+from pathlib import Path
 
-from isotrope.data.leaks import find_leaks
+from isotrope.data.leaks import Row, find_leaks
 from isotrope.data.protected_sentences import Protected
 from isotrope.data.tables import format_of
+from isotrope.errors import InputError
 from isotrope.evaluation.geometry_description import TextGeometry
+from isotrope.evaluation.training_text import texts_of
 from isotrope.report.subjects import Cast, Subject
 from isotrope.report.texts import Texts
 from isotrope.training.collapse import CollapseAlarm
@@ -66,26 +70,52 @@ def duplicates(run: Subject) -> list[Alarm]:
     return _duplicates(run.name, int(counts.get("duplicates", 0)), int(counts.get("records", 0)), "its training data")
 
 
+@dataclass
+class ProtectedRows:
+    """Protected sentences that are looked for in the rows of a .csv, .jsonl or .parquet."""
+
+    protected: Protected
+    sizes: Counter[str]
+
+    def texts_of(self, source: Path) -> Iterator[Row]:
+        return ((" ".join(texts), texts) for texts in texts_of(source))
+
+    def leaking(self, rows: Sequence[Sequence[str]]) -> Mapping[int, Set[str]]:
+        return self.protected.leaking(rows)
+
+
 def leaks(run: Subject, protected: Protected | None) -> list[Alarm]:
-    """Lines of the run's text that hold a sentence of the test sets."""
+    """Lines of the run's text, or rows, that hold a sentence of the test sets."""
     source = run.source
     if protected is None or source is None:
         return []
-    if format_of(source) not in (".txt", ".tsv"):
+    lines = format_of(source) in (".txt", ".tsv")
+    try:
+        found = find_leaks([source], protected if lines else ProtectedRows(protected, protected.sizes))
+    except InputError:  # it holds names and numbers, and no text
         return []
-    found = find_leaks([source], protected)
     count = sum(found.leaks.values())
     if not count:
         return []
     sets = ", ".join(f"{name} ({number:,})" for name, number in found.by_set.most_common(4))
     example = found.examples[0]
+    what, advice = ("line", "`isotrope leaks` writes a clean copy.") if lines else ("row", "Take such rows out.")
     return [
         Alarm(
             "leak",
             run.name,
-            f"{count:,} of {sum(found.lines.values()):,} lines of its text hold a sentence of {sets}, such as "
-            f"line {example['line']}: “{example['text']}”. `isotrope leaks` writes a clean copy.",
+            f"{count:,} of {sum(found.lines.values()):,} {what}s of its text hold a sentence of {sets}, such as "
+            f"{what} {example['line']}: “{example['text']}”. {advice}",
         )
+    ]
+
+
+def unread_texts(runs: Sequence[Subject]) -> list[str]:
+    """A sentence on each run whose text cannot be looked through: no word of leaks would sound like none."""
+    return [
+        f"{run.name}: leaks were not looked for in its text, which is not one file that lies here."
+        for run in runs
+        if run.source is None and not str((run.facts.get("data") or {}).get("record_type")).endswith("images")
     ]
 
 

@@ -88,7 +88,7 @@ def measure(
         neighbours=near,
         warnings=alarms.all_warnings(cast, texts, protect(protected) if protected else None, shapes),
         leaks_looked_for=bool(protected),
-        remarks=cast.remarks,
+        remarks=[*cast.remarks, *(alarms.unread_texts(cast.runs) if protected else [])],
         compared=cast.compared,
     )
 
