@@ -97,6 +97,7 @@ def test_whole_numbers_of_nineteen_digits_are_compared_to_their_last() -> None:
         ("(" * 100 + "year > 1" + ")" * 100, "nested more than"),
         ("year > 1 or " * 2000 + "year > 1", "longer than"),
         ("lang = 'never closed", "was not understood"),
+        ("lang = '\ud800'", "half a character"),
     ],
 )
 def test_what_is_no_filter_is_said(where: str, said: str) -> None:

@@ -73,6 +73,8 @@ class _Reader:
             self.refuse("it is empty")
         if len(text) > LONGEST:
             raise InputError(f"The filter is longer than {LONGEST:,} characters; ask for less at once.", "where")
+        if any("\ud800" <= letter <= "\udfff" for letter in text):
+            self.refuse("it holds half a character (a lone surrogate)")
         self.tokens = self._tokens()
         self.place = self.depth = 0
 
