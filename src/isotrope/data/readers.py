@@ -104,14 +104,29 @@ def _texts_of(
 
 
 def _with_fields(rows: Rows, fields: Sequence[str], where: str) -> Rows:
-    """The rows; refused where the first lacks a field of an object (``ticket.body``) that was asked for."""
-    for place, (line, row) in enumerate(rows):
-        for name in fields if place == 0 else ():
-            if cell_of(row, name) is None:
-                found = cell_of(row, name.rpartition(".")[0])
-                there = f"its fields: {', '.join(map(repr, found))}" if isinstance(found, dict) else "no object there"
+    """The rows; refused where the first object lacks a field (``ticket.body``) that was asked for. A null lacks none:
+    the next row decides."""
+    unseen = set(fields)
+    for line, row in rows:
+        for name in [name for name in fields if name in unseen]:
+            found = _holds(row, name) if name.partition(".")[0] in row else None
+            if found is False:
+                above = cell_of(row, name.rpartition(".")[0])
+                there = f"its fields: {', '.join(map(repr, above))}" if isinstance(above, dict) else "no object there"
                 raise InputError(f"{where}:{line}: no field '{name}'; {there}.")
+            unseen -= {name} if found else set()
         yield line, row
+
+
+def _holds(row: Mapping[str, Any], name: str) -> bool | None:
+    """Whether there is such a field, whatever it holds; None where a null stands in place of its object."""
+    if name in row:
+        return True
+    column, _, field = name.partition(".")
+    above = row.get(column)
+    if above is None and column in row:
+        return None
+    return isinstance(above, Mapping) and _holds(above, field)
 
 
 def _utterances(rows: Rows, column: str, named_by: Sequence[str], where: str) -> Iterator[Record]:
