@@ -330,6 +330,16 @@ def test_columns_are_numbers_texts_booleans_or_json(tmp_path: Path) -> None:
     assert [row.text for row in joined.rows()] == ["5 x", "five y"]
 
 
+def test_of_several_columns_each_field_of_an_object_must_be_there(tmp_path: Path) -> None:
+    """A slip in one of the names was an index of the other columns alone."""
+    path = tmp_path / "a.jsonl"
+    path.write_text(json.dumps({"ticket": {"title": "A", "body": "one"}}) + "\n", encoding="utf-8")
+    reading = Reading(columns=("ticket.title", "ticket.body"))
+    assert [row.text for row in scan([path], reading).rows()] == ["A one"]
+    with pytest.raises(InputError, match=r"a\.jsonl:1: no field 'ticket\.titel'; its fields: 'title', 'body'"):
+        scan([path], Reading(columns=("ticket.titel", "ticket.body")))
+
+
 @pytest.mark.parametrize(
     ("options", "said"),
     [

@@ -57,7 +57,7 @@ def from_rows(
 ) -> Iterator[Record]:
     """Records of a table. A list in the only column is a document or a dialogue already cut."""
     names = choose_columns(header, record_type, columns, where)
-    rows = _with_fields(rows, [name for name in names if name not in header], where)
+    rows = with_fields(rows, [name for name in names if name not in header], where)
     if split and len(record_type.fields) != 1:
         raise InputError(
             f"{where}: splitting into sentences works for one text column; {record_type.name} have "
@@ -103,7 +103,7 @@ def _texts_of(
     return [(sentence,) for sentence in sentences or [""]]
 
 
-def _with_fields(rows: Rows, fields: Sequence[str], where: str) -> Rows:
+def with_fields(rows: Rows, fields: Sequence[str], where: str) -> Rows:
     """The rows; refused where the first object lacks a field (``ticket.body``) that was asked for. A null lacks none:
     the next row decides."""
     unseen = set(fields)

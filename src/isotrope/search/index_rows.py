@@ -25,7 +25,7 @@ from isotrope.data.prose_files import (
     prose_files,
     size_and_time,
 )
-from isotrope.data.readers import from_rows
+from isotrope.data.readers import from_rows, with_fields
 from isotrope.data.record_types import choose_columns, record_type_named
 from isotrope.data.tables import Rows, cell_of, check_source, format_of, table_of
 from isotrope.data.text_lines import lines_of
@@ -257,6 +257,7 @@ def _rows_of(path: Path, reading: Reading, document: bool) -> Iterator[tuple[Tex
         header, rows = table_of(path)
         chosen = _text_columns(header, reading, str(path))
         _check_known(path, header, reading)
+        rows = with_fields(rows, [name for name in chosen if name not in header], str(path))
         last: list[dict[str, Any]] = [{}]
         for record in from_rows(_watched(rows, chosen, last), header, sentences, [chosen[0]], str(path)):
             row, where = last[0], f"{path}:{record.line}"
