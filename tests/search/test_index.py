@@ -340,6 +340,17 @@ def test_of_several_columns_each_field_of_an_object_must_be_there(tmp_path: Path
         scan([path], Reading(columns=("ticket.titel", "ticket.body")))
 
 
+def test_cells_of_several_columns_are_texts_as_the_cell_of_one_is(tmp_path: Path) -> None:
+    """Bytes, lists and objects were joined as Python writes them: b'Caf\\xc3\\xa9' ['x', 'y']."""
+    path = tmp_path / "a.parquet"
+    row = {"title": "Café".encode(), "tags": ["x", "y"], "by": {"name": "Z"}, "text": "one"}
+    pyarrow.parquet.write_table(pyarrow.Table.from_pylist([row]), path)
+    (found,) = scan([path], Reading(columns=("title", "tags", "text"), keep=())).rows()
+    assert found.text == "Café x y one"
+    with pytest.raises(InputError, match=r"a\.parquet:1: .* name one of its fields, such as COLUMN\.name"):
+        scan([path], Reading(columns=("by", "text"), keep=()))
+
+
 @pytest.mark.parametrize(
     ("options", "said"),
     [

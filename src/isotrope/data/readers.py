@@ -88,12 +88,7 @@ def _texts_of(
     cells: Sequence[Any], record_type: RecordType, split: bool, where: str, line: int
 ) -> list[tuple[str, ...]]:
     """The texts of a row's records: one record, or one for each sentence of a document or of a list."""
-    for cell in cells:
-        if isinstance(cell, dict) and cell:
-            raise InputError(
-                f"{where}:{line}: a text was expected, and a dict found; name one of its fields, such as "
-                f"COLUMN.{next(iter(cell))}."
-            )
+    _check_no_object(cells, where, line)
     if record_type.width == 1 and isinstance(cells[0], list | tuple):
         sentences = [_folded(_text(part, where, line)) for part in cells[0]]
     elif split or record_type.name == "documents":
@@ -101,6 +96,22 @@ def _texts_of(
     else:
         return [tuple(_folded(_text(cell, where, line)) for cell in cells[: len(record_type.fields)])]
     return [(sentence,) for sentence in sentences or [""]]
+
+
+def joined_text(cells: Sequence[Any], where: str, line: int) -> str:
+    """The texts of several cells as one; those of a list too."""
+    _check_no_object(cells, where, line)
+    parts = [part for cell in cells for part in (cell if isinstance(cell, list | tuple) else [cell])]
+    return _folded(" ".join(_text(part, where, line) for part in parts))
+
+
+def _check_no_object(cells: Sequence[Any], where: str, line: int) -> None:
+    for cell in cells:
+        if isinstance(cell, dict) and cell:
+            raise InputError(
+                f"{where}:{line}: a text was expected, and a dict found; name one of its fields, such as "
+                f"COLUMN.{next(iter(cell))}."
+            )
 
 
 def with_fields(rows: Rows, fields: Sequence[str], where: str) -> Rows:
