@@ -27,17 +27,22 @@ def read(
     source = check_file(path)
     with unpacking(source):
         if format_of(source) == ".txt":
-            if columns:
-                raise InputError(
-                    f"{source}: plain text has no columns, and {', '.join(columns)} was asked for; leave columns out, "
-                    "or give a .tsv, .csv, .jsonl or .parquet file.",
-                    setting="columns",
-                )
+            refuse_columns(source, columns)
             records = _from_lines(source, record_type, str(path))
             yield from _split(records) if split else records
         else:
             header, rows = table_of(source)
             yield from from_rows(rows, header, record_type, columns, str(source), split)
+
+
+def refuse_columns(path: Path, columns: Sequence[str] | None) -> None:
+    """Of a plain text."""
+    if columns:
+        raise InputError(
+            f"{path}: plain text has no columns, and {', '.join(columns)} was asked for; leave columns out, or give a "
+            ".tsv, .csv, .jsonl or .parquet file.",
+            setting="columns",
+        )
 
 
 def column(path: str | os.PathLike[str], name: str) -> list[str]:
