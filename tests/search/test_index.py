@@ -340,6 +340,28 @@ def test_of_several_columns_each_field_of_an_object_must_be_there(tmp_path: Path
         scan([path], Reading(columns=("ticket.titel", "ticket.body")))
 
 
+@pytest.mark.parametrize(
+    ("rows", "options", "said"),
+    [
+        ("doc\ttext\nz\tone\nz\ttwo\n", {}, "stands here for the second time"),
+        ("doc\ttext\tyear\nz\tone\tnew\n", {}, "the column 'year' holds text values here"),
+        ("doc\ttext\nz\tone\n", {"id_column": None}, "rows of the index are named by doc"),
+        ("doc\ttext\nz\tone\n", {"dimensions": 8}, "it takes no others"),
+        ("doc\ttext\nz\tone\n", {"delete": "yeer < 3"}, "unknown column 'yeer'"),
+    ],
+)
+def test_rows_that_are_refused_cost_no_row(
+    built: Path, tiny: Path, tmp_path: Path, rows: str, options: dict[str, Any], said: str
+) -> None:
+    """``delete`` went first, and then the rows in its place were refused."""
+    (tmp_path / "more.tsv").write_text(rows, encoding="utf-8")
+    asked: dict[str, Any] = {"id_column": "doc", "add": True, "delete": "year < 2010", **options}
+    with pytest.raises(InputError, match=said):
+        isotrope.index(tiny, tmp_path / "more.tsv", built, **asked)
+    with isotrope.open_index(built) as index:
+        assert len(index) == 300
+
+
 def test_cells_of_several_columns_are_texts_as_the_cell_of_one_is(tmp_path: Path) -> None:
     """Bytes, lists and objects were joined as Python writes them: b'Caf\\xc3\\xa9' ['x', 'y']."""
     path = tmp_path / "a.parquet"
