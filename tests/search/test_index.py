@@ -330,6 +330,11 @@ def test_columns_are_numbers_texts_booleans_or_json(tmp_path: Path) -> None:
     assert [row.text for row in joined.rows()] == ["5 x", "five y"]
 
 
+@pytest.mark.parametrize("given", [{"dimensions": np.int64(8)}, {"passages": np.int64(20)}])
+def test_whole_numbers_of_numpy_are_taken(given: dict[str, Any], tiny: Path, table: Path, tmp_path: Path) -> None:
+    assert isotrope.index(tiny, table, tmp_path / "index", **given).rows == 300
+
+
 def test_of_several_columns_each_field_of_an_object_must_be_there(tmp_path: Path) -> None:
     """A slip in one of the names was an index of the other columns alone."""
     path = tmp_path / "a.jsonl"

@@ -52,7 +52,7 @@ def make_index(
     begun = time.perf_counter()
     place = parse_place(output)
     check_precision(precision)
-    check_passages(passages)
+    passages = check_passages(passages)
     check_stemmer(stemmer)
     if place.engine != "folder":
         check_kept(place, precision, tokens)

@@ -27,7 +27,7 @@ class TextBlocks:
     """The texts of each block; a blank record is an empty string. ``count`` is known once the end was seen."""
 
     def __init__(self, path: str | os.PathLike[str], columns: Sequence[str] | None = None, size: int = SIZE) -> None:
-        self.path, self.columns, self.size = check_file(path), columns, size
+        self.path, self.columns, self.size = check_file(path), columns, int(size)
         if self._plain:  # its lines are found here, not by the reader
             refuse_columns(self.path, columns)
         self.count: int | None = None
