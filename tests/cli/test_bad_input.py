@@ -51,6 +51,23 @@ def test_a_directory(fails: Fails, tiny: Path, tmp_path: Path) -> None:
     assert "this is a folder" in fails("train", "simcse", tmp_path, "--model", tiny)
 
 
+@pytest.mark.parametrize(
+    ("words", "named"),
+    [
+        (["train", "--data", "a.txt"], "data"),
+        (["train", "simcse", "a.txt", "--method", "simclr"], "method"),
+        (["train", "simcse", "a.txt", "--sources", "2"], "sources"),
+        (["pretrain", "a.txt", "--output", "run", "--text", "b.txt"], "text"),
+        (["compare", "a.txt", "--methods", "simcse", "--data", "b.txt"], "data"),
+        (["fit-space", "whitening", "builtin-static", "a.txt", "--output", "w", "--texts", "b.txt"], "texts"),
+        (["distil", "builtin", "a.txt", "--output", "s", "--encoder", "builtin-base"], "encoder"),
+    ],
+)
+def test_an_argument_given_as_an_option(fails: Fails, tmp_path: Path, words: list[str], named: str) -> None:
+    file(tmp_path, "a.txt", "one\ntwo\n")
+    assert fails(*words) == f"isotrope: --{named} is no option or setting; --help shows how {named} is given."
+
+
 def test_undecodable_bytes_are_named_with_file_and_line(fails: Fails, tiny: Path, tmp_path: Path) -> None:
     path = file(tmp_path, "a.txt", b"fine\nfine\ncaf\xe9\n")
     for words in (

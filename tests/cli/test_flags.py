@@ -58,6 +58,8 @@ def test_the_flag_of_a_named_setting_is_added(sentence: str, expected: str) -> N
         "weight_decay must not be negative.",  # not a setting of this command
         "The stop of the output was unexpected.",
         "No method has the setting foo; known: batch_size, max_steps.",  # a list of known names
+        "p.tsv: columns found: 'anchor', 'top'; sentences need text.",  # columns of a table
+        "p.tsv: no column 'queue'; columns found: 'anchor', 'top'.",
     ],
 )
 def test_prose_paths_and_flags_that_are_there_stay_as_they_are(sentence: str) -> None:

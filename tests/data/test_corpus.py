@@ -276,6 +276,7 @@ def test_documents_in_a_list_are_cut() -> None:
         (["a", "b"], "pairs", "pairs were wanted"),
         (["a", None], "sentences", "sentences were wanted"),
         ([1, 2], "sentences", "sentences were wanted"),
+        ({"text": ["a", "b"]}, "sentences", "give a list of dictionaries"),
         ([("a", "b", "c")], "pairs", "tuples of 3; pairs were wanted"),
         ([("a", "b"), ("c",)], "pairs", "record 2 has 1 field"),
         ([{"left": "a", "right": "b"}], "pairs", "'left', 'right'"),

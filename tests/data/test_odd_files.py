@@ -10,13 +10,14 @@ import lzma
 import os
 import tracemalloc
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from isotrope.data.packed_streams import opened
 from isotrope.data.readers import read
 from isotrope.data.record_types import record_type_named
-from isotrope.data.tables import check_readable, header_of
+from isotrope.data.tables import check_file, check_readable, check_source, header_of
 from isotrope.data.text_lines import LONGEST, lines_of
 from isotrope.errors import InputError
 
@@ -35,6 +36,12 @@ def written(folder: Path, name: str, content: bytes | str) -> Path:
     path = folder / name
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
     return path
+
+
+@pytest.mark.parametrize("check", [check_file, check_source])
+def test_records_in_place_of_a_file_are_one_sentence(check: Any) -> None:
+    with pytest.raises(InputError, match="A file is read here, and tuple was given"):
+        check(("a", "b", 1.0))
 
 
 # ---- long lines

@@ -180,6 +180,21 @@ def test_a_field_of_an_object_is_a_column_by_its_dotted_name(tmp_path: Path, suf
     assert "a dict found; name one of its fields, such as COLUMN.body." in complaint(path, columns=["ticket"])
 
 
+@pytest.mark.parametrize(
+    ("first", "column", "last"),
+    [
+        ({"ticket": {"body": None, "by": {}}}, "ticket.body", "two"),
+        ({"ticket": None}, "ticket.body", "two"),
+        ({"ticket": {"by": None}}, "ticket.by.name", ""),
+    ],
+)
+def test_a_null_in_the_first_row_lacks_no_field(tmp_path: Path, first: dict[str, Any], column: str, last: str) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in [first, {"id": 0}, *NESTED]), encoding="utf-8")
+    assert texts_of(path, columns=[column])[-1] == last
+    assert f"no field '{column}x'; its fields: " in complaint(path, columns=[f"{column}x"])
+
+
 def test_a_dotted_name_that_is_a_column_stays_one(tmp_path: Path) -> None:
     path = write(tmp_path / "a.jsonl", json.dumps({"a.b": "flat", "a": {"b": "deep"}}) + "\n")
     assert texts_of(path, columns=["a.b"]) == ["flat"]

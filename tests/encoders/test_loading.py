@@ -426,3 +426,9 @@ def test_a_library_that_cannot_be_imported_is_not_the_fault_of_the_folder(tmp_pa
     said = r"torchvision::nms does not exist\); repair the installation"
     with pytest.raises(InputError, match=said), loaded_by_others(tmp_path, "the model"):
         raise error
+
+
+@pytest.mark.parametrize("device", ["cuda:99", "mps:7", "gpu", torch.device("cuda", 99)])
+def test_a_device_that_is_not_here_is_one_sentence(tiny: Path, device: str | torch.device) -> None:
+    with pytest.raises(InputError, match=f"no device '{device}'; `isotrope doctor`"):
+        load(tiny, device=device)

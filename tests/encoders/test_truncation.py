@@ -49,6 +49,11 @@ def test_a_cut_encoder_shares_its_weights_and_leaves_the_other_whole(tiny: Path)
     assert truncated(whole, None) is whole
 
 
+def test_a_width_of_numpy_is_saved(tiny: Path, tmp_path: Path) -> None:
+    isotrope.load(tiny, truncate_dim=np.int64(8)).save(tmp_path / "cut")
+    assert isotrope.load(tmp_path / "cut").dimension == 8
+
+
 @pytest.mark.parametrize("width", [0, -1, 33])
 def test_a_width_that_the_vectors_do_not_have_is_refused(tiny: Path, width: int) -> None:
     with pytest.raises(InputError, match=f"truncate_dim must lie between 1 and 32.*{width} was given"):

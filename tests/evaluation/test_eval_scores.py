@@ -10,6 +10,7 @@ import pytest
 
 import isotrope
 from isotrope.errors import InputError
+from isotrope.evaluation.eval_data import read_eval_data
 from isotrope.training.state import TrainingWarning
 
 LOOP: dict[str, Any] = {"batch_size": 16, "max_steps": 2, "eval_steps": 1, "held_out": 40, "max_length": 32}
@@ -47,6 +48,15 @@ def test_scores_that_are_all_equal_are_refused(tiny: Path, sentences: Path, tmp_
     with pytest.raises(InputError, match="all scores are 3, and equal scores rank nothing"):
         isotrope.train("simcse", sentences, tiny, tmp_path / "run", eval_data=scored(tmp_path, *"3333"), **LOOP)
     assert not (tmp_path / "run").exists()
+
+
+def test_of_several_files_the_one_that_is_neither_is_named(tmp_path: Path, sentences: Path) -> None:
+    """A plain text next to pairs was said to have scores."""
+    (tmp_path / "pairs.tsv").write_text("query\tpassage\na\tb\n", encoding="utf-8")
+    with pytest.raises(InputError, match=r"sentences\.txt: plain text holds one sentence a line"):
+        read_eval_data([tmp_path / "pairs.tsv", sentences])
+    with pytest.raises(InputError, match=r"has scores and .*pairs\.tsv has none"):
+        read_eval_data([tmp_path / "pairs.tsv", scored(tmp_path, *"1234")])
 
 
 def test_two_files_of_one_name_both_count(tiny: Path, sentences: Path, tmp_path: Path) -> None:

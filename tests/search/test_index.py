@@ -330,6 +330,54 @@ def test_columns_are_numbers_texts_booleans_or_json(tmp_path: Path) -> None:
     assert [row.text for row in joined.rows()] == ["5 x", "five y"]
 
 
+@pytest.mark.parametrize("given", [{"dimensions": np.int64(8)}, {"passages": np.int64(20)}])
+def test_whole_numbers_of_numpy_are_taken(given: dict[str, Any], tiny: Path, table: Path, tmp_path: Path) -> None:
+    assert isotrope.index(tiny, table, tmp_path / "index", **given).rows == 300
+
+
+def test_of_several_columns_each_field_of_an_object_must_be_there(tmp_path: Path) -> None:
+    """A slip in one of the names was an index of the other columns alone."""
+    path = tmp_path / "a.jsonl"
+    path.write_text(json.dumps({"ticket": {"title": "A", "body": "one"}}) + "\n", encoding="utf-8")
+    reading = Reading(columns=("ticket.title", "ticket.body"))
+    assert [row.text for row in scan([path], reading).rows()] == ["A one"]
+    with pytest.raises(InputError, match=r"a\.jsonl:1: no field 'ticket\.titel'; its fields: 'title', 'body'"):
+        scan([path], Reading(columns=("ticket.titel", "ticket.body")))
+
+
+@pytest.mark.parametrize(
+    ("rows", "options", "said"),
+    [
+        ("doc\ttext\nz\tone\nz\ttwo\n", {}, "stands here for the second time"),
+        ("doc\ttext\tyear\nz\tone\tnew\n", {}, "the column 'year' holds text values here"),
+        ("doc\ttext\nz\tone\n", {"id_column": None}, "rows of the index are named by doc"),
+        ("doc\ttext\nz\tone\n", {"dimensions": 8}, "it takes no others"),
+        ("doc\ttext\nz\tone\n", {"delete": "yeer < 3"}, "unknown column 'yeer'"),
+    ],
+)
+def test_rows_that_are_refused_cost_no_row(
+    built: Path, tiny: Path, tmp_path: Path, rows: str, options: dict[str, Any], said: str
+) -> None:
+    """``delete`` went first, and then the rows in its place were refused."""
+    (tmp_path / "more.tsv").write_text(rows, encoding="utf-8")
+    asked: dict[str, Any] = {"id_column": "doc", "add": True, "delete": "year < 2010", **options}
+    with pytest.raises(InputError, match=said):
+        isotrope.index(tiny, tmp_path / "more.tsv", built, **asked)
+    with isotrope.open_index(built) as index:
+        assert len(index) == 300
+
+
+def test_cells_of_several_columns_are_texts_as_the_cell_of_one_is(tmp_path: Path) -> None:
+    """Bytes, lists and objects were joined as Python writes them: b'Caf\\xc3\\xa9' ['x', 'y']."""
+    path = tmp_path / "a.parquet"
+    row = {"title": "Café".encode(), "tags": ["x", "y"], "by": {"name": "Z"}, "text": "one"}
+    pyarrow.parquet.write_table(pyarrow.Table.from_pylist([row]), path)
+    (found,) = scan([path], Reading(columns=("title", "tags", "text"), keep=())).rows()
+    assert found.text == "Café x y one"
+    with pytest.raises(InputError, match=r"a\.parquet:1: .* name one of its fields, such as COLUMN\.name"):
+        scan([path], Reading(columns=("by", "text"), keep=()))
+
+
 @pytest.mark.parametrize(
     ("options", "said"),
     [

@@ -59,6 +59,19 @@ def test_a_filter_keeps_its_rows(where: str, expected: list[int]) -> None:
     assert passed(where) == expected
 
 
+def test_whole_numbers_of_nineteen_digits_are_compared_to_their_last() -> None:
+    """As floats all of these are one number, and a filter to delete one row would take its neighbours."""
+    ids = [2**60 + place for place in range(4)]
+    table = pyarrow.table({"c:id": ids})
+    for where, expected in (
+        (f"id = {ids[1]}", [1]),
+        (f"id > {ids[1]}", [2, 3]),
+        (f"id in ({ids[0]}, {ids[3]})", [0, 3]),
+    ):
+        assert mask_of(table, read_filter(where, {"id": "number"}), "c:").nonzero()[0].tolist() == expected
+    assert not mask_of(table, read_filter(f"id > {2**63}", {"id": "number"}), "c:").any()
+
+
 @pytest.mark.parametrize(
     ("where", "said"),
     [
@@ -84,6 +97,7 @@ def test_a_filter_keeps_its_rows(where: str, expected: list[int]) -> None:
         ("(" * 100 + "year > 1" + ")" * 100, "nested more than"),
         ("year > 1 or " * 2000 + "year > 1", "longer than"),
         ("lang = 'never closed", "was not understood"),
+        ("lang = '\ud800'", "half a character"),
     ],
 )
 def test_what_is_no_filter_is_said(where: str, said: str) -> None:

@@ -205,6 +205,7 @@ BAD: list[tuple[str, Any, int, str]] = [
     ("/embed", {"inputs": "the " * 500, "truncate": False}, 413, "1 of 1 texts have more than 64 tokens"),
     ("/embed", {"inputs": "a", "prompt_name": "query"}, 422, "has no prompt 'query'"),
     ("/embed", {"inputs": "a", "model": "../../etc/passwd"}, 404, "No model '../../etc/passwd' is served here"),
+    ("/embed", {"inputs": "a", "model": "\ud800"}, 404, "No model '\\ud800' is served here"),
     ("/embed", {"inputs": "a", "model": ["tiny"]}, 404, "No model that name"),
     ("/v1/embeddings", {"input": [1, 2, 3]}, 422, "check_embedding_ctx_length=False"),
     ("/v1/embeddings", {"input": [[1, 2], [3]]}, 422, "check_embedding_ctx_length=False"),

@@ -48,7 +48,7 @@ def test_shards_joined_are_the_plain_file(tiny: Path, text: Path, plain: bytes, 
     }
     blocks = list(open_shards(folder).blocks())
     assert np.array_equal(np.concatenate(blocks), np.load(output))
-    assert isotrope.encode(tiny, text, shards=folder, shard_size=8).made == 0
+    assert isotrope.encode(tiny, text, shards=folder, shard_size=np.int64(8)).made == 0
 
 
 @pytest.mark.parametrize("harm", ["flipped", "cut", "missing", "no facts", "facts of another plan"])

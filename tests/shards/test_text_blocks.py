@@ -58,6 +58,12 @@ def test_a_bad_line_is_named_by_its_number_in_the_file(tmp_path: Path) -> None:
         TextBlocks(file, size=2).block(1)
 
 
+@pytest.mark.parametrize("form", [".txt", ".txt.gz"])
+def test_a_plain_text_has_no_columns(form: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="plain text has no columns, and body was asked for"):
+        TextBlocks(written(tmp_path, form, ["one"]), ["body"]).block(0)
+
+
 def test_lines_are_counted_where_that_is_cheap(tmp_path: Path) -> None:
     assert count_lines(written(tmp_path, ".txt", LINES)) == len(LINES)
     assert count_lines(written(tmp_path, ".txt.gz", LINES)) is None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import signal
@@ -128,6 +129,12 @@ def test_the_advised_method_follows_from_the_data(tmp_path: Path, tiny: Path) ->
     )  # random weights: no other sentence calls it finished
     assert kept.pooling.name == said.pooling == "mean"
     assert "finished" not in said.reason
+
+
+def test_records_that_can_be_read_once_are_adapted_to(finished: Path, topics: list[str], tmp_path: Path) -> None:
+    """The method is chosen by a first look at the data, which left a generator empty."""
+    isotrope.train(data=iter(topics), model=finished, output=tmp_path / "run", max_steps=2, **SHORT)
+    assert json.loads((tmp_path / "run" / "run.json").read_text(encoding="utf-8"))["data"]["records"] == len(topics)
 
 
 def test_evaluations_are_dense_at_first() -> None:

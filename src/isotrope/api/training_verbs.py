@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
@@ -103,6 +103,8 @@ def train(
         raise InputError("train needs data, a file such as sentences.txt; or sources: a recipe with a list of them.")
     if isinstance(data, str | os.PathLike):
         check_data(data)
+    if isinstance(data, Iterator):  # it is read more than once
+        data = list(data)
     check_eval_data(eval_data)
     check_output(output, resume)
     if method == "head":

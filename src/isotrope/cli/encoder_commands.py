@@ -10,7 +10,7 @@ import typer
 from isotrope.cli.answer_output import print_answer, print_rows
 from isotrope.cli.application import FREE, Columns, Command, Json, Model, Pooling, TruncateDim, app
 from isotrope.cli.help_pages import TRAIN, USE
-from isotrope.cli.options import split_names, split_settings
+from isotrope.cli.options import check_free, split_names, split_settings
 from isotrope.cli.settings_help import FitSpaceCommand, SettingsCommand
 from isotrope.data.joined_files import one_file
 
@@ -124,6 +124,7 @@ def fit_space(
     import isotrope
 
     files, settings = split_settings([*texts, *context.args])
+    check_free(settings, isotrope.fit_space)
     file = one_file(files)
     fitted = isotrope.fit_space(name, encoder, file, output, pooling=pooling, columns=split_names(columns), **settings)
     print_answer(fitted, as_json)
@@ -148,5 +149,6 @@ def distil(
     import isotrope
 
     files, settings = split_settings([*texts, *context.args])
+    check_free(settings, isotrope.distil)
     student = isotrope.distil(encoder, one_file(files), output, to, columns=split_names(columns), **settings)
     print_answer(student, as_json)

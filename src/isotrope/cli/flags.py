@@ -15,6 +15,8 @@ from typing import Any
 
 KINDS = {"train": "training", "compare": "training", "fit-space": "space"}  # whose settings a free command takes
 SOURCE = "Source '"  # how a sentence on one source of a recipe begins
+_COLUMNS = r"\bno column .*?;|\bcolumns found: .*?(?:;|$)"
+_NO_NAMING = re.compile(rf"; known: .*|{_COLUMNS}", re.DOTALL)
 _COMPOUND = r"(?<![\w./\\-]){name}(?![\w/\\-]|\.\w)"
 _PLAIN = (
     r"(?:^|; ){name} (?:must|is|takes|needs|has|belongs)\b",
@@ -28,13 +30,13 @@ def with_flags(sentence: str, flags: Mapping[str, str], setting: str | None = No
     """The sentence, with the flags of the settings that it names in parentheses before its end.
 
     ``flags`` maps a setting to its flag. ``setting`` is named by the error itself. A flag that the sentence holds
-    already is not repeated, and a list of known names is no naming.
+    already is not repeated; a list of known names, or of columns, is no naming.
     """
     if sentence.startswith(SOURCE):
         return sentence  # its settings stand in the recipe
     named = [
         *([setting] if setting is not None and setting in flags else []),
-        *_settings_in(sentence.partition("; known: ")[0], flags),
+        *_settings_in(_NO_NAMING.sub("", sentence), flags),
     ]
     wanted = dict.fromkeys(flags[name] for name in named)
     added = [flag for flag in wanted if not re.search(rf"(?<!\S){flag}(?![\w-])", sentence)]

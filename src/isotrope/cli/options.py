@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import csv
+import inspect
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from isotrope.cli.completion_words import method_names
 from isotrope.errors import InputError
@@ -29,6 +31,13 @@ def split_settings(words: Sequence[str]) -> tuple[list[str], dict[str, str]]:
             value = rest.pop(0)
         settings[name.replace("-", "_")] = value
     return plain, settings
+
+
+def check_free(settings: Mapping[str, Any], verb: Callable[..., Any]) -> None:
+    """Refuse ``--data FILE`` and the like: what the verb takes itself has its own place or option."""
+    taken = next((name for name in settings if name in inspect.signature(verb).parameters), None)
+    if taken is not None:
+        raise InputError(f"--{taken.replace('_', '-')} is no option or setting; --help shows how {taken} is given.")
 
 
 def parse_train_words(words: Sequence[str], rest: Sequence[str]) -> tuple[str | None, list[str], dict[str, str]]:

@@ -14,7 +14,14 @@ from isotrope.cli.answer_output import print_answer, print_rows
 from isotrope.cli.application import FREE, PRINTED, Columns, Command, Json, Pooling, app
 from isotrope.cli.completion_words import complete_method, complete_model
 from isotrope.cli.help_pages import TRAIN, card_page, cards_page, settings_page, terminal_width
-from isotrope.cli.options import parse_own_settings, parse_train_words, parse_values, split_names, split_settings
+from isotrope.cli.options import (
+    check_free,
+    parse_own_settings,
+    parse_train_words,
+    parse_values,
+    split_names,
+    split_settings,
+)
 from isotrope.cli.recipe import Recipe, read_recipe
 from isotrope.cli.settings_help import SettingsCommand, TrainCommand
 from isotrope.data.joined_files import one_file
@@ -113,6 +120,7 @@ def train(
     data = str(one_file(files)) if files else None
     recipe = read_recipe(config, method) if config else Recipe(method)
     settings = {**recipe.settings, **given}
+    check_free(settings, isotrope.train)
     warnings.filterwarnings("ignore", message=r"(Source '.*': )?Training did not pay")  # the table below says it
     run = isotrope.train(
         recipe.method,
@@ -222,6 +230,7 @@ def pretrain(
     import isotrope
 
     sources, settings = split_settings([*text, *context.args])
+    check_free(settings, isotrope.pretrain)
     run = isotrope.pretrain(
         sources, output, model=model, tokenizer=tokenizer, eval_data=eval_data, resume=resume, **settings
     )
@@ -286,6 +295,7 @@ def compare(
     import isotrope
 
     sources, settings = split_settings([*data, *context.args])
+    check_free(settings, isotrope.compare)
     check_overwrite(markdown, *(source.rpartition("=")[2] for source in sources), *sources, *(eval_data or ()))
     found = isotrope.compare(
         sources,

@@ -27,17 +27,22 @@ def read(
     source = check_file(path)
     with unpacking(source):
         if format_of(source) == ".txt":
-            if columns:
-                raise InputError(
-                    f"{source}: plain text has no columns, and {', '.join(columns)} was asked for; leave columns out, "
-                    "or give a .tsv, .csv, .jsonl or .parquet file.",
-                    setting="columns",
-                )
+            refuse_columns(source, columns)
             records = _from_lines(source, record_type, str(path))
             yield from _split(records) if split else records
         else:
             header, rows = table_of(source)
             yield from from_rows(rows, header, record_type, columns, str(source), split)
+
+
+def refuse_columns(path: Path, columns: Sequence[str] | None) -> None:
+    """Of a plain text."""
+    if columns:
+        raise InputError(
+            f"{path}: plain text has no columns, and {', '.join(columns)} was asked for; leave columns out, or give a "
+            ".tsv, .csv, .jsonl or .parquet file.",
+            setting="columns",
+        )
 
 
 def column(path: str | os.PathLike[str], name: str) -> list[str]:
@@ -57,7 +62,7 @@ def from_rows(
 ) -> Iterator[Record]:
     """Records of a table. A list in the only column is a document or a dialogue already cut."""
     names = choose_columns(header, record_type, columns, where)
-    rows = _with_fields(rows, [name for name in names if name not in header], where)
+    rows = with_fields(rows, [name for name in names if name not in header], where)
     if split and len(record_type.fields) != 1:
         raise InputError(
             f"{where}: splitting into sentences works for one text column; {record_type.name} have "
@@ -88,12 +93,7 @@ def _texts_of(
     cells: Sequence[Any], record_type: RecordType, split: bool, where: str, line: int
 ) -> list[tuple[str, ...]]:
     """The texts of a row's records: one record, or one for each sentence of a document or of a list."""
-    for cell in cells:
-        if isinstance(cell, dict) and cell:
-            raise InputError(
-                f"{where}:{line}: a text was expected, and a dict found; name one of its fields, such as "
-                f"COLUMN.{next(iter(cell))}."
-            )
+    _check_no_object(cells, where, line)
     if record_type.width == 1 and isinstance(cells[0], list | tuple):
         sentences = [_folded(_text(part, where, line)) for part in cells[0]]
     elif split or record_type.name == "documents":
@@ -103,15 +103,46 @@ def _texts_of(
     return [(sentence,) for sentence in sentences or [""]]
 
 
-def _with_fields(rows: Rows, fields: Sequence[str], where: str) -> Rows:
-    """The rows; refused where the first lacks a field of an object (``ticket.body``) that was asked for."""
-    for place, (line, row) in enumerate(rows):
-        for name in fields if place == 0 else ():
-            if cell_of(row, name) is None:
-                found = cell_of(row, name.rpartition(".")[0])
-                there = f"its fields: {', '.join(map(repr, found))}" if isinstance(found, dict) else "no object there"
+def joined_text(cells: Sequence[Any], where: str, line: int) -> str:
+    """The texts of several cells as one; those of a list too."""
+    _check_no_object(cells, where, line)
+    parts = [part for cell in cells for part in (cell if isinstance(cell, list | tuple) else [cell])]
+    return _folded(" ".join(_text(part, where, line) for part in parts))
+
+
+def _check_no_object(cells: Sequence[Any], where: str, line: int) -> None:
+    for cell in cells:
+        if isinstance(cell, dict) and cell:
+            raise InputError(
+                f"{where}:{line}: a text was expected, and a dict found; name one of its fields, such as "
+                f"COLUMN.{next(iter(cell))}."
+            )
+
+
+def with_fields(rows: Rows, fields: Sequence[str], where: str) -> Rows:
+    """The rows; refused where the first object lacks a field (``ticket.body``) that was asked for. A null lacks none:
+    the next row decides."""
+    unseen = set(fields)
+    for line, row in rows:
+        for name in [name for name in fields if name in unseen]:
+            found = _holds(row, name) if name.partition(".")[0] in row else None
+            if found is False:
+                above = cell_of(row, name.rpartition(".")[0])
+                there = f"its fields: {', '.join(map(repr, above))}" if isinstance(above, dict) else "no object there"
                 raise InputError(f"{where}:{line}: no field '{name}'; {there}.")
+            unseen -= {name} if found else set()
         yield line, row
+
+
+def _holds(row: Mapping[str, Any], name: str) -> bool | None:
+    """Whether there is such a field, whatever it holds; None where a null stands in place of its object."""
+    if name in row:
+        return True
+    column, _, field = name.partition(".")
+    above = row.get(column)
+    if above is None and column in row:
+        return None
+    return isinstance(above, Mapping) and _holds(above, field)
 
 
 def _utterances(rows: Rows, column: str, named_by: Sequence[str], where: str) -> Iterator[Record]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -37,6 +37,8 @@ def find_records(
     """``record_types`` are tried in order: the first whose columns are there is taken."""
     if isinstance(source, str | os.PathLike):
         found = _in_file(source, record_types, columns, split)
+    elif isinstance(source, Mapping):
+        raise InputError("data is one dictionary; give a list of dictionaries, one a record, with the columns as keys.")
     else:
         found = _in_memory(list(source), record_types, columns, split)
     return found._replace(records=labelled_by_emoji(found.records, found.where)) if found.record_type.in_text else found

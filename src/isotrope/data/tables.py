@@ -49,6 +49,7 @@ def check_file(path: str | os.PathLike[str]) -> Path:
 
     Of a folder or a file of documents, the path of the text that is made of them (prose_text.py).
     """
+    _check_path(path)
     found = Path(path)
     check_name(found)
     if not os.path.isdir(found):
@@ -61,6 +62,7 @@ def check_file(path: str | os.PathLike[str]) -> Path:
 
 def check_source(path: str | os.PathLike[str]) -> Path:
     """As ``check_file``, for who reads documents as they are: no text is made of them."""
+    _check_path(path)
     if not is_prose(path):
         return check_file(path)
     found = Path(path)
@@ -68,6 +70,12 @@ def check_source(path: str | os.PathLike[str]) -> Path:
     if not os.path.isdir(found):
         check_readable(found)
     return prose_files(found).place
+
+
+def _check_path(path: Any) -> None:
+    """Refuse records in memory where only files are read."""
+    if not isinstance(path, str | os.PathLike):
+        raise InputError(f"A file is read here, and {type(path).__name__} was given; write the records to a file.")
 
 
 def is_here(path: Path) -> bool:

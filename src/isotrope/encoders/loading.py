@@ -49,6 +49,7 @@ def load(
     unless ``trust_remote_code`` names that folder (remote_code.py). ``truncate_dim`` keeps the leading dimensions of
     its vectors.
     """
+    wanted = default_device() if device is None else _there(device)
     file, chosen = Path(name_or_path).expanduser(), named(pooling)
     if str(name_or_path) not in BUILTIN and file.is_file():
         encoder = read_table(file, chosen, language_head)
@@ -63,8 +64,7 @@ def load(
         with trusting(folder if trusted else None):
             encoder = read(folder, chosen, language_head)
         check_runs(folder, encoder)
-    placed = encoder.to(torch.device(device) if device is not None else default_device())
-    return truncated(placed.eval(), truncate_dim).eval()
+    return truncated(encoder.to(wanted).eval(), truncate_dim).eval()
 
 
 def _reader(folder: Path) -> Callable[[Path, str | None, bool], Encoder]:
@@ -92,6 +92,16 @@ def default_device() -> torch.device:
     if torch.cuda.is_available():
         return torch.device("cuda")
     return torch.device("mps" if torch.backends.mps.is_available() else "cpu")
+
+
+def _there(device: str | torch.device) -> torch.device:
+    """Any device that torch can use here, also one that no option of ours names (xpu)."""
+    try:
+        return torch.empty(0, device=device).device
+    except (RuntimeError, AssertionError) as error:  # torch asserts that it was compiled with CUDA
+        raise InputError(
+            f"This machine has no device '{device}'; `isotrope doctor` says what it has.", setting="device"
+        ) from error
 
 
 def checked_device(name: str) -> torch.device:

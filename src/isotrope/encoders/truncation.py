@@ -42,7 +42,7 @@ def check_width(truncate_dim: int, width: int) -> int:
             f"truncate_dim must lie between 1 and {width}, the dimensions of this model; {truncate_dim} was given.",
             setting="truncate_dim",
         )
-    return truncate_dim
+    return int(truncate_dim)  # JSON takes no whole number of numpy
 
 
 def truncated(encoder: Encoder, truncate_dim: int | None) -> Encoder:
@@ -50,9 +50,10 @@ def truncated(encoder: Encoder, truncate_dim: int | None) -> Encoder:
 
     The cut is a stock Dense module with rows of the identity, so it is saved, and loads everywhere.
     """
-    if truncate_dim is None or check_width(truncate_dim, encoder.dimension) == encoder.dimension:
+    width = encoder.dimension if truncate_dim is None else check_width(truncate_dim, encoder.dimension)
+    if width == encoder.dimension:
         return encoder
-    cut = Dense(encoder.dimension, truncate_dim, bias=False, activation=nn.Identity()).to(encoder.device)
+    cut = Dense(encoder.dimension, width, bias=False, activation=nn.Identity()).to(encoder.device)
     with torch.no_grad():
-        cut.linear.weight.copy_(torch.eye(truncate_dim, encoder.dimension))
+        cut.linear.weight.copy_(torch.eye(width, encoder.dimension))
     return encoder.with_parts([*encoder.parts, cut]).train(encoder.training)

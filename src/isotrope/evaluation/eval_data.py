@@ -33,6 +33,9 @@ def read_eval_data(files: Sequence[Place]) -> EvalData:
     """All files, read and checked once, before anything is written; the columns say which of the two they are."""
     scored = [has_scores(file) for file in files]
     if any(scored) and not all(scored):
+        for file in files:
+            if not (fits(file, "scored-pairs") or fits(file, "pairs")):
+                read_eval_pairs(file)  # says what it is instead
         raise InputError(
             f"eval_data: {files[scored.index(True)]} has scores and {files[scored.index(False)]} has none; their "
             "measures have no common mean, so give files of one of the two.",

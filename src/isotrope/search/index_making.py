@@ -18,10 +18,11 @@ from isotrope.search.folder_upkeep import check_free
 from isotrope.search.index_manifest import read_manifest
 from isotrope.search.index_place import IndexPlace, parse_place
 from isotrope.search.index_report import Indexed, peak_memory
-from isotrope.search.index_request import Changed, Wanted
+from isotrope.search.index_request import Changed, Wanted, check_added
 from isotrope.search.index_rows import Reading, scan
 from isotrope.search.milvus_schema import check_kept
 from isotrope.search.passages import check_passages
+from isotrope.search.row_filter import read_filter
 from isotrope.search.word_stems import AUTO, check_stemmer
 
 if TYPE_CHECKING:
@@ -51,17 +52,17 @@ def make_index(
     begun = time.perf_counter()
     place = parse_place(output)
     check_precision(precision)
-    check_passages(passages)
+    passages = check_passages(passages)
     check_stemmer(stemmer)
     if place.engine != "folder":
         check_kept(place, precision, tokens)
     if update and add:
         raise InputError("update and add exclude each other: update leaves only the given rows.", "update")
-    changed, cut, empty = None, CutTexts(), 0
+    changed, wanted, cut, empty = None, None, CutTexts(), 0
     if delete is not None:
         if update:
             raise InputError("delete goes with add or alone; update leaves only the given rows anyway.", "delete")
-        changed = _deleted(place, delete)
+        _check_deletion(place, delete)
     if text or delete is None:
         if place.engine == "folder":
             check_free(Path(place.target))
@@ -79,12 +80,15 @@ def make_index(
             )
         action = "update" if update else "add" if add or delete is not None else "new"
         wanted = Wanted(maker, scanned, precision, action, tokens, stemmer)
+    if delete is not None:  # after all that can be refused of what comes in place of these rows
+        changed = _deleted(place, delete, wanted)
+    if wanted is not None:
         with counting_cut() as cut:
             made = _built(place, wanted)
         if cut.cut:
             say_cut(made.manifest)
         made.deleted += 0 if changed is None else changed.deleted
-        changed, empty = made, scanned.empty
+        changed, empty = made, wanted.scanned.empty
     assert changed is not None
     return Indexed(
         place=str(place),
@@ -115,9 +119,16 @@ def _built(place: IndexPlace, wanted: Wanted) -> Changed:
     return build_collection(place, wanted)
 
 
-def _deleted(place: IndexPlace, where: str) -> Changed:
+def _check_deletion(place: IndexPlace, where: str) -> None:
+    """Refuse what is no index, or no filter over it, before any text is read."""
     if place.engine == "folder":
-        read_manifest(Path(place.target))  # before anything is made there
+        read_filter(where, read_manifest(Path(place.target)).kinds)
+
+
+def _deleted(place: IndexPlace, where: str, wanted: Wanted | None) -> Changed:
+    if place.engine == "folder":
+        if wanted is not None:
+            check_added(place.target, read_manifest(Path(place.target)), wanted)
         return delete_rows(Path(place.target), where)
     from isotrope.search.milvus_building import delete_entities
 

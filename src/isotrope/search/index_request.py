@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 
 from isotrope.errors import InputError
 from isotrope.files import digest
+from isotrope.search.column_kinds import agreed
 from isotrope.search.index_manifest import Manifest
 from isotrope.search.index_report import Cost
 from isotrope.search.index_rows import Scanned
@@ -100,6 +101,12 @@ def check_change(where: str, old: Manifest | None, wanted: Wanted) -> None:
             "with the same id_column, or choose another output.",
             "id_column",
         )
+
+
+def check_added(where: str, old: Manifest, wanted: Wanted) -> None:
+    """Refuse rows that do not fit those that are there."""
+    check_change(where, old, wanted)
+    agreed(old.kinds, wanted.scanned.kinds, wanted.scanned.empty_columns, where)
 
 
 def _same_text(old: Manifest, scanned: Scanned) -> bool:

@@ -25,7 +25,7 @@ from isotrope.data.prose_files import (
     prose_files,
     size_and_time,
 )
-from isotrope.data.readers import from_rows
+from isotrope.data.readers import from_rows, joined_text, with_fields
 from isotrope.data.record_types import choose_columns, record_type_named
 from isotrope.data.tables import Rows, cell_of, check_source, format_of, table_of
 from isotrope.data.text_lines import lines_of
@@ -257,8 +257,9 @@ def _rows_of(path: Path, reading: Reading, document: bool) -> Iterator[tuple[Tex
         header, rows = table_of(path)
         chosen = _text_columns(header, reading, str(path))
         _check_known(path, header, reading)
+        rows = with_fields(rows, [name for name in chosen if name not in header], str(path))
         last: list[dict[str, Any]] = [{}]
-        for record in from_rows(_watched(rows, chosen, last), header, sentences, [chosen[0]], str(path)):
+        for record in from_rows(_watched(rows, chosen, last, str(path)), header, sentences, [chosen[0]], str(path)):
             row, where = last[0], f"{path}:{record.line}"
             name = None if reading.id_column is None else plain(row.get(reading.id_column), where)
             kept = {
@@ -266,7 +267,7 @@ def _rows_of(path: Path, reading: Reading, document: bool) -> Iterator[tuple[Tex
                 for column, cell in row.items()
                 if column not in chosen and column.strip() and (reading.keep is None or column in reading.keep)
             }
-            lead = " ".join(" ".join(_cells(row, chosen[:-1])).split())
+            lead = _joined(row, chosen[:-1], str(path), record.line)
             texts = _split(record.texts[0], lead, cell_of(row, chosen[-1]), reading.passages)
             yield texts, record.line, None if name is None else str(name), kept
 
@@ -291,8 +292,8 @@ def _split(text: str, lead: str, cell: Any, passages: int | None) -> Texts:
     return [(f"{lead} {passage}".strip(), place) for passage, place in zip(found, places, strict=True)]
 
 
-def _cells(row: Mapping[str, Any], names: Sequence[str]) -> list[str]:
-    return [str(cell) for name in names if (cell := cell_of(row, name)) not in (None, "")]
+def _joined(row: Mapping[str, Any], names: Sequence[str], where: str, line: int) -> str:
+    return joined_text([cell_of(row, name) for name in names], where, line)
 
 
 def _text_columns(header: Sequence[str], reading: Reading, where: str) -> tuple[str, ...]:
@@ -314,11 +315,11 @@ def _check_known(path: Path, header: Sequence[str], reading: Reading) -> None:
                 raise InputError(f"{path}: {setting} names an unknown column '{name}'{nearest(name, header)}", setting)
 
 
-def _watched(rows: Rows, chosen: Sequence[str], last: list[dict[str, Any]]) -> Rows:
+def _watched(rows: Rows, chosen: Sequence[str], last: list[dict[str, Any]], where: str) -> Rows:
     """The rows, each put into ``last`` before it is given; several text columns are joined into the first."""
     for line, row in rows:
         last[0] = row
         if len(chosen) == 1:
             yield line, row
             continue
-        yield line, {**row, chosen[0]: " ".join(_cells(row, chosen))}
+        yield line, {**row, chosen[0]: _joined(row, chosen, where, line)}

@@ -31,9 +31,11 @@ class Passage(NamedTuple):
     end: int
 
 
-def check_passages(passages: int | None) -> None:
-    if passages is not None:
-        check_between("passages", passages, *WORDS)
+def check_passages(passages: int | None) -> int | None:
+    if passages is None:
+        return None
+    check_between("passages", passages, *WORDS)
+    return int(passages)  # JSON takes no whole number of numpy
 
 
 def passages_of(text: str, most: int) -> list[str]:

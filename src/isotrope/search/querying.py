@@ -52,7 +52,7 @@ def answer(
     alone = len(given) == 1 and isinstance(given[0], str)
     queries = list(given) if len(given) != 1 or isinstance(given[0], str) else list(given[0])
     check_query(queries, top, mode, rerank)
-    check_passages(passages)
+    passages = check_passages(passages)
     if first:
         fixed = {"columns": columns, "truncate_dim": truncate_dim, "passages": passages}
         for name in (name for name, value in fixed.items() if value is not None):

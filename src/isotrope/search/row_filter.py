@@ -73,6 +73,8 @@ class _Reader:
             self.refuse("it is empty")
         if len(text) > LONGEST:
             raise InputError(f"The filter is longer than {LONGEST:,} characters; ask for less at once.", "where")
+        if any("\ud800" <= letter <= "\udfff" for letter in text):
+            self.refuse("it holds half a character (a lone surrogate)")
         self.tokens = self._tokens()
         self.place = self.depth = 0
 
@@ -183,7 +185,8 @@ class _Reader:
             number = float(found)
             if not isfinite(number):
                 self.refuse(f"{found[:20]} is too large a number")
-            return int(found) if re.fullmatch(r"-?\d{1,18}", found) else number
+            whole = int(found) if re.fullmatch(r"-?\d{1,19}", found) else None
+            return number if whole is None or abs(whole) >= 1 << 63 else whole  # as an index keeps it
         if kind == "text" and wanted == "text":
             return found[1:-1].replace(found[0] * 2, found[0])
         if kind == "word" and found.lower() in ("true", "false") and wanted == "boolean":

@@ -29,7 +29,7 @@ class VectorMaker:
                 f"dimensions must lie between 1 and {encoder.dimension}, those of this model; {dimension} was given.",
                 "dimensions",
             )
-        self.dimension = dimension or encoder.dimension
+        self.dimension = int(dimension or encoder.dimension)
         self.facts = ModelFacts(name, encoder.fingerprint(), encoder.dimension)
 
     @property

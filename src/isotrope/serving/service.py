@@ -55,7 +55,7 @@ class Service:
         if name is None:
             return self.default
         if not isinstance(name, str) or name not in self.models:
-            shown = f"'{name[:80]}'" if isinstance(name, str) else "that name"
+            shown = repr(name[:80]) if isinstance(name, str) else "that name"  # half a character cannot be sent back
             raise Refusal(
                 404,
                 f"No model {shown} is served here; it is one of: {', '.join(self.models)}.",

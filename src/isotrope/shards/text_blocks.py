@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 
-from isotrope.data.readers import read
+from isotrope.data.readers import read, refuse_columns
 from isotrope.data.record_types import record_type_named
 from isotrope.data.tables import check_file
 from isotrope.data.text_lines import lines_of
@@ -27,7 +27,9 @@ class TextBlocks:
     """The texts of each block; a blank record is an empty string. ``count`` is known once the end was seen."""
 
     def __init__(self, path: str | os.PathLike[str], columns: Sequence[str] | None = None, size: int = SIZE) -> None:
-        self.path, self.columns, self.size = check_file(path), columns, size
+        self.path, self.columns, self.size = check_file(path), columns, int(size)
+        if self._plain:  # its lines are found here, not by the reader
+            refuse_columns(self.path, columns)
         self.count: int | None = None
         self._places = [0]  # where the blocks of a plain text begin, in bytes
         self._next, self._texts = 0, iter(())  # type: tuple[int, Iterator[str]]
