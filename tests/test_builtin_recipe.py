@@ -368,7 +368,8 @@ class Analyzer:
 
 
 @pytest.fixture
-def sentiment(tmp_path: Path) -> ModuleType:
+def sentiment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    monkeypatch.syspath_prepend(RECIPE)
     module = script("sentiment_text")
     rows = [("dull", -0.4, 0.8), ("dull", -0.2, 0.6), ("fine", 0.4, 0.5), ("red", 0.0, 0.0)]
     words = "".join(f'<word form="{form}" polarity="{one}" subjectivity="{two}" />' for form, one, two in rows)

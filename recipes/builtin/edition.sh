@@ -14,8 +14,7 @@ work=$(realpath "$1") data=$(realpath "$2") here=$(realpath "$(dirname "$0")")
 shift 2
 python=${PYTHON:-python} seeds=${SEEDS:-42} steps=${STEPS:-1200} batch=${BATCH:-2048} chunk=${CHUNK:-1024}
 dev=(--eval-data "$work/dev.tsv")
-isotrope() { "$python" -m isotrope "$@"; }
-done_already() { [ -e "$1" ] && echo "$(basename "$1") exists, skipped"; }
+. "$here/stages.sh"
 newest() { # the last of these that exists, else START or builtin-base
     local found=${START:-builtin-base} name
     for name in "$@"; do [ ! -e "$work/$name/model" ] || found=$work/$name/model; done
@@ -160,9 +159,4 @@ pack() {
     "$python" "$here/weights.py" pack "$work/builtin" "${MODEL:-$work/softened/model}"
     "$python" "$here/weights.py" pack-base "$work/builtin-base" "${BASE:-builtin-base}"
 }
-for stage in "$@"; do
-    began=$SECONDS
-    echo "$(date +%T) begin $stage"
-    "$stage"
-    echo "$(date +%T) end $stage, $((SECONDS - began)) s"
-done
+run_stages "$@"

@@ -8,8 +8,7 @@ set -euo pipefail
 work=$(realpath "$1") data=$(realpath "$2") here=$(realpath "$(dirname "$0")")
 shift 2
 python=${PYTHON:-python} start=${START:-builtin} precision=${PRECISION:-bfloat16}
-isotrope() { "$python" -m isotrope "$@"; }
-done_already() { [ -e "$1" ] && echo "$(basename "$1") exists, skipped"; }
+. "$here/stages.sh"
 
 nli() { done_already "$work/nli.tsv" || "$python" "$here/label_pairs.py" nli "$work" "$data"; }
 cross() { # both texts in one row; of the start, which has three classes to learn
@@ -42,9 +41,4 @@ judge() { # what choices are made by, and nothing that is reported
 }
 table() { "$python" "$here/choice.py" goals "$MODEL" "$data"; } # once, of the chosen one
 pack() { "$python" "$here/weights.py" pack "$work/builtin" "$MODEL"; }
-for stage in "$@"; do
-    began=$SECONDS
-    echo "$(date +%T) begin $stage"
-    "$stage"
-    echo "$(date +%T) end $stage, $((SECONDS - began)) s"
-done
+run_stages "$@"

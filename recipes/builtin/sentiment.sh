@@ -10,11 +10,11 @@ work=$(realpath "$1") data=$(realpath "$2") here=$(realpath "$(dirname "$0")")
 shift 2
 python=${PYTHON:-python} start=${START:-builtin} precision=${PRECISION:-bfloat16}
 export ISOTROPE_METHODS=$here/word_scores.py
-done_already() { [ -e "$1" ] && echo "$(basename "$1") exists, skipped"; }
+. "$here/stages.sh"
 
 score() { done_already "$work/sentiment.tsv" || "$python" "$here/sentiment_text.py" "$work"; }
 one() { # NAME SEED RATE
-    done_already "$work/$1/model" || OMP_NUM_THREADS=1 "$python" -m isotrope train word-scores "$work/sentiment.tsv" --model "$start" --teacher "$start" --output "$work/$1" \
+    done_already "$work/$1/model" || OMP_NUM_THREADS=1 isotrope train word-scores "$work/sentiment.tsv" --model "$start" --teacher "$start" --output "$work/$1" \
         --seed "$2" --learning-rate "$3" --max-seconds "${SECONDS_OF_TRAINING:-1500}" --batch-size 64 --max-length 96 --held-out 0 --eval-steps 100000 \
         --precision "$precision" --no-final-table
 }
@@ -39,9 +39,4 @@ judge() { # what choices are made by, and nothing that is reported
 }
 table() { "$python" "$here/choice.py" goals "$MODEL" "$data"; } # once, of the chosen one
 pack() { "$python" "$here/weights.py" pack "$work/builtin" "$MODEL"; }
-for stage in "$@"; do
-    began=$SECONDS
-    echo "$(date +%T) begin $stage"
-    "$stage"
-    echo "$(date +%T) end $stage, $((SECONDS - began)) s"
-done
+run_stages "$@"

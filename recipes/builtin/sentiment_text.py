@@ -13,17 +13,15 @@ most, so that rare ones are learned next to "good"; the other texts are there to
 from __future__ import annotations
 
 import importlib.util
-import lzma
 import random
 import re
 import sys
 import xml.etree.ElementTree as ElementTree
 from collections import Counter, defaultdict
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from isotrope.files import written_file
+from label_pairs import lines, write
 
 CORPORA = (
     *(f"{name}_docs" for name in ("forum", "transcripts", "books", "books2", "wikinews", "wiki2", "techdocs")),
@@ -68,8 +66,8 @@ class Lexicons:
 
 def adjectives_file() -> Path:
     package = importlib.util.find_spec("textblob")
-    if package is None or package.origin is None:
-        sys.exit("textblob is not installed: pip install --no-deps vaderSentiment==3.3.2 textblob==0.20.1")
+    if package is None or package.origin is None or importlib.util.find_spec("vaderSentiment") is None:
+        sys.exit("The lexicons are not installed: pip install --no-deps vaderSentiment==3.3.2 textblob==0.20.1")
     return Path(package.origin).parent / "en" / "en-sentiment.xml"
 
 
@@ -78,16 +76,15 @@ def mean(values: list[float] | tuple[float, ...]) -> float:
 
 
 def main(work: Path) -> None:
+    adjectives = adjectives_file()
     from vaderSentiment.vaderSentiment import SentimentIntensityAnalyzer
 
-    lexicons = Lexicons(SentimentIntensityAnalyzer(), adjectives_file())
+    lexicons = Lexicons(SentimentIntensityAnalyzer(), adjectives)
     sentences = [text for text in polar_sentences(work, lexicons) if len(text.split()) <= LONGEST]
     rng = random.Random(1)
     rows = [(lexicons.label(text), text) for text in (*sentences, *search_texts(work, rng))]
     rng.shuffle(rows)
-    with written_file(work / "sentiment.tsv") as temporary:
-        temporary.write_text("label\tsentence\n" + "".join(f"{label}\t{text}\n" for label, text in rows))
-    print(f"{work / 'sentiment.tsv'}: {len(rows):,} texts")
+    write(work / "sentiment.tsv", ("label", "sentence"), rows)
 
 
 def polar_sentences(work: Path, lexicons: Lexicons) -> list[str]:
@@ -121,11 +118,6 @@ def search_texts(work: Path, rng: random.Random) -> list[str]:
     captions = list(lines(work / "text" / "captions.txt.xz"))
     rng.shuffle(captions)
     return found + captions[:CAPTIONS]
-
-
-def lines(path: Path) -> Iterator[str]:
-    with lzma.open(path, "rt", encoding="utf-8") as file:
-        yield from (line.strip() for line in file if line.strip())
 
 
 if __name__ == "__main__":

@@ -9,8 +9,7 @@ work=$(realpath "$1") data=$(realpath "$2") here=$(realpath "$(dirname "$0")")
 shift 2
 python=${PYTHON:-python} seeds=${SEEDS:-42 43 44}
 export OMP_NUM_THREADS=${THREADS:-1} RAYON_NUM_THREADS=${THREADS:-1}
-isotrope() { "$python" -m isotrope "$@"; }
-done_already() { [ -e "$1" ] && echo "$(basename "$1") exists, skipped"; }
+. "$here/stages.sh"
 
 texts() { # sentences of the corpora, and both texts of every pair
     done_already "$work/static-texts.txt" && return
@@ -46,9 +45,4 @@ judge() { # what choices are made by, and nothing that is reported
 }
 table() { isotrope evaluate "$work/static" --suite sts,retrieval --data-dir "$data"; } # once, of the chosen one
 pack() { done_already "$work/builtin-static" || "$python" "$here/weights.py" pack "$work/builtin-static" "$work/static"; }
-for stage in "$@"; do
-    began=$SECONDS
-    echo "$(date +%T) begin $stage"
-    "$stage"
-    echo "$(date +%T) end $stage, $((SECONDS - began)) s"
-done
+run_stages "$@"

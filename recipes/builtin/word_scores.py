@@ -35,8 +35,8 @@ class WordScores(Distil):
     """L = |W v/‖v‖ + b − y|² + keep · (1 − cos(v, v_0))
 
     y are several standardised scores of a text, written into its label with blanks between them; v_0 is the vector
-    before training. W is linear and is dropped afterwards, so what it reads stands in the vector where any linear
-    classifier finds it. The second term keeps everything else.
+    before training. W is linear and is dropped afterwards, so any linear classifier finds in the vector what
+    it read there. The second term keeps everything else.
     """
 
     card = Card(
